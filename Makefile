@@ -1,0 +1,50 @@
+# Every target makes its own virtual environment and needs nothing but python3 (3.11+) with pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp-dev
+.DEFAULT_GOAL := help
+.PHONY: help setup run demo test soak check bench docs clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+$(VENV)/.stamp-base: requirements/base.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+$(STAMP): $(VENV)/.stamp-base requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	touch $@
+
+setup: $(STAMP) ## create .venv with locked dependencies
+
+run: $(VENV)/.stamp-base ## start the management plane, bring up a cluster and show it
+	$(BIN)/clusterwright up --demo
+
+demo: run ## the same as run
+
+test: $(STAMP) ## run all tests
+	$(BIN)/python -m pytest -q -n 2 -m "not soak" tests
+
+soak: $(STAMP) ## run the full seeded counts
+	$(BIN)/python -m pytest -q -n 2 -m soak tests
+
+check: $(STAMP) ## format, lint, types, imports, generated documents
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m clusterwright.cli.docs --check
+
+docs: $(STAMP) ## render docs/tables from the code
+	$(BIN)/python -m clusterwright.cli.docs
+
+bench: $(STAMP) ## run the benchmarks side by side
+	for b in apiserver runtime scale; do $(BIN)/python -m bench.$$b; done
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist

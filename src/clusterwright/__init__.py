@@ -1,0 +1,1 @@
+"""Cluster API in Python."""

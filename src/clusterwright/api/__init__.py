@@ -1,0 +1,1 @@
+"""The nouns: frozen typed objects as they are on the wire. No behaviour, no clock, no I/O."""

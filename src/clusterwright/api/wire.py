@@ -1,0 +1,57 @@
+"""One HTTP exchange as plain values: where clients and API servers meet, with a network between them or not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request. `path` is decoded and has no query; header names are lower case."""
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A whole answer; header names are lower case. `warnings` are the texts of its Warning headers."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    warnings: tuple[str, ...] = ()
+
+
+class Duplex(Protocol):
+    """A message stream in both directions: an upgraded connection (port-forward)."""
+
+    async def send(self, message: bytes) -> None:
+        """Send one message."""
+
+    async def receive(self) -> bytes | None:
+        """The next message; None when the peer has closed."""
+
+    async def close(self) -> None:
+        """Close; safe to call twice."""
+
+
+class Transport(Protocol):
+    """Carries requests to one API server. Failures to reach it are `runtime.errors.ConnectionFailed`."""
+
+    async def send(self, request: Request) -> Response:
+        """One request, one whole answer, whatever its status."""
+
+    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
+        """A watch: status and headers at once, then one item per complete line. A non-2xx answer has its body in the response."""
+
+    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+        """A WebSocket connection that speaks one of `protocols`."""
+
+    async def close(self) -> None:
+        """Release connections."""

@@ -1,0 +1,1 @@
+"""The algebra of conditions: get, set, mirror, aggregate, summarize, merge. Pure."""

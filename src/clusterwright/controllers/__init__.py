@@ -1,0 +1,1 @@
+"""One package per reconciled kind, all of one shape: observe, plan, apply, conclude, patch."""

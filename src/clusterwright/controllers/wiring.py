@@ -1,0 +1,73 @@
+"""What a controller is given, and how it declares itself. The composition root wires; nothing here is global."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import Any, Protocol
+
+from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey, Unstructured
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.keys import KeySource
+from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
+from clusterwright.workload.access import WorkloadClusters
+
+
+class EventRecorder(Protocol):
+    """Records Kubernetes Events; never blocks, never fails the caller."""
+
+    def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:
+        """`type` is Normal or Warning."""
+
+
+class DynamicWatches(Protocol):
+    """Watches on kinds learned at run time; changes wake this controller's key found in the ownerReferences."""
+
+    async def ensure(self, kind: GroupVersionKind) -> None:
+        """Watch the kind from now on; idempotent and cheap when it is watched already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """Everything a reconciler may use. Time, entropy and keys come from here and from nowhere else."""
+
+    client: Client
+    clock: Clock
+    random: Random
+    keys: KeySource
+    events: EventRecorder
+    workload: WorkloadClusters
+    dynamic: DynamicWatches
+    features: Mapping[str, bool]
+    enqueue: Callable[[ObjectKey, str], None]
+    """Wake a key of this controller, with a reason for traces."""
+    trace: Callable[[ObjectKey, Mapping[str, str]], None]
+    """Which row of which table fired for an object."""
+    options: Mapping[str, Any]
+    """Flags by name, e.g. `watch-filter`, `remote-conditions-grace-period`; absent means the default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadWake:
+    """Wake keys when a workload cluster connects, disconnects, or its probe has failed for `failing_for`.
+
+    `map` is called with the Cluster.
+    """
+
+    map: Mapper
+    failing_for: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerDefinition:
+    """A controller as data. Each `controllers/<kind>/build.py` has one, called CONTROLLER."""
+
+    name: str
+    kind: type[Object]
+    watches: tuple[Watch, ...]
+    make: Callable[[Dependencies], Reconciler]
+    workload_wake: WorkloadWake | None = None
+    concurrency: int = 10

@@ -1,0 +1,1 @@
+"""The bootstrap domain: certificates, tokens, kubeadm documents, cloud-init and Ignition. Pure."""

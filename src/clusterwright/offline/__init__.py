@@ -1,0 +1,1 @@
+"""Decisions without a cluster: bundles of objects, one reconcile pass, explanations."""

@@ -1,0 +1,1 @@
+"""Controller machinery: clients, informers, queues, patches, the manager. It knows no concrete kind."""

@@ -1,0 +1,1 @@
+"""Reaching into workload clusters: connections and their health, remote objects, etcd."""

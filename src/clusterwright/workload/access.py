@@ -1,0 +1,93 @@
+"""What controllers may ask of workload clusters. Behind it: the cluster cache, or a bundle's Observation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ConnectionFailed
+
+
+class NotConnected(ConnectionFailed):
+    """There is no connection to the workload cluster now; a connect or disconnect wakes who asked to be woken."""
+
+    def __init__(self, what: str = "error getting client") -> None:
+        super().__init__(f"{what}: connection to the workload cluster is down")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What the connection probe knows. Kept across disconnects."""
+
+    connected: bool = False
+    last_probe: datetime | None = None
+    last_probe_success: datetime | None = None
+    consecutive_failures: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdMember:
+    """A member as the etcd cluster lists it. `id` is decimal text; `name` is empty until it has started."""
+
+    id: str
+    name: str = ""
+    is_learner: bool = False
+    is_leader: bool = False
+    peer_urls: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()  # "NOSPACE", "CORRUPT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdStatus:
+    """What one endpoint says of itself."""
+
+    leader_id: str = ""
+    errors: tuple[str, ...] = ()
+
+
+class EtcdClient(Protocol):
+    """A connection to one etcd endpoint. Every call has a deadline; failures are `EtcdError`s."""
+
+    status: EtcdStatus
+
+    async def members(self) -> Sequence[EtcdMember]:
+        """The member list (alarms not filled in)."""
+
+    async def alarms(self) -> Sequence[tuple[str, str]]:
+        """(member id, alarm type) of every active alarm."""
+
+    async def remove_member(self, member_id: str) -> None:
+        """Remove a member for good."""
+
+    async def move_leader(self, member_id: str) -> None:
+        """Make a member the leader; this endpoint must be the present one."""
+
+    async def close(self) -> None:
+        """Release the connection."""
+
+
+class EtcdError(Exception):
+    """An etcd call failed."""
+
+
+class WorkloadClusters(Protocol):
+    """The workload clusters that this process is connected to, by key of their Cluster."""
+
+    async def client(self, cluster: ObjectKey) -> Client:
+        """A client of the workload cluster (Nodes cached); raises NotConnected."""
+
+    def health(self, cluster: ObjectKey) -> Health:
+        """What the connection probe found; the default Health for a Cluster never seen."""
+
+    async def etcd(self, cluster: ObjectKey, nodes: Sequence[str]) -> EtcdClient:
+        """A client of the first etcd member, in the order of `nodes`, that answers a status call."""
+
+    async def serving_certificate_expiry(self, cluster: ObjectKey, node: str) -> datetime:
+        """NotAfter of the certificate that the API server on `node` serves."""
+
+    async def watch(self, cluster: ObjectKey, watcher: str, kind: type[Object], notify: Callable[[Object], None]) -> None:
+        """Call `notify` for changes of the kind there. Once per watcher name and connection; raises NotConnected."""
