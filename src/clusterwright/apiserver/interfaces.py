@@ -1,0 +1,194 @@
+"""Where the request core meets what knows about kinds: schemas, validation, merging, printing.
+
+The core (requests, store, watch) treats objects as JSON dicts and knows only metadata. Everything that depends on a kind is
+behind `KindHandler`, one per served (group, version, resource). Handlers are immutable and shared by all servers in the
+process; they must not keep state between calls. A write runs, in this order:
+
+    decode -> default -> [admission: mutate] -> prepare_for_create/update -> managedfields -> validate_* -> [admission: validate] -> store
+
+Functions that the core calls by module (all in `apiserver/`):
+
+    schema.compile_crd(crd: Json, version: str) -> KindHandler        cached by content; raises nothing (the CRD was validated)
+    builtins.resources() -> Sequence[Resource]                        every built-in that is served, with its handler
+    managedfields.update(...), managedfields.apply(...)               see `ManagedFields`
+    strategic.merge(original: Json, patch: Json, schema) -> Json      raises StatusError (400/422)
+    openapi.document(group, version, resources) -> Json               the OpenAPI v3 document of one group version
+    protobuf.decode(body: bytes) -> Json                              raises DecodeError; `protobuf.is_protobuf(body)`
+    printing.table(handler, items, *, now, include, list_metadata, columns) -> Json;  printing.partial(obj) -> Json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.apiserver.status import FieldError, StatusError
+
+__all__ = ["Column", "DecodeError", "FieldError", "KindHandler", "ManagedFields", "Resource", "Scale", "StatusError"]
+
+NameRule = Literal["subdomain", "label", "label1035", "path", "none"]
+"""How metadata.name is validated: DNS-1123 subdomain (most kinds), DNS-1123 label (Namespace), DNS-1035 label (Service),
+path segment (RBAC), or not here."""
+
+
+class DecodeError(Exception):
+    """A body that does not fit the kind's types: 400. The text is what follows `in version "v1" cannot be handled as a X: `."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the Table rendering. `value` reads a cell from an object (JSON value, not text)."""
+
+    name: str
+    type: str
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+    json_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where the scale subresource finds its numbers, as JSON paths (`.spec.replicas`)."""
+
+    spec_replicas_path: str
+    status_replicas_path: str
+    label_selector_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One served resource in one version, as discovery describes it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    status: bool = False
+    """Has a status subresource."""
+    scale: Scale | None = None
+    subresources: tuple[str, ...] = ()
+    """Further subresources the core knows how to serve: `eviction`, `binding`, `token`, `finalize`, `approval`."""
+    storage: str = ""
+    """`group/version` objects are stored in; empty: this version. Resources of one store share `storage_key`."""
+    storage_key: str = ""
+    """Which objects it serves; empty: `plural.group`. core events and events.k8s.io events share one."""
+    generation: bool = True
+    """metadata.generation is kept (false for ConfigMap, Secret, Event, ...)."""
+    custom: bool = False
+    """Defined by a CRD: strategic merge is refused, strictness warnings are on by default for unknown fields."""
+    handler: KindHandler = field(repr=False, compare=False)
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind as objects name it."""
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class KindHandler(Protocol):
+    """What the core must know about one kind in one version. Objects are whole JSON objects with apiVersion and kind."""
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind."""
+
+    @property
+    def schema(self) -> Any:
+        """The compiled schema, as managedfields, strategic and openapi understand it; opaque to the core."""
+
+    @property
+    def name_rule(self) -> NameRule:
+        """How metadata.name is validated."""
+
+    @property
+    def selectable_fields(self) -> Mapping[str, tuple[str, ...]]:
+        """Field selector labels beyond metadata.name/namespace: label -> path of keys in the object."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Columns of tables, after Name."""
+
+    def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
+        """Fit a decoded body to the kind, in place: drop unknown fields, coerce what Go's decoder coerces.
+
+        Returns the paths of dropped fields (`spec.nope`, `spec.list[0].nope`), in document order. `metadata` is included
+        (unknown metadata fields are dropped and reported). Raises DecodeError when a value cannot be decoded at all
+        (built-ins: any wrong type; custom resources: metadata only).
+        """
+
+    def default(self, obj: Json) -> None:
+        """Fill in defaults, in place."""
+
+    def prepare_for_create(self, obj: Json) -> None:
+        """What the kind's strategy resets or fills on create (e.g. drops status when there is a status subresource)."""
+
+    def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
+        """What the strategy resets on update: the main resource keeps old status; `status` keeps all but status.
+
+        metadata.generation is kept by the core.
+        """
+
+    def validate_create(self, obj: Json) -> Sequence[FieldError]:
+        """All that is wrong, metadata excepted (the core validates ObjectMeta; the handler validates what is special)."""
+
+    def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
+        """As validate_create, plus immutability and transition rules (ratcheting included)."""
+
+    def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
+        """Texts of Warning headers for an accepted object."""
+
+    def convert(self, obj: Json, api_version: str) -> Json:
+        """The stored object in another version of its kind (may return `obj` itself, changed in place)."""
+
+    def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
+        """Paths that writes through this (sub)resource never own: managedfields strips them."""
+
+
+class ManagedFields(Protocol):
+    """The functions of the module `managedfields`; stated here for the type checker."""
+
+    @staticmethod
+    def update(
+        old: Json | None,
+        new: Json,
+        *,
+        manager: str,
+        subresource: str,
+        time: str,
+        handlers: Mapping[str, KindHandler],
+    ) -> None:
+        """Set `new.metadata.managedFields` after a non-apply write (operation Update) by `manager`, in place.
+
+        `old` is None on create. `handlers` maps apiVersion to the handler of that version of the kind; `new` is in
+        `new.apiVersion`. `time` is an RFC 3339 second. Entries whose set of fields did not change keep their time.
+        managedFields sent by the client: empty list or `[{}]` resets, undecodable ones are as if not sent.
+        """
+
+    @staticmethod
+    def apply(
+        live: Json | None,
+        applied: Json,
+        *,
+        manager: str,
+        force: bool,
+        subresource: str,
+        time: str,
+        handlers: Mapping[str, KindHandler],
+    ) -> Json:
+        """The object that server-side apply makes, with its managedFields; `live` None means create.
+
+        Raises StatusError: 409 with FieldManagerConflict causes, 400 for applied.managedFields, 500/422 for schema errors.
+        """
