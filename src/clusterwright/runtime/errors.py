@@ -5,6 +5,7 @@ ApiError                    carries the Kubernetes Status
  |- MethodNotAllowed  405   |- NotAcceptable    406   |- Conflict           409   |- AlreadyExists 409
  |- Gone              410   |- UnsupportedMediaType 415  |- Invalid        422   |- TooManyRequests 429
  |- ServerError       5xx   (ServerTimeout 504, ServiceUnavailable 503)
+ |- NoKindMatch             the API server does not serve the kind; never to be taken for NotFound
  `- ConnectionFailed        no answer at all; a write may or may not have taken effect
 Terminal                    a reconcile failure that a retry cannot mend: logged, not retried
 """
@@ -92,6 +93,10 @@ class ServiceUnavailable(ServerError):
 
 class ServerTimeout(ServerError):
     code = 504
+
+
+class NoKindMatch(ApiError):
+    """The API server does not serve the kind (its CRD is missing). Not a NotFound: nothing is known about the object."""
 
 
 class ConnectionFailed(ApiError):

@@ -1,0 +1,329 @@
+"""The client that asks the API server every time, over any transport: HTTP to a kube-apiserver, or a call in this process.
+
+It turns kinds into paths, answers into objects and failures into the tree of `errors`. It holds no objects: see `cache`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, OwnerReference, Unstructured
+from clusterwright.api.wire import Request, Response, Transport
+from clusterwright.runtime import models
+from clusterwright.runtime.client import Original, PatchType, Reader
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, from_response
+from clusterwright.runtime.resources import Kind, Lookup, Resource, Resources, gvk_of_json, no_kind_match
+
+T = TypeVar("T", bound=Object)
+
+PAGE_SIZE = 500
+_MAX_TRIES = 5
+_PATCH_CONTENT_TYPES: dict[str, str] = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
+    resource_version: str = ""
+    continue_: str = ""
+
+
+class Page(msgspec.Struct):
+    """One page of a list, its items still bytes (views into the page: copy what is kept)."""
+
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+_PAGE = msgspec.json.Decoder(Page)
+
+
+class _Owned(msgspec.Struct):
+    """The little that a filter by owner has to know."""
+
+    class Meta(msgspec.Struct, rename="camel"):
+        owner_references: tuple[OwnerReference, ...] = ()
+
+    metadata: Meta = msgspec.field(default_factory=Meta)
+
+
+_OWNED = msgspec.json.Decoder(_Owned)
+
+
+def selector(labels: str | Mapping[str, str]) -> str:
+    """A label selector as text; a mapping means equality of every entry."""
+    return labels if isinstance(labels, str) else ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def is_owned_by(raw: bytes | msgspec.Raw, uid: str) -> bool:
+    """Whether the object has an ownerReference of this uid."""
+    try:
+        return any(reference.uid == uid for reference in _OWNED.decode(raw).metadata.owner_references)
+    except msgspec.DecodeError:
+        return False
+
+
+class RestClient:
+    """A `Client` whose reads are all live.
+
+    Answers of 429, and of 5xx that carry Retry-After, are waited out and the request is sent again: the API server did not
+    act on it. A broken connection is retried for reads only; for writes the caller must find out what happened. POSTs to
+    subresources are never retried: 429 is how an eviction is refused.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        known: Lookup = models.known_resource,
+        clock: Clock | None = None,
+        user_agent: str = "clusterwright",
+        max_tries: int = _MAX_TRIES,
+    ) -> None:
+        self.transport = transport
+        self.resources = Resources(self.raw_get, known)
+        self._clock = clock
+        self._headers = {"accept": "application/json", "user-agent": user_agent}
+        self._max_tries = max_tries
+
+    # Reads.
+
+    async def get(self, kind: Any, key: ObjectKey) -> Any:
+        """The object; raises NotFound."""
+        return models.decode(kind, await self.get_bytes(kind, key))
+
+    async def find(self, kind: Any, key: ObjectKey) -> Any:
+        """The object, or None where it does not exist."""
+        try:
+            return await self.get(kind, key)
+        except NotFound:
+            return None
+
+    async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
+        """The object with its bytes, or None where it does not exist."""
+        try:
+            raw = await self.get_bytes(kind, key)
+        except NotFound:
+            return None
+        return Original(models.decode(kind, raw), raw)
+
+    async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
+        """All objects of the kind that match, ordered by namespace and name."""
+        found: list[Any] = []
+        query = [(name, value) for name, value in (("labelSelector", selector(labels)), ("fieldSelector", fields)) if value]
+        token = ""
+        restarts = 0
+        resource = await self.resources.of(kind)
+        while True:
+            try:
+                page = await self.page(resource, namespace, (*query, ("continue", token)) if token else tuple(query))
+            except ApiError as error:
+                # the continue token has outlived its snapshot: begin again, once
+                if error.code == 410 and token and not restarts:
+                    found, token, restarts = [], "", 1
+                    continue
+                raise
+            found += [models.decode(kind, item) for item in page.items or () if not owner or is_owned_by(item, owner)]
+            token = page.metadata.continue_
+            if not token:
+                break
+        found.sort(key=lambda obj: obj.key)
+        return found
+
+    async def get_bytes(self, kind: Kind, key: ObjectKey) -> bytes:
+        """The object's JSON as the API server sent it; raises NotFound."""
+        resource = await self.resources.of(kind)
+        return (await self._send(resource, "GET", resource.path(key.namespace, key.name))).body
+
+    async def page(self, resource: Resource, namespace: str = "", query: tuple[tuple[str, str], ...] = (), limit: int = PAGE_SIZE) -> Page:
+        """One page of a consistent list; `limit` 0 asks for everything at once."""
+        if limit:
+            query = (*query, ("limit", str(limit)))
+        response = await self._send(resource, "GET", resource.path(namespace), query=query)
+        return _PAGE.decode(response.body)
+
+    async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
+        """GET of any path; `timeout` in seconds, after which it is a ConnectionFailed."""
+        try:
+            async with asyncio.timeout(timeout):
+                return (await self._exchange(Request(method="GET", path=path, headers=self._headers))).body
+        except TimeoutError as error:
+            raise ConnectionFailed(f"GET {path}: no answer within {timeout:g} s") from error
+
+    @property
+    def live(self) -> Reader:
+        """This client: it never answers from a cache."""
+        return self
+
+    # Writes.
+
+    async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
+        """Create; raises AlreadyExists."""
+        json = models.to_json(obj)
+        resource = await self.resources.of(gvk_of_json(json))
+        path = resource.path(json.get("metadata", {}).get("namespace", ""))
+        return _object(await self._send(resource, "POST", path, query=_manager(field_manager), body=msgspec.json.encode(json)))
+
+    async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
+        """Replace whole; with a resourceVersion only if it is still the present one."""
+        json = models.to_json(obj)
+        resource = await self.resources.of(gvk_of_json(json))
+        metadata = json.get("metadata", {})
+        path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        return _object(await self._send(resource, "PUT", path, body=msgspec.json.encode(json)))
+
+    async def patch(
+        self,
+        kind: type[Object] | GroupVersionKind,
+        key: ObjectKey,
+        patch: Json | Sequence[Json],
+        *,
+        type: PatchType = "merge",
+        subresource: str = "",
+        field_manager: str = "",
+    ) -> Unstructured:
+        """Patch the object or its subresource."""
+        resource = await self.resources.of(kind)
+        path = resource.path(key.namespace, key.name, subresource)
+        body = msgspec.json.encode(patch)
+        return _object(
+            await self._send(resource, "PATCH", path, query=_manager(field_manager), body=body, content_type=_PATCH_CONTENT_TYPES[type])
+        )
+
+    async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
+        """Server-side apply."""
+        json = models.to_json(obj)
+        resource = await self.resources.of(gvk_of_json(json))
+        metadata = json.get("metadata", {})
+        path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        query = (*_manager(field_manager), ("force", "true" if force else "false"))
+        body = msgspec.json.encode(json)
+        return _object(await self._send(resource, "PATCH", path, query=query, body=body, content_type=_PATCH_CONTENT_TYPES["apply"]))
+
+    async def delete(
+        self,
+        kind: type[Object] | GroupVersionKind,
+        key: ObjectKey,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        """Ask for deletion; raises NotFound."""
+        await self.delete_bytes(
+            kind, key, uid=uid, resource_version=resource_version, propagation=propagation, grace_period_seconds=grace_period_seconds
+        )
+
+    async def delete_bytes(
+        self,
+        kind: Kind,
+        key: ObjectKey,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "",
+        grace_period_seconds: int | None = None,
+    ) -> bytes:
+        """As `delete`; what the API server answered: the object that lives on to be finalized, its last state, or a Status."""
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+        if preconditions:
+            options["preconditions"] = preconditions
+        if propagation:
+            options["propagationPolicy"] = propagation
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        resource = await self.resources.of(kind)
+        path = resource.path(key.namespace, key.name)
+        return (await self._send(resource, "DELETE", path, body=msgspec.json.encode(options))).body
+
+    async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
+        """POST to a subresource; sent once, whatever the answer."""
+        resource = await self.resources.of(kind)
+        path = resource.path(key.namespace, key.name, subresource)
+        response = await self._send(resource, "POST", path, body=msgspec.json.encode(body), max_tries=1)
+        answer = msgspec.json.decode(response.body) if response.body else {}
+        return answer if isinstance(answer, dict) else {}
+
+    async def close(self) -> None:
+        """Release the transport's connections."""
+        await self.transport.close()
+
+    # The exchange.
+
+    async def _send(
+        self,
+        resource: Resource,
+        method: str,
+        path: str,
+        *,
+        query: tuple[tuple[str, str], ...] = (),
+        body: bytes = b"",
+        content_type: str = "application/json",
+        max_tries: int = 0,
+    ) -> Response:
+        headers = {**self._headers, "content-type": content_type} if body else self._headers
+        try:
+            return await self._exchange(
+                Request(method=method, path=path, query=query, headers=headers, body=body), max_tries or self._max_tries
+            )
+        except NotFound as error:
+            if is_missing_object(error):
+                raise
+            # the path itself is unknown: a missing CRD must never look like a missing object
+            self.resources.forget(resource.gvk)
+            raise no_kind_match(resource.gvk) from error
+
+    async def _exchange(self, request: Request, max_tries: int = 0) -> Response:
+        tries = max_tries or self._max_tries
+        for attempt in range(1, tries + 1):
+            try:
+                response = await self.transport.send(request)
+            except ConnectionFailed:
+                if request.method != "GET" or attempt == min(tries, 3):
+                    raise
+                await self._sleep(0.1 * 4 ** (attempt - 1))
+                continue
+            if response.status < 300:
+                return response
+            wait = retry_after(response)
+            error = from_response(response.status, response.body, wait)
+            will_retry = response.status == 429 or (response.status >= 500 and wait is not None)
+            if not will_retry or attempt == tries:
+                raise error
+            await self._sleep(1.0 if wait is None else wait)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _sleep(self, seconds: float) -> None:
+        await (self._clock.sleep(seconds) if self._clock else asyncio.sleep(seconds))
+
+
+def is_missing_object(error: NotFound) -> bool:
+    """Whether the 404 is about an object (a Status with reason NotFound that names one), not about the path."""
+    details = error.status.get("details")
+    return error.reason == "NotFound" and isinstance(details, Mapping) and bool(details.get("name"))
+
+
+def retry_after(response: Response) -> float | None:
+    """Seconds that the Retry-After header asks for; None where it is absent or no number."""
+    try:
+        return max(0.0, float(response.headers["retry-after"]))
+    except (KeyError, ValueError):
+        return None
+
+
+def _manager(name: str) -> tuple[tuple[str, str], ...]:
+    return (("fieldManager", name),) if name else ()
+
+
+def _object(response: Response) -> Unstructured:
+    return Unstructured(msgspec.json.decode(response.body))
