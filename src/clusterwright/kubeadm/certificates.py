@@ -1,0 +1,452 @@
+"""Certificates of a cluster: which ones there are, what they contain, and how they are kept in Secrets.
+
+Pure: the key, the serial number and `now` are arguments, because making keys is slow and random. Key material never
+shows in `repr`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import posixpath
+import re
+import warnings
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from random import Random
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm as UnsupportedKey
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.utils import CryptographyDeprecationWarning
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from clusterwright.api.meta import Json, OwnerReference
+from clusterwright.kubeadm import yamltext
+
+PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
+PublicKey = RSAPublicKey | EllipticCurvePublicKey
+
+CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
+SECRET_TYPE = "cluster.x-k8s.io/secret"  # noqa: S105 - a type, not a secret
+CERTIFICATE_KEY = "tls.crt"
+PRIVATE_KEY_KEY = "tls.key"
+KUBECONFIG_KEY = "value"
+
+DEFAULT_DIRECTORY = "/etc/kubernetes/pki"
+DEFAULT_ALGORITHM = "RSA-2048"
+ALGORITHMS = ("RSA-2048", "RSA-3072", "RSA-4096", "ECDSA-P256", "ECDSA-P384")
+DEFAULT_CA_DAYS = 3650
+CLOCK_SKEW = timedelta(minutes=5)
+CLIENT_VALIDITY = timedelta(days=365)
+
+
+class CertificateError(ValueError):
+    """Certificate data that cannot be used. The text names what is wrong and never quotes the data."""
+
+
+class Purpose(StrEnum):
+    """What a Secret `<cluster>-<purpose>` is for."""
+
+    CA = "ca"
+    SERVICE_ACCOUNT = "sa"
+    FRONT_PROXY_CA = "proxy"
+    API_SERVER_ETCD_CLIENT = "apiserver-etcd-client"
+    ETCD_CA = "etcd"
+    KUBECONFIG = "kubeconfig"
+
+
+def secret_name(cluster: str, purpose: Purpose) -> str:
+    """The name of the Secret that holds this certificate of the cluster."""
+    return f"{cluster}-{purpose}"
+
+
+def parse_secret_name(name: str) -> tuple[str, Purpose]:
+    """(cluster, purpose) of a Secret's name; the split is at the last dash. Raises CertificateError."""
+    cluster, _, suffix = name.rpartition("-")
+    try:
+        purpose = Purpose(suffix)
+    except ValueError:
+        purpose = None
+    if not cluster or purpose is None:
+        raise CertificateError(f"{name!r} is not a valid cluster secret name. The purpose suffix is missing")
+    return cluster, purpose
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate (for service accounts: a public key) and its private key, both PEM; `key` is empty if it is kept elsewhere."""
+
+    certificate: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+
+
+# ------------------------------------------------------------------------------------------ which ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One certificate that a node needs: where its parts go on the node (an empty path: nowhere).
+
+    An external one is provided by the user; it is never generated and may lack its key.
+    """
+
+    purpose: Purpose
+    certificate_file: str = ""
+    key_file: str = ""
+    external: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalEtcd:
+    """Where kubeadm looks for the files of an external etcd."""
+
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+def control_plane_slots(certificates_dir: str = "", external_etcd: ExternalEtcd | None = None) -> tuple[Slot, ...]:
+    """What a control-plane node needs, in look-up order, for init and join alike."""
+
+    def at(name: str) -> str:
+        return posixpath.normpath(posixpath.join(certificates_dir or DEFAULT_DIRECTORY, name))
+
+    slots = [
+        Slot(purpose=Purpose.CA, certificate_file=at("ca.crt"), key_file=at("ca.key")),
+        Slot(purpose=Purpose.SERVICE_ACCOUNT, certificate_file=at("sa.pub"), key_file=at("sa.key")),
+        Slot(purpose=Purpose.FRONT_PROXY_CA, certificate_file=at("front-proxy-ca.crt"), key_file=at("front-proxy-ca.key")),
+    ]
+    if external_etcd is None:
+        slots.append(Slot(purpose=Purpose.ETCD_CA, certificate_file=at("etcd/ca.crt"), key_file=at("etcd/ca.key")))
+    else:
+        client = Slot(
+            purpose=Purpose.API_SERVER_ETCD_CLIENT,
+            certificate_file=external_etcd.cert_file,
+            key_file=external_etcd.key_file,
+            external=True,
+        )
+        slots += [client, Slot(purpose=Purpose.ETCD_CA, certificate_file=external_etcd.ca_file, external=True)]
+    return tuple(slots)
+
+
+def worker_slots(ca_cert_path: str = "") -> tuple[Slot, ...]:
+    """What a worker needs: the cluster CA, to compute the discovery hashes from; no file is written."""
+    return (Slot(purpose=Purpose.CA, certificate_file=ca_cert_path or f"{DEFAULT_DIRECTORY}/ca.crt"),)
+
+
+Certificates = Mapping[Purpose, KeyPair]
+"""What was found or generated; a purpose that is not there is unset."""
+
+
+def ensure_all_exist(slots: Sequence[Slot], found: Certificates) -> None:
+    """Raise CertificateError unless every certificate is there, whole (an external one may lack its key)."""
+    for slot in slots:
+        pair = found.get(slot.purpose)
+        if pair is None:
+            raise CertificateError("missing certificate")
+        if not pair.certificate:
+            raise CertificateError(f"for certificate: {slot.purpose}: missing crt data")
+        if not slot.external and not pair.key:
+            raise CertificateError(f"for certificate: {slot.purpose}: missing key data")
+
+
+def is_generated(slot: Slot) -> bool:
+    """Whether we make this certificate when it is missing."""
+    return not slot.external
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateFile:
+    """A certificate or key as a file on the node."""
+
+    path: str
+    owner: str
+    permissions: str
+    content: str = field(repr=False)
+
+
+_FILE_ORDER = (Purpose.CA, Purpose.ETCD_CA, Purpose.FRONT_PROXY_CA, Purpose.SERVICE_ACCOUNT, Purpose.API_SERVER_ETCD_CLIENT)
+
+
+def files(slots: Sequence[Slot], found: Certificates) -> tuple[CertificateFile, ...]:
+    """The files that a control-plane node gets: for each certificate its public part, then its key. Empty parts and paths have none."""
+    by_purpose = {slot.purpose: slot for slot in slots}
+    out: list[CertificateFile] = []
+    for purpose in _FILE_ORDER:
+        slot, pair = by_purpose.get(purpose), found.get(purpose)
+        if slot is None or pair is None:
+            continue
+        for path, content, permissions in ((slot.certificate_file, pair.certificate, "0640"), (slot.key_file, pair.key, "0600")):
+            if path and content:
+                text = content.decode("utf-8", "surrogateescape")
+                out.append(CertificateFile(path=path, owner="root:root", permissions=permissions, content=text))
+    return tuple(out)
+
+
+# ------------------------------------------------------------------------------------------ in Secrets
+
+
+def pair_from_secret(namespace: str, name: str, data: Mapping[str, bytes]) -> KeyPair:
+    """The pair that a Secret holds; its PEM is not looked at. Raises CertificateError when there is no certificate."""
+    if CERTIFICATE_KEY not in data:
+        raise CertificateError(f"failed to read keypair from certificate {namespace}/{name}: missing data for key {CERTIFICATE_KEY}")
+    return KeyPair(data[CERTIFICATE_KEY], data.get(PRIVATE_KEY_KEY, b""))
+
+
+def pair_secret(*, namespace: str, cluster: str, purpose: Purpose, pair: KeyPair, owner: OwnerReference | None = None) -> Json:
+    """The Secret that keeps a generated pair."""
+    return _secret(namespace, cluster, purpose, {CERTIFICATE_KEY: pair.certificate, PRIVATE_KEY_KEY: pair.key}, owner)
+
+
+def kubeconfig_secret(*, namespace: str, cluster: str, kubeconfig: bytes, owner: OwnerReference | None = None) -> Json:
+    """The Secret that keeps a cluster's admin kubeconfig."""
+    return _secret(namespace, cluster, Purpose.KUBECONFIG, {KUBECONFIG_KEY: kubeconfig}, owner)
+
+
+def _secret(namespace: str, cluster: str, purpose: Purpose, data: Mapping[str, bytes], owner: OwnerReference | None) -> Json:
+    metadata: Json = {"namespace": namespace, "name": secret_name(cluster, purpose), "labels": {CLUSTER_NAME_LABEL: cluster}}
+    if owner is not None:
+        metadata["ownerReferences"] = [owner_json(owner)]
+    encoded = {key: b64encode(value).decode() for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": SECRET_TYPE, "data": encoded}
+
+
+def owner_json(owner: OwnerReference) -> Json:
+    """An ownerReference as it is written."""
+    out: Json = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
+    if owner.controller is not None:
+        out["controller"] = owner.controller
+    if owner.block_owner_deletion is not None:
+        out["blockOwnerDeletion"] = owner.block_owner_deletion
+    return out
+
+
+# -------------------------------------------------------------------------------------------- making them
+
+
+def new_serial(random: Random) -> int:
+    """A random positive serial number of at most 63 bits."""
+    return random.randrange(1, 1 << 63)
+
+
+def key_algorithm(algorithm: str) -> str:
+    """The algorithm to ask a KeySource for; empty means the default. Raises CertificateError for one that nobody knows."""
+    chosen = algorithm or DEFAULT_ALGORITHM
+    if chosen not in ALGORITHMS:
+        raise CertificateError(f'cannot obtain key size from unknown RSA algorithm: "{chosen}"')
+    return chosen
+
+
+def new_ca(key: PrivateKey, *, now: datetime, serial: int, days: int = 0, common_name: str = "kubernetes") -> KeyPair:
+    """A self-signed certificate authority, valid from five minutes ago for `days` (zero: 3650)."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    public = key.public_key()
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(public)
+        .serial_number(serial)
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + timedelta(days=days or DEFAULT_CA_DAYS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(encipherment=True, cert_sign=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    )
+    return KeyPair(encode_certificate(builder.sign(key, _digest(key))), encode_private_key(key))
+
+
+def new_service_account_pair(key: PrivateKey) -> KeyPair:
+    """The pair that signs service-account tokens: a public key, not a certificate."""
+    return KeyPair(encode_public_key(key.public_key()), encode_private_key(key))
+
+
+def new_pair(purpose: Purpose, key: PrivateKey, *, now: datetime, serial: int, days: int = 0) -> KeyPair:
+    """What a generated Secret of this purpose holds."""
+    return new_service_account_pair(key) if purpose is Purpose.SERVICE_ACCOUNT else new_ca(key, now=now, serial=serial, days=days)
+
+
+def sign(
+    ca: KeyPair,
+    key: PrivateKey,
+    *,
+    common_name: str,
+    serial: int,
+    not_before: datetime,
+    not_after: datetime,
+    organizations: Sequence[str] = (),
+    client: bool = False,
+    server: bool = False,
+    hosts: Sequence[str] = (),
+    encipherment: bool = True,
+) -> KeyPair:
+    """A certificate for `key`, signed by the CA. `hosts` are DNS names and IP addresses. Raises CertificateError for a broken CA."""
+    authority, authority_key = decode_certificate(ca.certificate), decode_private_key(ca.key)
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH] * client + [ExtendedKeyUsageOID.SERVER_AUTH] * server
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations]
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, common_name)]))
+        .issuer_name(authority.subject)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .not_valid_before(not_before)
+        .not_valid_after(not_after)
+        .add_extension(_key_usage(encipherment=encipherment, cert_sign=False), critical=True)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_authority_key_identifier(authority, authority_key), critical=False)
+    )
+    if usages:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+    if hosts:
+        builder = builder.add_extension(x509.SubjectAlternativeName([_general_name(h) for h in hosts]), critical=False)
+    return KeyPair(encode_certificate(builder.sign(authority_key, _digest(authority_key))), encode_private_key(key))
+
+
+def new_admin_client(ca: KeyPair, key: PrivateKey, *, now: datetime, serial: int) -> KeyPair:
+    """The client certificate of a cluster's admin kubeconfig: a year, from the CA's own beginning."""
+    begin = decode_certificate(ca.certificate).not_valid_before_utc
+    return sign(
+        ca,
+        key,
+        common_name="kubernetes-admin",
+        organizations=("system:masters",),
+        serial=serial,
+        not_before=begin,
+        not_after=now + CLIENT_VALIDITY,
+        client=True,
+    )
+
+
+def new_kubeconfig(cluster: str, server: str, ca: KeyPair, client: KeyPair) -> bytes:
+    """The admin kubeconfig of a cluster; `server` is its URL."""
+    user = f"{cluster}-admin"
+    context = f"{user}@{cluster}"
+    authority = encode_certificate(decode_certificate(ca.certificate))
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": {"certificate-authority-data": b64encode(authority).decode(), "server": server}}],
+        "contexts": [{"name": context, "context": {"cluster": cluster, "user": user}}],
+        "current-context": context,
+        "users": [
+            {
+                "name": user,
+                "user": {
+                    "client-certificate-data": b64encode(client.certificate).decode(),
+                    "client-key-data": b64encode(client.key).decode(),
+                },
+            }
+        ],
+    }
+    return yamltext.dump(document).encode()
+
+
+def _key_usage(*, encipherment: bool, cert_sign: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_encipherment=encipherment,
+        key_cert_sign=cert_sign,
+        content_commitment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _authority_key_identifier(authority: x509.Certificate, key: PrivateKey) -> x509.AuthorityKeyIdentifier:
+    try:
+        known = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+    except x509.ExtensionNotFound:
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(known.value)
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _digest(key: PrivateKey) -> hashes.SHA256 | hashes.SHA384:
+    return hashes.SHA384() if isinstance(key, EllipticCurvePrivateKey) and key.curve.key_size == 384 else hashes.SHA256()
+
+
+# ------------------------------------------------------------------------------------------------- PEM
+
+
+def encode_certificate(certificate: x509.Certificate) -> bytes:
+    """PEM `CERTIFICATE`."""
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def encode_private_key(key: PrivateKey) -> bytes:
+    """PEM `RSA PRIVATE KEY` (PKCS#1) or `EC PRIVATE KEY` (SEC1)."""
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+
+
+def encode_public_key(key: PublicKey) -> bytes:
+    """PEM `PUBLIC KEY`."""
+    return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+def decode_private_key(pem: bytes) -> PrivateKey:
+    """A PKCS#1, PKCS#8 or SEC1 key. RSA keys are not validated, which would take 50 ms. Raises CertificateError."""
+    try:
+        key = serialization.load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=True)
+    except (ValueError, TypeError, UnsupportedKey):
+        raise CertificateError("unable to decode PEM data") from None  # its cause may quote the key
+    if not isinstance(key, RSAPrivateKey | EllipticCurvePrivateKey):
+        raise CertificateError("the private key is neither RSA nor ECDSA")
+    return key
+
+
+def decode_certificate(pem: bytes) -> x509.Certificate:
+    """The first certificate of a PEM text. Raises CertificateError."""
+    return decode_certificates(pem)[0]
+
+
+_PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----[ \t]*\r?\n(.*?)-----END \1-----", re.DOTALL)
+
+
+def decode_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
+    """Every certificate of a PEM bundle, in order; other blocks, and blocks with headers, are skipped. Raises CertificateError."""
+    found: list[x509.Certificate] = []
+    for match in _PEM_BLOCK.finditer(pem):
+        if match[1] != b"CERTIFICATE" or b":" in match[2]:
+            continue
+        try:
+            found.append(_load_certificate(b64decode(match[2])))
+        except ValueError as error:
+            raise CertificateError("unable to parse a certificate of the PEM data") from error
+    if not found:
+        raise CertificateError("data does not contain any valid RSA or ECDSA certificates")
+    return tuple(found)
+
+
+def _load_certificate(der: bytes) -> x509.Certificate:
+    with warnings.catch_warnings():
+        # other implementations make CAs with serial number 0; theirs must work with us
+        warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+        return x509.load_der_x509_certificate(der)
+
+
+def discovery_hashes(ca_bundle: bytes) -> tuple[str, ...]:
+    """`sha256:<hex>` over the public key info of each certificate of the bundle: what a joining node trusts. Raises CertificateError."""
+    return tuple(
+        "sha256:"
+        + hashlib.sha256(
+            c.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        ).hexdigest()
+        for c in decode_certificates(ca_bundle)
+    )
