@@ -1,0 +1,190 @@
+"""What kubeadm and the kubelet check while a machine boots: it joins only with data that would let a real node join. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import yaml
+from cryptography import x509
+
+from clusterwright.inmemory.bootstrap import BootFailure, BootstrapData
+from clusterwright.kubeadm import certificates
+from clusterwright.kubeadm.certificates import CertificateError, KeyPair
+
+_PKI = "/etc/kubernetes/pki"  # kubeadm's default certificatesDir
+_INIT_VERSIONS = ("kubeadm.k8s.io/v1beta3", "kubeadm.k8s.io/v1beta4")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbourhood:
+    """What a booting machine can see of the cluster it is to found or join."""
+
+    endpoint: str
+    """host:port at which the control plane answers."""
+    is_serving: bool
+    ca: bytes
+    """The certificate authority that the control plane serves (`cluster-info`); empty before init."""
+    find_token: Callable[[str], Mapping[str, str] | None]
+    """The decoded data of the bootstrap-token Secret of an id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boot:
+    """A boot that succeeded: what the node brought with it."""
+
+    founds: bool
+    is_control_plane: bool
+    ca: KeyPair | None = None
+    etcd_ca: KeyPair | None = None
+    service_account: KeyPair | None = None
+    cluster_configuration: str = ""
+    """The ClusterConfiguration document as YAML, for the kubeadm-config ConfigMap."""
+
+
+def boot(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control_plane: bool) -> Boot:
+    """Run kubeadm on the data; raises BootFailure where a real node would stop."""
+    return _init(data, seen, now) if data.command == "init" else _join(data, seen, now, is_control_plane=is_control_plane)
+
+
+def _init(data: BootstrapData, seen: Neighbourhood, now: datetime) -> Boot:
+    cluster = data.document("ClusterConfiguration")
+    data.document("InitConfiguration")
+    _check_versions(data)
+    if seen.is_serving:
+        raise BootFailure("kubeadm init: [ERROR Port] the control plane endpoint already answers")
+    endpoint = str(cluster.get("controlPlaneEndpoint", ""))
+    if endpoint and endpoint != seen.endpoint:
+        raise BootFailure(f"kubeadm init: controlPlaneEndpoint {endpoint} is not where the load balancer listens ({seen.endpoint})")
+    ca, etcd_ca, service_account = _control_plane_files(data, now, has_external_etcd=bool((cluster.get("etcd") or {}).get("external")))
+    return Boot(
+        founds=True,
+        is_control_plane=True,
+        ca=ca,
+        etcd_ca=etcd_ca,
+        service_account=service_account,
+        cluster_configuration=yaml.safe_dump(dict(cluster), sort_keys=True),
+    )
+
+
+def _join(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control_plane: bool) -> Boot:
+    join = data.document("JoinConfiguration")
+    _check_versions(data)
+    wants_control_plane = join.get("controlPlane") is not None
+    if is_control_plane != wants_control_plane:
+        raise BootFailure(
+            "kubeadm join: a control-plane machine needs joinConfiguration.controlPlane"
+            if is_control_plane
+            else "kubeadm join: a worker must not have joinConfiguration.controlPlane"
+        )
+    if not seen.is_serving:
+        raise BootFailure(f"kubeadm join: couldn't validate the identity of the API Server: dial tcp {seen.endpoint}: connection refused")
+    discovery = join.get("discovery") or {}
+    if discovery.get("file"):
+        _check_discovery_file(data, str(discovery["file"].get("kubeConfigPath", "")), seen)
+    else:
+        _check_discovery_token(discovery.get("bootstrapToken") or {}, seen, now)
+    if not is_control_plane:
+        return Boot(founds=False, is_control_plane=False)
+    ca, etcd_ca, service_account = _control_plane_files(data, now, has_external_etcd=False, may_lack_etcd=True)
+    if _certificates(ca.certificate) != _certificates(seen.ca):
+        raise BootFailure(f"kubeadm join: {_certificates_dir(data)}/ca.crt is not the certificate authority of the cluster")
+    return Boot(founds=False, is_control_plane=True, ca=ca, etcd_ca=etcd_ca, service_account=service_account)
+
+
+def _check_versions(data: BootstrapData) -> None:
+    for document in data.documents:
+        if document.get("apiVersion") not in _INIT_VERSIONS:
+            raise BootFailure(f"kubeadm {data.command}: no kind {document.get('kind')!r} is registered for {document.get('apiVersion')!r}")
+
+
+def _check_discovery_file(data: BootstrapData, path: str, seen: Neighbourhood) -> None:
+    if path not in data.files:
+        raise BootFailure(f"kubeadm join: discovery.file.kubeConfigPath: {path}: no such file or directory")
+    try:
+        config = yaml.safe_load(data.files[path])
+        cluster = config["clusters"][0]["cluster"]
+        server, authority = str(cluster["server"]), base64.b64decode(cluster.get("certificate-authority-data") or "")
+    except (yaml.YAMLError, KeyError, IndexError, TypeError, binascii.Error) as error:
+        raise BootFailure(f"kubeadm join: {path} is not a kubeconfig with a cluster") from error
+    _check_endpoint(server.removeprefix("https://"), seen)
+    if authority and _certificates(authority) != _certificates(seen.ca):
+        raise BootFailure("kubeadm join: x509: certificate signed by unknown authority")
+
+
+def _check_discovery_token(discovery: Mapping[str, Any], seen: Neighbourhood, now: datetime) -> None:
+    _check_endpoint(str(discovery.get("apiServerEndpoint", "")), seen)
+    hashes = discovery.get("caCertHashes") or []
+    if not hashes and not discovery.get("unsafeSkipCAVerification"):
+        raise BootFailure("kubeadm join: discovery.bootstrapToken: set caCertHashes or unsafeSkipCAVerification")
+    if hashes and not set(hashes) & set(certificates.discovery_hashes(seen.ca)):
+        raise BootFailure(
+            "kubeadm join: cluster CA found in cluster-info ConfigMap is invalid: none of the public keys matches caCertHashes"
+        )
+    token_id, _, token_secret = str(discovery.get("token", "")).partition(".")
+    found = seen.find_token(token_id)
+    if found is None:
+        raise BootFailure(f"kubeadm join: couldn't validate the identity of the API Server: the token ID {token_id!r} is unknown there")
+    if found.get("token-secret") != token_secret:
+        raise BootFailure(f"kubeadm join: the token of ID {token_id!r} is not the one that the cluster knows")
+    if found.get("usage-bootstrap-authentication") != "true" or found.get("usage-bootstrap-signing") != "true":
+        raise BootFailure(f"kubeadm join: the token of ID {token_id!r} may not be used for joining")
+    expiration = found.get("expiration", "")
+    if expiration and datetime.fromisoformat(expiration) <= now:
+        raise BootFailure(f"kubeadm join: the token of ID {token_id!r} has expired at {expiration}")
+
+
+def _check_endpoint(endpoint: str, seen: Neighbourhood) -> None:
+    if endpoint != seen.endpoint:
+        raise BootFailure(f"kubeadm join: dial tcp {endpoint}: connection refused")
+
+
+def _control_plane_files(
+    data: BootstrapData, now: datetime, *, has_external_etcd: bool, may_lack_etcd: bool = False
+) -> tuple[KeyPair, KeyPair | None, KeyPair]:
+    ca = _pair(data, "ca", now)
+    _pair(data, "front-proxy-ca", now)
+    service_account = _pair(data, "sa", now, suffix=".pub")
+    etcd_ca = None
+    if not has_external_etcd and not (may_lack_etcd and f"{_certificates_dir(data)}/etcd/ca.key" not in data.files):
+        etcd_ca = _pair(data, "etcd/ca", now)
+    return ca, etcd_ca, service_account
+
+
+def _certificates_dir(data: BootstrapData) -> str:
+    """Where the certificates were put; a joining node learns of another folder than the default only by its files."""
+    marker = "/front-proxy-ca.crt"
+    return next((path.removesuffix(marker) for path in data.files if path.endswith(marker)), _PKI)
+
+
+def _pair(data: BootstrapData, name: str, now: datetime, suffix: str = ".crt") -> KeyPair:
+    folder = _certificates_dir(data)
+    public, private = f"{folder}/{name}{suffix}", f"{folder}/{name}.key"
+    for path in (public, private):
+        if not data.files.get(path):
+            raise BootFailure(f"kubeadm {data.command}: {path}: no such file or directory")
+    pair = KeyPair(data.files[public], data.files[private])
+    try:
+        key = certificates.decode_private_key(pair.key)
+        if suffix == ".crt":
+            certificate = certificates.decode_certificate(pair.certificate)
+            if certificate.public_key() != key.public_key():
+                raise BootFailure(f"kubeadm {data.command}: {private} is not the key of {public}")
+            if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+                raise BootFailure(f"kubeadm {data.command}: {public} has expired or is not yet valid")
+        elif certificates.encode_public_key(key.public_key()).strip() != pair.certificate.strip():
+            raise BootFailure(f"kubeadm {data.command}: {private} is not the key of {public}")
+    except (CertificateError, ValueError) as error:
+        raise BootFailure(f"kubeadm {data.command}: {public} and {private} cannot be read") from error
+    return pair
+
+
+def _certificates(pem: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        return []

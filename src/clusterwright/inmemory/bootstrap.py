@@ -1,0 +1,131 @@
+"""Bootstrap data as a booting machine reads it: files and commands out of cloud-init or Ignition. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import re
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+
+_KUBEADM = re.compile(r"\bkubeadm (init|join) --config (\S+)")
+SENTINEL = "/run/cluster-api/bootstrap-success.complete"
+
+
+class BootFailure(Exception):
+    """Booting came to an end before the node joined; the text is what the machine's console would show, without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapData:
+    """What a machine finds in its user data."""
+
+    files: Mapping[str, bytes]
+    command: Literal["init", "join"]
+    documents: tuple[Mapping[str, Any], ...]
+    """The kubeadm documents, parsed."""
+
+    def document(self, kind: str) -> Mapping[str, Any]:
+        """The kubeadm document of a kind; fails the boot when it is not there."""
+        for document in self.documents:
+            if document.get("kind") == kind:
+                return document
+        raise BootFailure(f"kubeadm {self.command}: the configuration holds no {kind}")
+
+
+def parse(value: bytes, format: str) -> BootstrapData:
+    """Read bootstrap data of the given format (`cloud-config` or `ignition`; empty means cloud-config)."""
+    if format in {"", "cloud-config"}:
+        files, commands = _cloud_config(value)
+    elif format == "ignition":
+        files, commands = _ignition(value)
+    else:
+        raise BootFailure(f"user data has the unknown format {format!r}")
+    for command in commands:
+        if found := _KUBEADM.search(command):
+            verb: Literal["init", "join"] = "init" if found[1] == "init" else "join"
+            if SENTINEL not in "\n".join(commands):
+                raise BootFailure(f"no command writes {SENTINEL}")
+            return BootstrapData(files, verb, _documents(files, found[2], verb))
+    raise BootFailure("user data runs neither kubeadm init nor kubeadm join")
+
+
+def _documents(files: Mapping[str, bytes], path: str, verb: str) -> tuple[Mapping[str, Any], ...]:
+    if path not in files:
+        raise BootFailure(f"kubeadm {verb}: open {path}: no such file or directory")
+    try:
+        documents = [d for d in yaml.safe_load_all(files[path].decode()) if d is not None]
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BootFailure(f"kubeadm {verb}: {path} is not YAML") from error
+    for document in documents:
+        if not isinstance(document, dict) or not str(document.get("apiVersion", "")).startswith("kubeadm.k8s.io/"):
+            raise BootFailure(f"kubeadm {verb}: {path} holds a document that is no kubeadm configuration")
+    return tuple(documents)
+
+
+def _cloud_config(value: bytes) -> tuple[dict[str, bytes], list[str]]:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError as error:
+        raise BootFailure("cloud-init: user data is not text") from error
+    lines = [line for line in text.splitlines()[:2] if not line.startswith("## template:")]
+    if not lines or lines[0].strip() != "#cloud-config":
+        raise BootFailure("cloud-init: user data does not start with #cloud-config")
+    try:
+        config = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BootFailure("cloud-init: user data is not YAML") from error
+    if not isinstance(config, dict):
+        raise BootFailure("cloud-init: user data is not a mapping")
+    files: dict[str, bytes] = {}
+    for entry in config.get("write_files") or []:
+        path = str(entry.get("path", ""))
+        if not path:
+            raise BootFailure("cloud-init: a file of write_files has no path")
+        content = _decoded(str(entry.get("content") or ""), str(entry.get("encoding") or ""), path)
+        files[path] = files.get(path, b"") + content if entry.get("append") else content
+    commands = [c if isinstance(c, str) else " ".join(map(str, c)) for c in config.get("runcmd") or []]
+    return files, commands
+
+
+def _decoded(content: str, encoding: str, path: str) -> bytes:
+    try:
+        data = base64.b64decode(content) if encoding in {"b64", "base64", "gz+b64", "gzip+base64", "gz+base64"} else content.encode()
+        return gzip.decompress(data) if encoding.startswith("gz") else data
+    except (binascii.Error, OSError, EOFError) as error:
+        raise BootFailure(f"cloud-init: {path} cannot be decoded as {encoding}") from error
+
+
+def _ignition(value: bytes) -> tuple[dict[str, bytes], list[str]]:
+    try:
+        config = json.loads(value)
+    except ValueError as error:
+        raise BootFailure("ignition: the configuration is not JSON") from error
+    version = str((config.get("ignition") or {}).get("version", "")) if isinstance(config, dict) else ""
+    if not version.startswith("2."):
+        raise BootFailure(f"ignition: unsupported configuration version {version!r}")
+    files: dict[str, bytes] = {}
+    for entry in (config.get("storage") or {}).get("files") or []:
+        source = str((entry.get("contents") or {}).get("source", ""))
+        header, comma, payload = source.partition(",")
+        if source and (not header.startswith("data:") or not comma):
+            raise BootFailure(f"ignition: {entry.get('path')} has a source that cannot be fetched")
+        raw = urllib.parse.unquote_to_bytes(payload)
+        files[str(entry.get("path", ""))] = base64.b64decode(raw) if header.endswith(";base64") else raw
+    commands: list[str] = []
+    for unit in (config.get("systemd") or {}).get("units") or []:
+        if not unit.get("enabled", unit.get("enable")):
+            continue
+        for line in str(unit.get("contents", "")).splitlines():
+            if line.startswith("ExecStart="):
+                program = line.removeprefix("ExecStart=").split()[0]
+                if program not in files:
+                    raise BootFailure(f"ignition: {unit.get('name')}: {program} does not exist")
+                commands += files[program].decode("utf-8", "replace").splitlines()
+    return files, commands

@@ -1,0 +1,68 @@
+"""Bundles: objects as `kubectl get -o yaml` gives them, with at most one Observation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import yaml
+
+from clusterwright.api.meta import Json
+from clusterwright.offline.observation import Observation
+
+
+class BadBundle(ValueError):
+    """The bundle cannot be understood; the message names the document and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A world: whole objects and what was observed beside them."""
+
+    objects: tuple[Json, ...]
+    observation: Observation
+
+
+def parse(text: str) -> Bundle:
+    """Read a multi-document YAML (or JSON) text; `List` documents are taken apart."""
+    try:
+        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError as error:
+        raise BadBundle(f"not YAML: {error}") from error
+    return assemble(d for d in documents if d is not None)
+
+
+def assemble(documents: Iterable[Any]) -> Bundle:
+    """Sort documents into objects and the Observation."""
+    objects: list[Json] = []
+    observation: Observation | None = None
+    for index, document in enumerate(_flatten(documents)):
+        if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
+            raise BadBundle(f"document {index}: not an object with a kind")
+        if document["kind"] == "Observation":
+            if observation is not None:
+                raise BadBundle(f"document {index}: a second Observation; at most one is allowed")
+            try:
+                observation = msgspec.convert(dict(document), Observation)
+            except msgspec.ValidationError as error:
+                raise BadBundle(f"document {index}: Observation: {error}") from error
+            continue
+        if not isinstance(document.get("apiVersion"), str):
+            raise BadBundle(f"document {index}: {document['kind']} without apiVersion")
+        metadata = document.get("metadata")
+        if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
+            raise BadBundle(f"document {index}: {document['kind']} without metadata.name")
+        objects.append(dict(document))
+    return Bundle(tuple(objects), observation or Observation())
+
+
+def _flatten(documents: Iterable[Any]) -> Iterable[Any]:
+    for document in documents:
+        if isinstance(document, Mapping) and isinstance(document.get("items"), list) and str(document.get("kind", "")).endswith("List"):
+            yield from document["items"]
+        elif isinstance(document, Mapping) and isinstance(document.get("objects"), list) and "kind" not in document:
+            yield from document["objects"]  # a recorded world: {"subject", "truth", "objects"}
+        else:
+            yield document

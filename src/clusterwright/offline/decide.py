@@ -1,0 +1,96 @@
+"""One reconcile pass, offline: the production reconciler on a world made of the given objects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
+from clusterwright.offline.bundle import BadBundle, Bundle, assemble
+from clusterwright.offline.registry import PACKAGES, controller
+from clusterwright.offline.world import World, decoded
+from clusterwright.runtime.keys import sample_keys
+
+
+def decide(objects: Sequence[Mapping[str, Any]], subject: str) -> Json:
+    """What our controller of the subject's kind would do next, and the status it would write.
+
+    `objects` are whole Kubernetes objects and at most one Observation; `subject` is "Kind/namespace/name". Nothing is
+    contacted and nothing outside is changed. The answer's form is described in docs/bundles.md.
+    """
+    return decide_bundle(assemble(objects), subject)
+
+
+def decide_bundle(bundle: Bundle, subject: str) -> Json:
+    """`decide` on a bundle that has been read already."""
+    kind, _, rest = subject.partition("/")
+    namespace, _, name = rest.rpartition("/")
+    definition = controller(kind)
+    if definition is None:
+        raise BadBundle(f"subject {subject!r}: no controller reconciles {kind or 'it'}; known: {', '.join(sorted(PACKAGES))}")
+    key = ObjectKey(namespace, name)
+    now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
+    world = World(bundle, now, sample_keys())
+    result = _run(_pass(world, definition.make(world.dependencies()), definition.kind, key))
+    return result
+
+
+async def _pass(world: World, reconciler: Any, kind: type[Object], key: ObjectKey) -> Json:
+    requeue: float | None = None
+    failure: str | None = None
+    try:
+        result = await reconciler.reconcile(key)
+        requeue = result.requeue_after.total_seconds() if result.requeue_after else None
+    except Exception as error:
+        failure = str(error) or type(error).__name__
+    from clusterwright.api import scheme
+
+    subject_gvk = scheme.gvk_of(kind)
+    others: Json = {}
+    data: dict[str, str] = {}
+    for (_, gvk, touched), client in world.journal.touched.items():
+        if gvk == subject_gvk and touched == key:
+            continue
+        after = await _unobserved(client).find(gvk, touched)
+        if after is None:
+            continue
+        others[f"{gvk.kind}/{touched.name}"] = after.json
+        data.update(_data(gvk, touched, after.json))
+    subject = await _unobserved(world.client).find(subject_gvk, key)
+    return {
+        "object": None if subject is None else subject.json,
+        "actions": [a.to_json() for a in world.journal.actions if (a.kind, a.namespace, a.name) != (subject_gvk.kind, *key)],
+        "requeueAfterSeconds": requeue,
+        "error": failure,
+        "data": data,
+        "others": others,
+        "rows": world.rows,
+    }
+
+
+def _unobserved(client: Any) -> Any:
+    """The client below the faults: what is there, whether or not the pass could read it."""
+    return client.inner
+
+
+def _data(gvk: GroupVersionKind, key: ObjectKey, json: Mapping[str, Any]) -> dict[str, str]:
+    if gvk.group or gvk.kind not in {"Secret", "ConfigMap"}:
+        return {}
+    values = ((k, decoded(v) if gvk.kind == "Secret" else v) for k, v in (json.get("data") or {}).items())
+    return {f"{gvk.kind}/{key.name}/{k}": v for k, v in values if isinstance(v, str)}
+
+
+def _run(coroutine: Any) -> Json:
+    """Run to completion from synchronous code, also where an event loop is running already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        with asyncio.Runner() as runner:
+            answer: Json = runner.run(coroutine)
+            return answer
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()

@@ -1,0 +1,102 @@
+"""What a bundle says that is no object: the time, what cannot be read or written, and the state of workload clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+API_VERSION = "clusterwright.dev/v1alpha1"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Objects of one kind: all of them, or those of a namespace, or one."""
+
+    kind: str
+    namespace: str = ""
+    name: str = ""
+    error: str = ""
+
+    def covers(self, kind: str, namespace: str, name: str) -> bool:
+        """Whether the object is meant."""
+        return self.kind == kind and self.namespace in {"", namespace} and self.name in {"", name}
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A write that fails: with a plain error, with the API error named by `error`, or with a whole Status."""
+
+    verb: str
+    kind: str
+    namespace: str = ""
+    name: str = ""
+    error: str = ""
+    status: Mapping[str, Any] = {}
+
+    def covers(self, verb: str, kind: str, namespace: str, name: str) -> bool:
+        """Whether the write is meant; `update` and `patch` are the same."""
+        same_verb = ("patch" if self.verb == "update" else self.verb) == verb
+        return same_verb and self.kind == kind and self.namespace in {"", namespace} and self.name in {"", name}
+
+
+class Member(msgspec.Struct, frozen=True, rename="camel"):
+    """An etcd member."""
+
+    name: str = ""
+    id: str = ""
+    is_learner: bool = False
+    leader: bool = False
+    alarms: tuple[str, ...] = ()
+
+
+class EtcdErrors(msgspec.Struct, frozen=True, rename="camel"):
+    """Why etcd calls fail; empty: they do not."""
+
+    connect: str = ""
+    members: str = ""
+    alarms: str = ""
+    remove: str = ""
+    move_leader: str = ""
+    status: tuple[str, ...] = ()
+
+
+class Faults(msgspec.Struct, frozen=True, rename="camel"):
+    """What goes wrong when one cluster's objects are read and written."""
+
+    unreadable: tuple[Target, ...] = ()
+    unlistable: tuple[Target, ...] = ()
+    unwritable: tuple[Refusal, ...] = ()
+
+
+class WorkloadCluster(msgspec.Struct, frozen=True, rename="camel"):
+    """The state of one workload cluster, as far as the recorder knew it."""
+
+    connected: bool = False
+    last_probe_success: datetime | None = None
+    consecutive_failures: int = 0
+    objects: tuple[dict[str, Any], ...] = ()
+    unreadable: tuple[Target, ...] = ()
+    unlistable: tuple[Target | str, ...] = ()
+    unwritable: tuple[Refusal, ...] = ()
+    etcd_members: tuple[Member, ...] | None = None
+    etcd_errors: EtcdErrors = EtcdErrors()
+    api_server_certificate_expiry: Mapping[str, datetime] = {}
+    inspected: bool = False
+
+
+class Observation(msgspec.Struct, frozen=True, rename="camel"):
+    """The one document of a bundle that is no object. A field that is absent was unknown to the recorder."""
+
+    now: datetime | None = None
+    unreadable: tuple[Target, ...] = ()
+    unlistable: tuple[Target | str, ...] = ()
+    unwritable: tuple[Refusal, ...] = ()
+    workload_clusters: Mapping[str, WorkloadCluster] = {}
+    features: Mapping[str, bool] = {}
+
+
+def faults(source: Observation | WorkloadCluster) -> Faults:
+    """The faults of the management cluster, or of one workload cluster."""
+    listed = tuple(Target(kind=t) if isinstance(t, str) else t for t in source.unlistable)
+    return Faults(unreadable=source.unreadable, unlistable=listed, unwritable=source.unwritable)

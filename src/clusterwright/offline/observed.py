@@ -1,0 +1,203 @@
+"""A client that fails where the Observation says so, and keeps a journal of every write that changed something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from clusterwright.api import scheme
+from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
+from clusterwright.offline.observation import Faults, Refusal
+from clusterwright.runtime import errors
+from clusterwright.runtime.client import Client, Original, PatchType, Reader
+
+_NAMED_ERRORS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One write that took effect."""
+
+    verb: str
+    kind: str
+    namespace: str
+    name: str
+
+    def to_json(self) -> Json:
+        """The form of an answer's `actions`."""
+        return {"verb": self.verb, "kind": self.kind, "namespace": self.namespace, "name": self.name}
+
+
+@dataclass(slots=True)
+class Journal:
+    """Every effective write of a pass, in order, over all clusters; and the objects to look at afterwards."""
+
+    actions: list[Action] = field(default_factory=list)
+    touched: dict[tuple[int, GroupVersionKind, ObjectKey], Client] = field(default_factory=dict)
+
+    def note(self, client: Client, verb: str, gvk: GroupVersionKind, key: ObjectKey) -> None:
+        """Remember a write to a whole object."""
+        self.actions.append(Action(verb, gvk.kind, *key))
+        self.touched[id(client), gvk, key] = client
+
+
+def _gvk(kind: type[Object] | GroupVersionKind) -> GroupVersionKind:
+    return kind if isinstance(kind, GroupVersionKind) else scheme.gvk_of(kind)
+
+
+def _gvk_and_key(obj: Object | Json) -> tuple[GroupVersionKind, ObjectKey]:
+    if isinstance(obj, Object):
+        return scheme.gvk_of(type(obj)), obj.key
+    unstructured = Unstructured(obj)
+    return unstructured.gvk, unstructured.key
+
+
+class ObservedClient:
+    """A `Client` of one offline cluster."""
+
+    def __init__(self, inner: Client, faults: Faults, journal: Journal) -> None:
+        self.inner = inner
+        self._faults = faults
+        self._journal = journal
+
+    @property
+    def live(self) -> Reader:
+        """The same: there is no cache offline."""
+        return self
+
+    # ------------------------------------------------------------------------------------------------ reads
+
+    def _check_read(self, kind: str, key: ObjectKey) -> None:
+        for target in self._faults.unreadable:
+            if target.covers(kind, *key):
+                raise errors.ServerError(target.error or f"{kind} {key} cannot be read")
+
+    async def get(self, kind: Any, key: ObjectKey) -> Any:
+        """As `Reader.get`."""
+        self._check_read(_gvk(kind).kind, key)
+        return await self.inner.get(kind, key)
+
+    async def find(self, kind: Any, key: ObjectKey) -> Any:
+        """As `Reader.find`."""
+        self._check_read(_gvk(kind).kind, key)
+        return await self.inner.find(kind, key)
+
+    async def read(self, kind: Any, key: ObjectKey) -> Original[Any] | None:
+        """As `Reader.read`."""
+        self._check_read(_gvk(kind).kind, key)
+        return await self.inner.read(kind, key)
+
+    async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
+        """As `Reader.list`."""
+        for target in self._faults.unlistable:
+            if target.kind == _gvk(kind).kind:
+                raise errors.ServerError(target.error or f"{target.kind} cannot be listed")
+        return await self.inner.list(kind, namespace=namespace, labels=labels, fields=fields, owner=owner)
+
+    async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
+        """As `Client.raw_get`."""
+        return await self.inner.raw_get(path, timeout=timeout)
+
+    # ----------------------------------------------------------------------------------------------- writes
+
+    def _check_write(self, verb: str, kind: str, key: ObjectKey) -> None:
+        for refusal in self._faults.unwritable:
+            if refusal.covers(verb, kind, *key):
+                raise _refused(refusal, verb, kind, key)
+
+    async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
+        """As `Writer.create`."""
+        gvk, key = _gvk_and_key(obj)
+        self._check_write("create", gvk.kind, key)
+        created = await self.inner.create(obj, field_manager=field_manager)
+        self._journal.note(self, "create", gvk, created.key)
+        return created
+
+    async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
+        """As `Writer.update`."""
+        gvk, key = _gvk_and_key(obj)
+        self._check_write("patch", gvk.kind, key)
+        before = await self._version(gvk, key)
+        updated = await self.inner.update(obj, subresource=subresource)
+        self._note_change("update", gvk, before, updated)
+        return updated
+
+    async def patch(
+        self,
+        kind: type[Object] | GroupVersionKind,
+        key: ObjectKey,
+        patch: Json | Sequence[Json],
+        *,
+        type: PatchType = "merge",
+        subresource: str = "",
+        field_manager: str = "",
+    ) -> Unstructured:
+        """As `Writer.patch`."""
+        gvk = _gvk(kind)
+        self._check_write("patch", gvk.kind, key)
+        before = await self._version(gvk, key)
+        patched = await self.inner.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
+        self._note_change("patch", gvk, before, patched)
+        return patched
+
+    async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
+        """As `Writer.apply`; one that makes the object counts as its creation."""
+        gvk, key = _gvk_and_key(obj)
+        before = await self._version(gvk, key)
+        verb = "create" if before is None else "patch"
+        self._check_write(verb, gvk.kind, key)
+        applied = await self.inner.apply(obj, field_manager=field_manager, force=force, subresource=subresource)
+        self._note_change(verb, gvk, before, applied)
+        return applied
+
+    async def delete(
+        self,
+        kind: type[Object] | GroupVersionKind,
+        key: ObjectKey,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        """As `Writer.delete`."""
+        gvk = _gvk(kind)
+        self._check_write("delete", gvk.kind, key)
+        before = await self.inner.live.find(gvk, key)
+        await self.inner.delete(
+            kind, key, uid=uid, resource_version=resource_version, propagation=propagation, grace_period_seconds=grace_period_seconds
+        )
+        if before is not None and before.metadata.deletion_timestamp is None:
+            self._journal.note(self, "delete", gvk, key)
+
+    async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
+        """As `Writer.create_subresource`; an eviction is the creation of an Eviction."""
+        what = str(body.get("kind") or subresource.capitalize())
+        self._check_write("create", what, key)
+        answer = await self.inner.create_subresource(kind, key, subresource, body)
+        self._journal.actions.append(Action("create", what, *key))
+        return answer
+
+    async def _version(self, gvk: GroupVersionKind, key: ObjectKey) -> str | None:
+        before = await self.inner.live.find(gvk, key)
+        return None if before is None else before.metadata.resource_version
+
+    def _note_change(self, verb: str, gvk: GroupVersionKind, before: str | None, after: Unstructured) -> None:
+        if after.at("metadata", "resourceVersion") != before:
+            self._journal.note(self, verb, gvk, after.key)
+
+
+def _refused(refusal: Refusal, verb: str, kind: str, key: ObjectKey) -> errors.ApiError:
+    if refusal.status:
+        status: Json = {"kind": "Status", "apiVersion": "v1", "status": "Failure", **refusal.status}
+        if "causes" in status:
+            status["details"] = {**status.get("details", {}), "causes": status.pop("causes")}
+        return errors.from_response(int(status.get("code", 500)), msgspec.json.encode(status))
+    if refusal.error in _NAMED_ERRORS:
+        code = _NAMED_ERRORS[refusal.error]
+        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": refusal.error, "code": code}
+        return errors.from_response(code, msgspec.json.encode({**status, "message": f"{kind} {key}: {refusal.error}"}))
+    return errors.ServerError(refusal.error or f"{verb} {kind} {key} is refused")

@@ -1,0 +1,114 @@
+"""An offline world: embedded API servers that hold exactly a bundle's objects, at the time that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
+from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.offline.bundle import Bundle
+from clusterwright.offline.observation import Faults, faults
+from clusterwright.offline.observed import Journal, ObservedClient
+from clusterwright.offline.workload import ObservedWorkloadClusters
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.keys import KeySource
+from clusterwright.runtime.rest import RestClient
+
+# Feature gates that are on where neither a bundle nor a flag says otherwise.
+DEFAULT_FEATURES: Mapping[str, bool] = {
+    "ClusterTopology": False,
+    "InPlaceUpdates": False,
+    "KubeadmBootstrapFormatIgnition": False,
+    "MachinePool": True,
+    "MachineSetPreflightChecks": True,
+    "MachineTaintPropagation": False,
+    "MachineWaitForVolumeDetachConsiderVolumeAttachments": True,
+    "PriorityQueue": True,
+    "ReconcilerRateLimiting": True,
+    "RuntimeSDK": False,
+}
+
+
+class StandingClock:
+    """A clock that stands at one moment."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        """The moment."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """No interval ever passes."""
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        """Return at once: nothing can change while we wait."""
+
+
+class World:
+    """A bundle, brought to life for one pass."""
+
+    def __init__(self, bundle: Bundle, now: datetime, keys: KeySource) -> None:
+        observation = bundle.observation
+        self.now = now
+        self.journal = Journal()
+        self.rows: dict[str, str] = {}
+        self.events: list[Json] = []
+        self._random = Random(0)
+        self._keys = keys
+        self._features = {**DEFAULT_FEATURES, **observation.features}
+        self.client: Client = self._cluster(bundle.objects, faults(observation))
+        workload = {_key(name): cluster for name, cluster in observation.workload_clusters.items()}
+        clients = {key: self._cluster(c.objects, faults(c)) for key, c in workload.items() if c.connected}
+        self.workload = ObservedWorkloadClusters(workload, clients, self.journal)
+
+    def _cluster(self, objects: tuple[Json, ...], failing: Faults) -> Client:
+        server = ApiServer(now=lambda: self.now, random=self._random, permissive=True)
+        server.load(objects)
+        return ObservedClient(RestClient(InProcessTransport(server)), failing, self.journal)
+
+    def dependencies(self) -> Dependencies:
+        """What a reconciler gets in this world: the production parts, but for time, keys and the network."""
+        return Dependencies(
+            client=self.client,
+            clock=StandingClock(self.now),
+            random=self._random,
+            keys=self._keys,
+            events=self,
+            workload=self.workload,
+            dynamic=self,
+            features=self._features,
+            enqueue=lambda _key, _reason: None,
+            trace=lambda _key, rows: self.rows.update(rows),
+            options={},
+        )
+
+    def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:
+        """Keep an Event for the explanation; nothing is written."""
+        self.events.append({"object": f"{obj.kind}/{obj.key}", "type": type, "reason": reason, "message": message})
+
+    async def ensure(self, kind: GroupVersionKind) -> None:
+        """One pass needs no watch."""
+
+
+def _key(name: str) -> ObjectKey:
+    namespace, _, bare = name.rpartition("/")
+    return ObjectKey(namespace, bare)
+
+
+def decoded(value: Any) -> str | None:
+    """A Secret's value as text; bytes that are no text as surrogates."""
+    import base64
+    import binascii
+
+    try:
+        return base64.b64decode(value, validate=True).decode("utf-8", "surrogateescape")
+    except (binascii.Error, ValueError, TypeError):
+        return None
