@@ -1,0 +1,100 @@
+"""Named questions about a snapshot, and named messages made from one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Guard(Generic[S]):
+    """A question about snapshot S that has a name; it must be total: no snapshot makes it raise.
+
+    `text` is the seed's own wording. Guards compose with `&`, `|` and `~`; what was composed is kept, so that tables can be
+    checked and explained by their atoms. Two guards are the same only if they are the same object.
+    """
+
+    text: str
+    test: Callable[[S], bool]
+    operator: Literal["atom", "and", "or", "not", "true"] = "atom"
+    parts: tuple[Guard[S], ...] = ()
+
+    def __call__(self, snapshot: S) -> bool:
+        """Ask."""
+        return self.test(snapshot)
+
+    def __and__(self, other: Guard[S]) -> Guard[S]:
+        mine, its = self.test, other.test
+        parts = (self.parts if self.operator == "and" else (self,)) + (other.parts if other.operator == "and" else (other,))
+        return Guard(" && ".join(_bracketed(p, "or") for p in parts), lambda s: mine(s) and its(s), "and", parts)
+
+    def __or__(self, other: Guard[S]) -> Guard[S]:
+        mine, its = self.test, other.test
+        parts = (self.parts if self.operator == "or" else (self,)) + (other.parts if other.operator == "or" else (other,))
+        return Guard(" || ".join(_bracketed(p, "and") for p in parts), lambda s: mine(s) or its(s), "or", parts)
+
+    def __invert__(self) -> Guard[S]:
+        mine = self.test
+        simple = self.operator == "atom" and " " not in self.text
+        return Guard(f"!{self.text}" if simple else f"!({self.text})", lambda s: not mine(s), "not", (self,))
+
+    def atoms(self) -> tuple[Guard[S], ...]:
+        """The questions that this guard is made of, each once, in order."""
+        if self.operator == "atom":
+            return (self,)
+        found: dict[int, Guard[S]] = {}
+        for part in self.parts:
+            for atom in part.atoms():
+                found.setdefault(id(atom), atom)
+        return tuple(found.values())
+
+    def under(self, values: Mapping[int, bool]) -> bool:
+        """The truth value when the atoms, by `id`, have these values."""
+        if self.operator == "atom":
+            return values[id(self)]
+        if self.operator == "and":
+            return all(p.under(values) for p in self.parts)
+        if self.operator == "or":
+            return any(p.under(values) for p in self.parts)
+        if self.operator == "not":
+            return not self.parts[0].under(values)
+        return True
+
+    def __repr__(self) -> str:
+        return f"Guard({self.text})"
+
+
+def _bracketed(part: Guard[Any], inner: str) -> str:
+    return f"({part.text})" if part.operator == inner else part.text
+
+
+OTHERWISE: Guard[Any] = Guard("otherwise", lambda _: True, "true")
+"""Holds always: the last row of a table that covers everything."""
+
+
+def guard(text: str) -> Callable[[Callable[[S], bool]], Guard[S]]:
+    """Make a predicate over a snapshot a guard with the given wording."""
+    return lambda test: Guard(text, test)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Message(Generic[S]):
+    """A text that depends on the snapshot. `text` is its form, with `<placeholders>`, for documents."""
+
+    text: str
+    make: Callable[[S], str]
+
+    def __call__(self, snapshot: S) -> str:
+        """The text for this snapshot."""
+        return self.make(snapshot)
+
+    def __repr__(self) -> str:
+        return f"Message({self.text})"
+
+
+def message(text: str) -> Callable[[Callable[[S], str]], Message[S]]:
+    """Make a function of a snapshot a message whose form is `text`."""
+    return lambda make: Message(text, make)

@@ -1,0 +1,317 @@
+"""Rows, collecting rows, and the table that decides by the first that matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from clusterwright.tables.guard import Guard, Message
+
+S = TypeVar("S")
+
+
+class NoRowMatches(Exception):
+    """A table has a gap that a snapshot fell into; `check.gaps` finds such tables before that."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"no row of table {table} matches")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a condition becomes. `severity` is for v1beta1 conditions; a transition time is given only by mirrored ones."""
+
+    status: str
+    reason: str
+    message: str = ""
+    severity: str = ""
+    last_transition_time: datetime | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Transition(Generic[S]):
+    """How a row changes its condition: to a fixed or computed outcome, or (`KEEP`) not at all.
+
+    `status`, `reason`, `message` describe the outcome, for documents and comparison with the seeds; `make` gives it.
+    """
+
+    status: str
+    reason: str
+    message: str | Message[S] = ""
+    severity: str = ""
+    make: Callable[[S], Outcome] | None = None
+
+    def outcome(self, snapshot: S) -> Outcome | None:
+        """The outcome for this snapshot; None leaves the condition as it is."""
+        if self.make is not None:
+            return self.make(snapshot)
+        if not self.status:
+            return None
+        text = self.message if isinstance(self.message, str) else self.message(snapshot)
+        return Outcome(self.status, self.reason, text, self.severity)
+
+    @property
+    def message_text(self) -> str:
+        """The message or its form."""
+        return self.message if isinstance(self.message, str) else self.message.text
+
+
+KEEP: Transition[Any] = Transition("", "")
+"""The condition stays exactly as it is, observedGeneration included; a condition that is absent stays absent."""
+
+
+def true(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
+    """The condition becomes True."""
+    return Transition("True", reason, message, severity)
+
+
+def false(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
+    """The condition becomes False."""
+    return Transition("False", reason, message, severity)
+
+
+def unknown(reason: str, message: str | Message[S] = "", severity: str = "") -> Transition[S]:
+    """The condition becomes Unknown."""
+    return Transition("Unknown", reason, message, severity)
+
+
+def computed(make: Callable[[S], Outcome], *, status: str, reason: str, message: str = "") -> Transition[S]:
+    """The condition becomes what `make` answers (a mirror or an aggregate); the texts describe it in documents."""
+    return Transition(status, reason, message, make=make)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a table decided for a snapshot."""
+
+    table: str
+    row: str
+    outcome: Outcome | None = None
+    """None: keep the condition as it is."""
+    requeue: timedelta | None = None
+    intents: tuple[Any, ...] = ()
+    """What to ensure, in order; values that the controller's apply step understands."""
+    error: str = ""
+    """The pass ends in this error, after all that can be done was done."""
+    lines: tuple[str, ...] = ()
+    """The names of the lines of a collecting row that held."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row(Generic[S]):
+    """One line of a table: if the guard holds, this is so.
+
+    `name` is a stable slug (test id, log field, metric label). `ensure` names the idempotent action and gives the intents;
+    as a bare string it is only documentation. `requeue` is a vote: the soonest of a pass wins. `error` ends the pass.
+    """
+
+    name: str
+    guard: Guard[S]
+    transition: Transition[S]
+    ensure: str | Ensure[S] = ""
+    requeue: timedelta | None = None
+    error: str | Message[S] = ""
+
+    def decide(self, table: str, snapshot: S) -> Decision | None:
+        """The decision if this row matches."""
+        if not self.guard.test(snapshot):
+            return None
+        return Decision(
+            table,
+            self.name,
+            self.transition.outcome(snapshot),
+            self.requeue,
+            self.ensure(snapshot) if isinstance(self.ensure, Ensure) else (),
+            self.error if isinstance(self.error, str) else self.error(snapshot),
+        )
+
+    def matches(self, values: dict[int, bool]) -> bool:
+        """Whether the row matches when its atoms have these values."""
+        return self.guard.under(values)
+
+    def guards(self) -> tuple[Guard[S], ...]:
+        """The atoms that the row asks."""
+        return self.guard.atoms()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that tests must cover."""
+        return (self.name,)
+
+
+@dataclass(frozen=True, eq=False)
+class Ensure(Generic[S]):
+    """An idempotent action in words, and the intents that bring it about."""
+
+    text: str
+    make: Callable[[S], Sequence[Any]]
+
+    def __call__(self, snapshot: S) -> tuple[Any, ...]:
+        """The intents for this snapshot."""
+        return tuple(self.make(snapshot))
+
+
+@dataclass(frozen=True, eq=False)
+class Because(Generic[S]):
+    """A line of a collecting row: a reason that may hold beside others."""
+
+    name: str
+    guard: Guard[S]
+    message: str | Message[S]
+
+    @property
+    def message_text(self) -> str:
+        """The message or its form."""
+        return self.message if isinstance(self.message, str) else self.message.text
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Collect(Generic[S]):
+    """A row that matches if any of its lines does; its message is one bullet for each line that holds, in order."""
+
+    name: str
+    transition: Transition[S]
+    lines: tuple[Because[S], ...]
+    requeue: timedelta | None
+    bullet: str
+
+    def __init__(
+        self, name: str, transition: Transition[S], *lines: Because[S], requeue: timedelta | None = None, bullet: str = "* "
+    ) -> None:
+        for attribute, value in (("name", name), ("transition", transition), ("lines", lines), ("requeue", requeue), ("bullet", bullet)):
+            object.__setattr__(self, attribute, value)
+
+    def decide(self, table: str, snapshot: S) -> Decision | None:
+        """The decision if any line holds."""
+        held = [line for line in self.lines if line.guard.test(snapshot)]
+        if not held:
+            return None
+        texts = [line.message if isinstance(line.message, str) else line.message(snapshot) for line in held]
+        text = "\n".join(self.bullet + t for t in texts)
+        base = self.transition
+        outcome = Outcome(base.status, base.reason, text, base.severity)
+        return Decision(table, self.name, outcome, self.requeue, lines=tuple(line.name for line in held))
+
+    def matches(self, values: dict[int, bool]) -> bool:
+        """Whether any line holds when the atoms have these values."""
+        return any(line.guard.under(values) for line in self.lines)
+
+    def guards(self) -> tuple[Guard[S], ...]:
+        """The atoms that the lines ask."""
+        return tuple({id(a): a for line in self.lines for a in line.guard.atoms()}.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that tests must cover: one for each line."""
+        return tuple(line.name for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RowExplanation:
+    """A row beside a snapshot: did it match, did it fire, and how its guards stand."""
+
+    name: str
+    guard: str
+    matched: bool
+    fired: bool
+    guards: tuple[tuple[str, bool], ...]
+    transition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A table beside a snapshot."""
+
+    table: str
+    decision: Decision
+    rows: tuple[RowExplanation, ...]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Table(Generic[S]):
+    """Rows in order; the first that matches decides. `name` is the condition (or the phase) that it decides."""
+
+    name: str
+    rows: tuple[Row[S] | Collect[S], ...]
+    about: str = ""
+    exactly_one: tuple[tuple[Guard[S], ...], ...] = field(default=())
+    assuming: tuple[Guard[S], ...] = field(default=())
+
+    def __init__(
+        self,
+        name: str,
+        *rows: Row[S] | Collect[S],
+        about: str = "",
+        exactly_one: Sequence[Sequence[Guard[S]]] = (),
+        assuming: Sequence[Guard[S]] = (),
+    ) -> None:
+        """Make a table.
+
+        `exactly_one` and `assuming` say which truth assignments are possible, for the checks only: groups of guards of which
+        exactly one holds (the members of a union), and composed guards that always hold.
+        """
+        names = [n for row in rows for n in row.names]
+        if len(set(names)) != len(names):
+            raise ValueError(f"table {name}: row names must be unique: {names}")
+        values: tuple[tuple[str, Any], ...] = (
+            ("name", name),
+            ("rows", rows),
+            ("about", about),
+            ("exactly_one", tuple(tuple(g) for g in exactly_one)),
+            ("assuming", tuple(assuming)),
+        )
+        for attribute, value in values:
+            object.__setattr__(self, attribute, value)
+
+    def decide(self, snapshot: S) -> Decision:
+        """The decision of the first row that matches; NoRowMatches if the table has a gap here."""
+        for row in self.rows:
+            decision = row.decide(self.name, snapshot)
+            if decision is not None:
+                return decision
+        raise NoRowMatches(self.name)
+
+    def explain(self, snapshot: S) -> Explanation:
+        """The decision with the truth value of every guard of every row."""
+        decision = self.decide(snapshot)
+        rows = []
+        for row in self.rows:
+            for name, guard, transition in _lines(row):
+                values = tuple((atom.text, atom.test(snapshot)) for atom in guard.atoms())
+                held = guard.test(snapshot)
+                fired = row.name == decision.row and (isinstance(row, Row) or name in decision.lines)
+                rows.append(RowExplanation(name, guard.text, held, fired, values, transition))
+        return Explanation(self.name, decision, tuple(rows))
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Every name that a test must cover."""
+        return tuple(n for row in self.rows for n in row.names)
+
+    def row(self, name: str) -> Row[S] | Collect[S]:
+        """The row of that name, or the collecting row that has a line of that name."""
+        for row in self.rows:
+            if row.name == name or name in row.names:
+                return row
+        raise KeyError(name)
+
+
+def _lines(row: Row[S] | Collect[S]) -> list[tuple[str, Guard[S], str]]:
+    if isinstance(row, Row):
+        return [(row.name, row.guard, describe(row.transition, row.error))]
+    return [(b.name, b.guard, f"{row.transition.status}/{row.transition.reason}: {row.bullet}{b.message_text}") for b in row.lines]
+
+
+def describe(transition: Transition[S], error: str | Message[S] = "") -> str:
+    """A transition in one line: `False/NotReady: text`, `no change`, `error: text`."""
+    text = error if isinstance(error, str) else error.text
+    if not transition.status and transition.make is None:
+        return f"error: {text}" if text else "no change"
+    shown = f"{transition.status}/{transition.reason}" if transition.reason else transition.status
+    if transition.severity:
+        shown += f" ({transition.severity})"
+    if transition.message_text:
+        shown += f": {transition.message_text}"
+    return f"{shown}; error: {text}" if text else shown
