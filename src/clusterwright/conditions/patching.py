@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from clusterwright.api.meta import Condition
-from clusterwright.conditions.lists import delete_condition, get, set_condition
+from clusterwright.conditions.lists import delete_condition, get, set_condition, sort_conditions
 
 
 class ConditionConflict(Exception):
@@ -28,16 +28,17 @@ def patch_conditions(
     owned: Collection[str] = (),
     force: bool = False,
 ) -> tuple[Condition, ...]:
-    """`latest` with the changes from `before` to `after` worked in; raises ConditionConflict.
+    """`latest` with the changes from `before` to `after` worked in, sorted if there are any; raises ConditionConflict.
 
     For `owned` types (all of them with `force`) our value wins. For others, an equal change made elsewhere is kept with its
     time, and a different one is a conflict. Types that we did not change stay as they are in `latest`.
     """
-    merged = latest
+    merged, changed = latest, False
     for condition in after:
         old = get(before, condition.type)
         if old == condition:
             continue
+        changed = True
         there = get(merged, condition.type)
         if not (force or condition.type in owned):
             if old is None and there is not None:
@@ -54,11 +55,12 @@ def patch_conditions(
     for old in before:
         if get(after, old.type) is not None:
             continue
+        changed = True
         there = get(merged, old.type)
         if not (force or old.type in owned) and there is not None and not _same_state(there, old):
             raise ConditionConflict(old.type, "modified", "Remove")
         merged = delete_condition(merged, old.type)
-    return merged
+    return sort_conditions(merged) if changed else latest
 
 
 def _same_state(a: Condition, b: Condition) -> bool:
