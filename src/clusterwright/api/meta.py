@@ -5,8 +5,11 @@ serialisation classes (the `ser` column of the API reference):
 
     P  three states      `T | None = None`      None is absent; 0, "", () and {} are written
     V  zero is absent    `str = ""`, `int = 0`, `tuple[T, ...] = ()`, `Mapping[str, T] = {}`
-    Z  omit-zero object  `T | None = None`      dropped on write when it dumps to {}
+    Z  omit-zero object  `T | None = None`      dropped on write when it dumps to {}; `T = T()` where the schema requires it
     A  always written    as V, marked by `ALWAYS` in its `Annotated` metadata
+
+An object of class P, whose {} means something else than absence, is marked by `KEEP_EMPTY`. `spec` and `status` of a
+kind are never None.
 
 Lists are tuples and maps are `Mapping`, so that an object that was read cannot be changed; a changed copy is made by
 `msgspec.structs.replace`. Times are aware datetimes.
@@ -17,9 +20,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple, TypeVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
 import msgspec
+
+from clusterwright.api.constraints import (
+    ATOMIC,
+    ATOMIC_MAP,
+    COND_REASON,
+    COND_TYPE,
+    REQUIRED,
+    SET,
+    Doc,
+    Int64,
+    Items,
+    Len,
+    ListMap,
+    Merge,
+    OneOf,
+    Range,
+)
 
 Json = dict[str, Any]
 """A JSON object as the standard library would decode it."""
@@ -32,6 +52,13 @@ class Always:
 ALWAYS = Always()
 
 
+class KeepEmpty:
+    """Marks an object field whose {} is written (`ser` P of an object)."""
+
+
+KEEP_EMPTY = KeepEmpty()
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class _StructMeta(msgspec.StructMeta):
     """Tells type checkers that every model is frozen and keyword-only, so that no class has to repeat it."""
@@ -39,6 +66,18 @@ class _StructMeta(msgspec.StructMeta):
 
 class Struct(msgspec.Struct, metaclass=_StructMeta, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Base of every model: frozen, keyword-only, camelCase on the wire, zero values left out."""
+
+    constraints: ClassVar[tuple[object, ...]] = ()
+    """What the API server demands of objects of this type."""
+    omit_zero: ClassVar[bool] = True
+    """Whether nested objects that dump to {} are dropped unless marked `KEEP_EMPTY` (built-in kinds keep them all)."""
+
+
+class SensitiveStruct(Struct):
+    """A model that may carry credentials: its content never shows in a repr."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
 
 
 class ObjectKey(NamedTuple):
@@ -74,10 +113,12 @@ class GroupVersionKind:
 class OwnerReference(Struct):
     """Whom an object belongs to."""
 
-    api_version: Annotated[str, ALWAYS] = ""
-    kind: Annotated[str, ALWAYS] = ""
-    name: Annotated[str, ALWAYS] = ""
-    uid: Annotated[str, ALWAYS] = ""
+    constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
+
+    api_version: Annotated[str, ALWAYS, REQUIRED] = ""
+    kind: Annotated[str, ALWAYS, REQUIRED] = ""
+    name: Annotated[str, ALWAYS, REQUIRED] = ""
+    uid: Annotated[str, ALWAYS, REQUIRED] = ""
     controller: bool | None = None
     block_owner_deletion: bool | None = None
 
@@ -90,14 +131,14 @@ class ObjectMeta(Struct):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    owner_references: tuple[OwnerReference, ...] = ()
-    finalizers: tuple[str, ...] = ()
+    owner_references: Annotated[tuple[OwnerReference, ...], ListMap("uid"), Merge("uid")] = ()
+    finalizers: Annotated[tuple[str, ...], SET, Merge()] = ()
 
     @property
     def key(self) -> ObjectKey:
@@ -108,23 +149,53 @@ class ObjectMeta(Struct):
 class Condition(Struct):
     """metav1.Condition."""
 
-    type: Annotated[str, ALWAYS] = ""
-    status: Annotated[str, ALWAYS] = ""
-    observed_generation: int = 0
-    last_transition_time: datetime | None = None
-    reason: Annotated[str, ALWAYS] = ""
-    message: Annotated[str, ALWAYS] = ""
+    type: Annotated[str, ALWAYS, REQUIRED, Len(None, 316), COND_TYPE, Doc("what the condition is about")] = ""
+    status: Annotated[str, ALWAYS, REQUIRED, OneOf("True", "False", "Unknown"), Doc("whether it holds")] = ""
+    observed_generation: Annotated[Int64, Range(0), Doc("metadata.generation that the condition was computed from")] = 0
+    last_transition_time: Annotated[datetime | None, REQUIRED, Doc("when status changed last")] = None
+    reason: Annotated[str, ALWAYS, REQUIRED, Len(1, 1024), COND_REASON, Doc("why, in one word for programs")] = ""
+    message: Annotated[str, ALWAYS, REQUIRED, Len(None, 32768), Doc("why, for people; may be empty")] = ""
 
 
 class V1Beta1Condition(Struct):
     """The deprecated condition form under `status.deprecated.v1beta1.conditions`."""
 
-    type: Annotated[str, ALWAYS] = ""
-    status: Annotated[str, ALWAYS] = ""
-    severity: str = ""
-    last_transition_time: datetime | None = None
-    reason: str = ""
-    message: str = ""
+    type: Annotated[str, ALWAYS, REQUIRED, Len(1, 256), Doc("what the condition is about")] = ""
+    status: Annotated[str, ALWAYS, REQUIRED, Doc("whether it holds")] = ""
+    severity: Annotated[str, Len(None, 32), Doc("Error, Warning, Info or empty; only with status False")] = ""
+    last_transition_time: Annotated[datetime | None, REQUIRED, Doc("when status changed last")] = None
+    reason: Annotated[str, Len(1, 256), Doc("why, in one word for programs")] = ""
+    message: Annotated[str, Len(1, 10240), Doc("why, for people")] = ""
+
+
+Conditions = Annotated[tuple[Condition, ...], Items(None, 32), ListMap("type"), Doc("what is true of the object, by type")]
+V1Beta1Conditions = Annotated[tuple[V1Beta1Condition, ...], Doc("conditions in the deprecated form")]
+ObservedGeneration = Annotated[Int64, Range(1), Doc("last metadata.generation fully processed")]
+
+
+class LabelSelectorRequirement(Struct):
+    """One term of a selector."""
+
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("label key")] = ""
+    operator: Annotated[str, ALWAYS, REQUIRED, Doc("In, NotIn, Exists or DoesNotExist")] = ""
+    values: Annotated[tuple[str, ...], ATOMIC, Doc("for In and NotIn")] = ()
+
+
+class FieldSelectorRequirement(Struct):
+    """One term of a field selector."""
+
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("field path")] = ""
+    operator: Annotated[str, ALWAYS, REQUIRED, Doc("In, NotIn, Exists or DoesNotExist")] = ""
+    values: Annotated[tuple[str, ...], ATOMIC, Doc("for In and NotIn")] = ()
+
+
+class LabelSelector(Struct):
+    """metav1.LabelSelector: all terms must hold; an empty selector matches everything."""
+
+    constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
+
+    match_expressions: Annotated[tuple[LabelSelectorRequirement, ...], ATOMIC, Doc("terms; all must hold")] = ()
+    match_labels: Annotated[Mapping[str, str], Doc("labels that must be equal")] = {}
 
 
 class Object(Struct):

@@ -1,0 +1,217 @@
+"""Between JSON and models. Decoding ignores what a model does not know; encoding follows the presence classes.
+
+`to_json` is msgspec's own dump plus what msgspec cannot know: fields that are always written, empty objects that are
+never written, times without fractions of a second. What has to be done for a class is computed once.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from clusterwright.api.meta import Always, Json, KeepEmpty, Object
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class DecodeError(ValueError):
+    """Bytes or JSON that do not fit the model. `path` leads to the first place that does not, as `$.spec.replicas`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        reason, _, path = message.partition(" - at `")
+        self.path = path.rstrip("`") or "$"
+        super().__init__(f"{kind}: {reason} at {self.path}")
+
+
+@cache
+def _decoder(cls: type[S]) -> msgspec.json.Decoder[S]:
+    return msgspec.json.Decoder(cls)
+
+
+def decode(cls: type[S], raw: bytes) -> S:
+    """The projection of `raw` on `cls`; JSON null means absent. Raises DecodeError."""
+    try:
+        return _decoder(cls).decode(raw)
+    except msgspec.ValidationError as error:
+        return _decode_without_nulls(cls, raw, error)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError(cls.__name__, str(error)) from None
+
+
+def _decode_without_nulls(cls: type[S], raw: bytes, error: msgspec.ValidationError) -> S:
+    json = _decode_json(raw)
+    cleaned = without_nulls(json)
+    if cleaned == json:
+        raise DecodeError(cls.__name__, str(error)) from None
+    try:
+        return msgspec.convert(cleaned, cls)
+    except msgspec.ValidationError as second:
+        raise DecodeError(cls.__name__, str(second)) from None
+
+
+def without_nulls(json: Any) -> Any:
+    """A copy of `json` without the keys whose value is null, at any depth."""
+    if isinstance(json, dict):
+        return {key: without_nulls(value) for key, value in json.items() if value is not None}
+    if isinstance(json, list):
+        return [without_nulls(item) for item in json]
+    return json
+
+
+def convert(json: Mapping[str, Any], cls: type[S]) -> S:
+    """The projection of decoded JSON on `cls`; null means absent. Raises DecodeError."""
+    try:
+        return msgspec.convert(json, cls)
+    except msgspec.ValidationError:
+        pass
+    try:
+        return msgspec.convert(without_nulls(dict(json)), cls)
+    except msgspec.ValidationError as error:
+        raise DecodeError(cls.__name__, str(error)) from None
+
+
+def to_json(obj: msgspec.Struct) -> Json:
+    """The object as JSON, to be changed freely by the caller."""
+    # through bytes: msgspec.to_builtins would leave tuples as tuples
+    json: Json = _decode_json(_encode_json(obj))
+    plan = _plan(type(obj))
+    if plan is not None:
+        plan.finish(json)
+    if isinstance(obj, Object):
+        json["apiVersion"] = obj.api_version
+        json["kind"] = obj.kind
+    return json
+
+
+def encode(obj: msgspec.Struct) -> bytes:
+    """The object as JSON bytes."""
+    return _encode_json(to_json(obj))
+
+
+_encode_json = msgspec.json.Encoder().encode
+_decode_json = msgspec.json.Decoder().decode
+_WHOLE_SECONDS = len("2006-01-02T15:04:05Z")
+
+
+class _Plan:
+    """What a dump of one class still needs."""
+
+    __slots__ = ("always", "lists", "maps", "objects", "times")
+
+    def __init__(self) -> None:
+        self.always: list[tuple[str, Any]] = []
+        self.times: list[str] = []
+        self.objects: list[tuple[str, _Plan | None, bool]] = []
+        self.lists: list[tuple[str, _Plan]] = []
+        self.maps: list[tuple[str, _Plan]] = []
+
+    @property
+    def empty(self) -> bool:
+        return not (self.always or self.times or self.objects or self.lists or self.maps)
+
+    def finish(self, json: Json) -> None:
+        """Bring the dump into its final form, from the innermost objects outwards."""
+        for name in self.times:
+            if name in json and len(text := json[name]) != _WHOLE_SECONDS:
+                json[name] = whole_seconds(text)
+        for name, zero in self.always:
+            if name not in json:
+                json[name] = dict(zero) if isinstance(zero, dict) else zero
+        for name, plan, keep in self.objects:
+            if name in json:
+                nested = json[name]
+                if plan is not None:
+                    plan.finish(nested)
+                if not nested and not keep:
+                    del json[name]
+        for name, item_plan in self.lists:
+            if name in json:
+                for item in json[name]:
+                    item_plan.finish(item)
+        for name, item_plan in self.maps:
+            if name in json:
+                for item in json[name].values():
+                    item_plan.finish(item)
+
+
+def whole_seconds(text: str) -> str:
+    """An RFC 3339 time in UTC as Kubernetes writes it: no fraction of a second, `Z`."""
+    moment = datetime.fromisoformat(text).astimezone(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_PLANS: dict[type, _Plan | None] = {}
+
+
+def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
+    """The plan of a class, or None when msgspec's dump is right as it is."""
+    try:
+        return _PLANS[cls]
+    except KeyError:
+        pass
+    plan = _Plan()
+    _PLANS[cls] = plan  # a recursive type finds the plan that is being made
+    hints = typing.get_type_hints(cls, include_extras=True)
+    keep_all = not getattr(cls, "omit_zero", True)
+    for field in msgspec.structs.fields(cls):
+        hint = hints[field.name]
+        marks = field_metadata(hint)
+        shape, inner = _shape(hint)
+        always = any(isinstance(mark, Always) for mark in marks)
+        if shape is datetime:
+            plan.times.append(field.encode_name)
+        elif isinstance(shape, type) and issubclass(shape, msgspec.Struct):
+            nested = _plan(shape)
+            if always:
+                plan.always.append((field.encode_name, to_json(shape())))
+            keep = always or keep_all or any(isinstance(mark, KeepEmpty) for mark in marks)
+            if nested is not None or not keep:
+                plan.objects.append((field.encode_name, nested, keep))
+        elif shape in (tuple, dict):
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and (nested := _plan(inner)) is not None:
+                (plan.lists if shape is tuple else plan.maps).append((field.encode_name, nested))
+        elif always:
+            plan.always.append((field.encode_name, field.default))
+    if plan.empty:
+        _PLANS[cls] = None
+        return None
+    return plan
+
+
+def field_metadata(hint: Any) -> tuple[Any, ...]:
+    """The `Annotated` metadata of a field's type."""
+    return tuple(hint.__metadata__) if get_origin(hint) is Annotated else ()
+
+
+def without_metadata(hint: Any) -> Any:
+    """The type below `Annotated`, without `| None`."""
+    while True:
+        if get_origin(hint) is Annotated:
+            hint = get_args(hint)[0]
+        elif get_origin(hint) in (Union, types.UnionType):
+            members = [member for member in get_args(hint) if member is not type(None)]
+            if len(members) != 1:
+                return hint
+            hint = members[0]
+        else:
+            return hint
+
+
+def _shape(hint: Any) -> tuple[Any, Any]:
+    """(datetime | a Struct | tuple | dict | other, the type of its items)."""
+    bare = without_metadata(hint)
+    origin = get_origin(bare)
+    if origin is tuple:
+        return tuple, without_metadata(get_args(bare)[0])
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        return dict, without_metadata(get_args(bare)[1])
+    return bare, None
+
+
+__all__ = ["DecodeError", "convert", "decode", "encode", "field_metadata", "to_json", "without_metadata", "without_nulls", "whole_seconds"]

@@ -1,0 +1,164 @@
+"""What the API server demands of a field, as `Annotated` metadata next to the field.
+
+Schemas (of CRDs and of built-in kinds) are generated from these; the codec reads only `ALWAYS`. Constraints of a whole
+object type stand in its class variable `constraints`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+
+class Marker:
+    """A constraint without parameters."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+REQUIRED = Marker("REQUIRED")
+"""Listed in the parent's `required`."""
+ATOMIC = Marker("ATOMIC")
+"""List owned as a whole by server-side apply."""
+SET = Marker("SET")
+"""List of distinct scalars, merged by value."""
+ATOMIC_MAP = Marker("ATOMIC_MAP")
+"""Map or object owned as a whole by server-side apply."""
+PRESERVE = Marker("PRESERVE")
+"""Unknown fields below are kept, and a field of type Any takes any JSON."""
+EMBEDDED = Marker("EMBEDDED")
+"""A whole object with apiVersion, kind and metadata."""
+OPEN = Marker("OPEN")
+"""On a class: the model knows only a part of the kind; its schema keeps what it does not know."""
+METADATA_REQUIRED = Marker("METADATA_REQUIRED")
+"""On a kind: `metadata` is listed in `required`."""
+SENSITIVE = Marker("SENSITIVE")
+"""Never shown: not in logs, not in repr, not in diffs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Len:
+    """Length of a string, in characters."""
+
+    min: int | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Number of list items."""
+
+    min: int | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Props:
+    """Number of keys of an object or map."""
+
+    min: int | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inclusive bounds of a number."""
+
+    min: int | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression that the value must contain a match of."""
+
+    regex: str
+
+
+class OneOf:
+    """The closed set of values."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, *values: str) -> None:
+        self.values = values
+
+
+class ListMap:
+    """A list merged item by item; `keys` tell the items apart."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = keys
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Strategic merge patch of a built-in: merge by `key` (empty: scalars merge by value) and/or `retainKeys`."""
+
+    key: str = ""
+    merge: bool = True
+    retain_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """Written by the API server when the field is absent."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cel:
+    """A rule in the Common Expression Language; `message` is what the API server answers when it does not hold."""
+
+    rule: str
+    message: str
+    reason: str = ""
+
+
+class Each:
+    """Constraints on every item of a list (or every value of a map)."""
+
+    __slots__ = ("constraints",)
+
+    def __init__(self, *constraints: Any) -> None:
+        self.constraints = constraints
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The schema's `format`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """What the field means, for `kubectl explain`."""
+
+    text: str
+
+
+Int32 = Annotated[int, Format("int32")]
+Int64 = Annotated[int, Format("int64")]
+IntOrString = int | str
+Quantity = str | int | float
+
+DNS_SUBDOMAIN = Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+DNS_LABEL = Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+KIND = Pattern(r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$")
+GROUP_VERSION = Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[a-z]([-a-z0-9]*[a-z0-9])?$")
+COND_TYPE = Pattern(r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$")
+COND_REASON = Pattern(r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+TAINT_KEY = Pattern(r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
+LABEL_VALUE = Pattern(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")
+RANGE = Pattern(r"^\[[0-9]+-[0-9]+\]$")
+QUANTITY = Pattern(r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$")

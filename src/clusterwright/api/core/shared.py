@@ -1,0 +1,193 @@
+"""Types that several kinds of the core group share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from clusterwright.api.constraints import (
+    ATOMIC,
+    COND_TYPE,
+    DNS_SUBDOMAIN,
+    GROUP_VERSION,
+    KIND,
+    LABEL_VALUE,
+    PRESERVE,
+    RANGE,
+    REQUIRED,
+    TAINT_KEY,
+    Doc,
+    Each,
+    Int32,
+    IntOrString,
+    Items,
+    Len,
+    ListMap,
+    OneOf,
+    Props,
+    Range,
+)
+from clusterwright.api.meta import Struct
+from clusterwright.api.rules import UNHEALTHY_MACHINE_CONDITION
+
+
+class TemplateObjectMeta(Struct):
+    """Labels and annotations that a template gives to what is made from it."""
+
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    annotations: Annotated[Mapping[str, str], Doc("annotation map")] = {}
+    labels: Annotated[Mapping[str, str], Doc("label map")] = {}
+
+
+class ContractVersionedObjectReference(Struct):
+    """Reference without version and namespace. Namespace is that of the referrer; version is chosen from CRD labels (section 9.1)."""
+
+    api_group: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("group only; version comes from CRD contract labels")] = ""
+    kind: Annotated[str, REQUIRED, Len(1, 63), KIND] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("same namespace as the referrer")] = ""
+
+
+class ClusterClassTemplateReference(Struct):
+    """Reference with a full apiVersion; no namespace (same namespace as the referrer)."""
+
+    api_version: Annotated[str, REQUIRED, Len(1, 317), GROUP_VERSION, Doc("full group/version")] = ""
+    kind: Annotated[str, REQUIRED, Len(1, 63), KIND] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN] = ""
+
+
+class MachineReadinessGate(Struct):
+    """Also used for Cluster/ClusterClass availabilityGates."""
+
+    condition_type: Annotated[str, REQUIRED, Len(1, 316), COND_TYPE, Doc("condition to read; missing counts as Unknown")] = ""
+    polarity: Annotated[str, OneOf("Positive", "Negative"), Doc("absent = Positive")] = ""
+
+
+class MachineTaint(Struct):
+    effect: Annotated[str, REQUIRED, OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")] = ""
+    key: Annotated[str, REQUIRED, Len(1, 317), TAINT_KEY, Doc("reserved keys rejected by webhook")] = ""
+    propagation: Annotated[
+        str, REQUIRED, OneOf("Always", "OnInitialization"), Doc("Always = continuously enforced; OnInitialization = written once")
+    ] = ""
+    value: Annotated[str, Len(1, 63), LABEL_VALUE] = ""
+
+
+class MachineDeletionSpec(Struct):
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    node_deletion_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0 = retry forever; Machine/MachinePool defaulting writes 10")] = (
+        None
+    )
+    node_drain_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0/absent = no limit")] = None
+    node_volume_detach_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0/absent = no limit")] = None
+
+
+class MachineDeletionSpecWithOrder(Struct):
+    """MachineDeletionSpec plus scale-down order; only in MachineDeployment topology and class."""
+
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    node_deletion_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0 = retry forever")] = None
+    node_drain_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0/absent = no limit")] = None
+    node_volume_detach_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0/absent = no limit")] = None
+    order: Annotated[str, OneOf("Random", "Newest", "Oldest"), Doc("absent = Random")] = ""
+
+
+class MachineNamingSpec(Struct):
+    """Names over 63 characters are cut to 58 and get a 5-character random suffix."""
+
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    template: Annotated[
+        str,
+        Len(1, 256),
+        Doc("must contain `{{ .random }}`; vars: .cluster.name, .machineSet.name (MS/MD) or .kubeadmControlPlane.name (KCP), .random"),
+    ] = ""
+
+
+class MachineDeploymentRolloutStrategyRollingUpdate(Struct):
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    max_surge: Annotated[IntOrString | None, Doc("int or percent (round up); default 1")] = None
+    max_unavailable: Annotated[IntOrString | None, Doc("int or percent (round down); default 0; both must not be integer 0")] = None
+
+
+class MachineDeploymentRolloutStrategy(Struct):
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    rolling_update: Annotated[MachineDeploymentRolloutStrategyRollingUpdate | None, Doc("only meaningful for RollingUpdate")] = None
+    type: Annotated[str, REQUIRED, OneOf("RollingUpdate", "OnDelete"), Doc("MachineDeployment defaulting writes RollingUpdate")] = ""
+
+
+class UnhealthyMachineCondition(Struct):
+    status: Annotated[str, REQUIRED, OneOf("True", "False", "Unknown"), Doc("status that counts as unhealthy")] = ""
+    timeout_seconds: Annotated[Int32 | None, REQUIRED, Range(0), Doc("how long it must hold")] = None
+    type: Annotated[str, REQUIRED, Len(1, 316), COND_TYPE, UNHEALTHY_MACHINE_CONDITION, Doc("Machine condition type")] = ""
+
+
+class UnhealthyNodeCondition(Struct):
+    status: Annotated[str, REQUIRED, Len(1), Doc("status that counts as unhealthy (no enum)")] = ""
+    timeout_seconds: Annotated[Int32 | None, REQUIRED, Range(0), Doc("how long it must hold")] = None
+    type: Annotated[str, REQUIRED, Len(1), Doc("Node condition type (no upper length)")] = ""
+
+
+class MachineHealthCheckChecks(Struct):
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    node_startup_timeout_seconds: Annotated[
+        Int32 | None, Range(0), Doc("MHC defaulting writes 600; 0 disables; otherwise at least 30 (webhook)")
+    ] = None
+    unhealthy_machine_conditions: Annotated[tuple[UnhealthyMachineCondition, ...], Items(1, 100), ATOMIC, Doc("OR-ed")] = ()
+    unhealthy_node_conditions: Annotated[tuple[UnhealthyNodeCondition, ...], Items(1, 100), ATOMIC, Doc("OR-ed")] = ()
+
+
+class MachineHealthCheckRemediationTriggerIf(Struct):
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    unhealthy_in_range: Annotated[str, Len(1, 32), RANGE, Doc("`[lo-hi]` inclusive; wins over the other field")] = ""
+    unhealthy_less_than_or_equal_to: Annotated[IntOrString | None, Doc("int or percent upper bound of unhealthy Machines")] = None
+
+
+class ClusterVariable(Struct):
+    name: Annotated[str, REQUIRED, Len(1, 256)] = ""
+    value: Annotated[Any, REQUIRED, PRESERVE, Doc("any JSON; validated against the class schema")] = None
+
+
+class TopologyVariableOverrides(Struct):
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    overrides: Annotated[tuple[ClusterVariable, ...], Items(1, 1000), ListMap("name"), Doc("override cluster-wide values")] = ()
+
+
+class NetworkRanges(Struct):
+    cidr_blocks: Annotated[
+        tuple[str, ...], REQUIRED, Items(1, 100), ATOMIC, Each(Len(1, 43)), Doc("each must parse as CIDR (webhook)")
+    ] = ()
+
+
+class APIEndpoint(Struct):
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    host: Annotated[str, Len(1, 512)] = ""
+    port: Annotated[Int32, Range(1, 65535)] = 0
+
+
+class FailureDomain(Struct):
+    attributes: Annotated[Mapping[str, str], Doc("free-form")] = {}
+    control_plane: Annotated[bool | None, Doc("usable for control-plane Machines")] = None
+    name: Annotated[str, REQUIRED, Len(1, 256)] = ""
+
+
+class MachineAddress(Struct):
+    address: Annotated[str, REQUIRED, Len(1, 256)] = ""
+    type: Annotated[str, REQUIRED, OneOf("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS")] = ""
+
+
+class ReplicaCounters(Struct):
+    """Used at Cluster `status.controlPlane` and `status.workers`."""
+
+    available_replicas: Annotated[Int32 | None, Doc("Machines with Available=True")] = None
+    desired_replicas: Annotated[Int32 | None, Doc("sum of desired replicas")] = None
+    ready_replicas: Annotated[Int32 | None, Doc("Machines with Ready=True")] = None
+    replicas: Annotated[Int32 | None, Doc("observed Machine count (includes provisioning and deleting)")] = None
+    up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None

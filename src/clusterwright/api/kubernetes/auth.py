@@ -1,0 +1,202 @@
+"""Reviews of authentication.k8s.io/v1 and authorization.k8s.io/v1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from clusterwright.api.constraints import ATOMIC, REQUIRED, Int64
+from clusterwright.api.kubernetes.base import Builtin, SensitiveBuiltin
+from clusterwright.api.meta import ALWAYS, FieldSelectorRequirement, LabelSelectorRequirement, Object
+
+
+class TokenReviewSpec(SensitiveBuiltin):
+    token: str = ""
+    audiences: Annotated[tuple[str, ...], ATOMIC] = ()
+
+
+class UserInfo(Builtin):
+    username: str = ""
+    uid: str = ""
+    groups: Annotated[tuple[str, ...], ATOMIC] = ()
+    extra: Mapping[str, tuple[str, ...]] = {}
+
+
+class TokenReviewStatus(Builtin):
+    authenticated: bool = False
+    user: Annotated[UserInfo, ALWAYS] = UserInfo()
+    audiences: Annotated[tuple[str, ...], ATOMIC] = ()
+    error: str = ""
+
+
+class TokenReview(Object):
+    """authentication.k8s.io/v1 TokenReview."""
+
+    omit_zero: ClassVar[bool] = False
+
+    api_version: str = "authentication.k8s.io/v1"
+    kind: str = "TokenReview"
+    spec: Annotated[TokenReviewSpec, ALWAYS, REQUIRED] = TokenReviewSpec()
+    status: Annotated[TokenReviewStatus, ALWAYS] = TokenReviewStatus()
+
+
+class BoundObjectReference(Builtin):
+    kind: str = ""
+    api_version: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class TokenRequestSpec(Builtin):
+    audiences: Annotated[tuple[str, ...], ATOMIC] = ()
+    expiration_seconds: Int64 | None = None
+    bound_object_ref: BoundObjectReference | None = None
+    attestations: Mapping[str, tuple[str, ...]] = {}
+
+
+class TokenRequestStatus(SensitiveBuiltin):
+    token: Annotated[str, ALWAYS] = ""
+    expiration_timestamp: datetime | None = None
+
+
+class TokenRequest(Object):
+    """authentication.k8s.io/v1 TokenRequest."""
+
+    omit_zero: ClassVar[bool] = False
+
+    api_version: str = "authentication.k8s.io/v1"
+    kind: str = "TokenRequest"
+    spec: Annotated[TokenRequestSpec, ALWAYS] = TokenRequestSpec()
+    status: Annotated[TokenRequestStatus, ALWAYS] = TokenRequestStatus()
+
+
+class SelfSubjectReviewStatus(Builtin):
+    user_info: Annotated[UserInfo, ALWAYS] = UserInfo()
+
+
+class SelfSubjectReview(Object):
+    """authentication.k8s.io/v1 SelfSubjectReview."""
+
+    omit_zero: ClassVar[bool] = False
+
+    api_version: str = "authentication.k8s.io/v1"
+    kind: str = "SelfSubjectReview"
+    status: Annotated[SelfSubjectReviewStatus, ALWAYS] = SelfSubjectReviewStatus()
+
+
+class FieldSelectorAttributes(Builtin):
+    raw_selector: str = ""
+    requirements: Annotated[tuple[FieldSelectorRequirement, ...], ATOMIC] = ()
+
+
+class LabelSelectorAttributes(Builtin):
+    raw_selector: str = ""
+    requirements: Annotated[tuple[LabelSelectorRequirement, ...], ATOMIC] = ()
+
+
+class ResourceAttributes(Builtin):
+    namespace: str = ""
+    verb: str = ""
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    field_selector: FieldSelectorAttributes | None = None
+    label_selector: LabelSelectorAttributes | None = None
+
+
+class NonResourceAttributes(Builtin):
+    path: str = ""
+    verb: str = ""
+
+
+class SubjectAccessReviewSpec(Builtin):
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+    user: str = ""
+    groups: Annotated[tuple[str, ...], ATOMIC] = ()
+    extra: Mapping[str, tuple[str, ...]] = {}
+    uid: str = ""
+
+
+class SubjectAccessReviewStatus(Builtin):
+    allowed: Annotated[bool, ALWAYS, REQUIRED] = False
+    denied: bool = False
+    reason: str = ""
+    evaluation_error: str = ""
+
+
+class SubjectAccessReview(Object):
+    """authorization.k8s.io/v1 SubjectAccessReview."""
+
+    omit_zero: ClassVar[bool] = False
+
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "SubjectAccessReview"
+    spec: Annotated[SubjectAccessReviewSpec, ALWAYS, REQUIRED] = SubjectAccessReviewSpec()
+    status: Annotated[SubjectAccessReviewStatus, ALWAYS] = SubjectAccessReviewStatus()
+
+
+class LocalSubjectAccessReview(Object):
+    """authorization.k8s.io/v1 LocalSubjectAccessReview."""
+
+    omit_zero: ClassVar[bool] = False
+
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "LocalSubjectAccessReview"
+    spec: Annotated[SubjectAccessReviewSpec, ALWAYS, REQUIRED] = SubjectAccessReviewSpec()
+    status: Annotated[SubjectAccessReviewStatus, ALWAYS] = SubjectAccessReviewStatus()
+
+
+class SelfSubjectAccessReviewSpec(Builtin):
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+
+
+class SelfSubjectAccessReview(Object):
+    """authorization.k8s.io/v1 SelfSubjectAccessReview."""
+
+    omit_zero: ClassVar[bool] = False
+
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "SelfSubjectAccessReview"
+    spec: Annotated[SelfSubjectAccessReviewSpec, ALWAYS, REQUIRED] = SelfSubjectAccessReviewSpec()
+    status: Annotated[SubjectAccessReviewStatus, ALWAYS] = SubjectAccessReviewStatus()
+
+
+class SelfSubjectRulesReviewSpec(Builtin):
+    namespace: str = ""
+
+
+class ResourceRule(Builtin):
+    verbs: Annotated[tuple[str, ...], REQUIRED, ATOMIC] = ()
+    api_groups: Annotated[tuple[str, ...], ATOMIC] = ()
+    resources: Annotated[tuple[str, ...], ATOMIC] = ()
+    resource_names: Annotated[tuple[str, ...], ATOMIC] = ()
+
+
+class NonResourceRule(Builtin):
+    verbs: Annotated[tuple[str, ...], REQUIRED, ATOMIC] = ()
+    non_resource_urls: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(name="nonResourceURLs", default=())
+
+
+class SubjectRulesReviewStatus(Builtin):
+    resource_rules: Annotated[tuple[ResourceRule, ...], REQUIRED, ATOMIC] = ()
+    non_resource_rules: Annotated[tuple[NonResourceRule, ...], REQUIRED, ATOMIC] = ()
+    incomplete: Annotated[bool, ALWAYS, REQUIRED] = False
+    evaluation_error: str = ""
+
+
+class SelfSubjectRulesReview(Object):
+    """authorization.k8s.io/v1 SelfSubjectRulesReview."""
+
+    omit_zero: ClassVar[bool] = False
+
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "SelfSubjectRulesReview"
+    spec: Annotated[SelfSubjectRulesReviewSpec, ALWAYS, REQUIRED] = SelfSubjectRulesReviewSpec()
+    status: Annotated[SubjectRulesReviewStatus, ALWAYS] = SubjectRulesReviewStatus()
