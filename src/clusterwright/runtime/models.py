@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
+from msgspec.structs import replace
 
-from clusterwright.api.meta import GroupVersionKind, Json, Object, Unstructured
+from clusterwright.api import codec
+from clusterwright.api.meta import Condition, GroupVersionKind, Json, Object, Unstructured
 from clusterwright.runtime.resources import Resource
+
+T = TypeVar("T", bound=Object)
 
 
 def known_resource(gvk: GroupVersionKind) -> Resource | None:
@@ -23,13 +28,43 @@ def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:
         json.setdefault("apiVersion", kind.api_version)
         json.setdefault("kind", kind.kind)
         return Unstructured(json)
-    return msgspec.json.decode(raw, type=kind)
+    return codec.decode(kind, raw)
 
 
 def to_json(obj: Object | Json) -> Json:
     """The JSON to be sent for an object; always with apiVersion and kind."""
     if isinstance(obj, dict):
         return obj
-    json: Json = msgspec.to_builtins(obj)
-    json["apiVersion"], json["kind"] = obj.api_version, obj.kind
-    return json
+    return codec.to_json(obj)
+
+
+def merge_patch(raw: bytes, before: Object, after: Object) -> Json:
+    """Interim."""
+    return _diff(to_json(before), to_json(after))
+
+
+def _diff(before: Json, after: Json) -> Json:
+    patch: Json = {}
+    for name in before.keys() - after.keys():
+        patch[name] = None
+    for name, value in after.items():
+        was = before.get(name)
+        if isinstance(value, dict) and isinstance(was, dict):
+            if inner := _diff(was, value):
+                patch[name] = inner
+        elif was != value:
+            patch[name] = value
+    return patch
+
+
+@cache
+def status_type(cls: type[Object]) -> Any:
+    """The model of a kind's status."""
+    return codec.without_metadata(get_type_hints(cls, include_extras=True)["status"])
+
+
+def with_conditions(obj: T, conditions: tuple[Condition, ...]) -> T:
+    """The object with these `status.conditions`; one without a status gets one."""
+    status = getattr(obj, "status", None) or status_type(type(obj))()
+    changes: dict[str, Any] = {"status": replace(status, conditions=conditions)}
+    return replace(obj, **changes)

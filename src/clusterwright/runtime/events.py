@@ -1,0 +1,176 @@
+"""Kubernetes Events: said once, counted when said again, grouped when said too often, dropped when shouted.
+
+`record` only appends to a queue; `run` sends. Losing an Event is harmless, so that no failure here reaches a caller.
+Behaviour follows client-go's event correlator: equal events within ten minutes raise `count` of the first; more than ten that
+differ only in their message become one `(combined from similar events)`; one object may send 25 at once and one every five
+minutes after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
+from clusterwright.runtime.client import Writer
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.logging import get_logger
+
+EVENT = GroupVersionKind("", "v1", "Event")
+
+_WINDOW = 600.0
+_SIMILAR = 10
+_BURST = 25
+_REFILL = 1 / 300
+_MAX_MESSAGE = 1024
+_MAX_QUEUED = 1000
+_REMEMBERED = 4096
+
+_log = get_logger("events")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """An Event that was sent: where it is and how often it was said."""
+
+    key: ObjectKey
+    first: float
+    last: float
+    count: int = 1
+
+
+@dataclass(slots=True)
+class _Similar:
+    """Messages of one (object, type, reason) within the window."""
+
+    messages: dict[str, None]
+    last: float
+
+
+@dataclass(slots=True)
+class _Budget:
+    tokens: float
+    at: float
+
+
+class Recorder:
+    """Records Events of one component."""
+
+    def __init__(self, client: Writer, clock: Clock, component: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._component = component
+        self._queue: deque[tuple[Json, str, str, str, datetime]] = deque(maxlen=_MAX_QUEUED)
+        self._wake = asyncio.Event()
+        self._seen: dict[tuple[str, ...], _Seen] = {}
+        self._similar: dict[tuple[str, ...], _Similar] = {}
+        self._budgets: dict[tuple[str, ...], _Budget] = {}
+
+    def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:
+        """Say that something happened to `obj`; `type` is Normal or Warning."""
+        self._queue.append((_reference(obj), type, reason, message[:_MAX_MESSAGE], self._clock.now()))
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Send what was recorded, for ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Send what is queued now."""
+        while self._queue:
+            reference, type, reason, message, at = self._queue.popleft()
+            try:
+                await self._send(reference, type, reason, message, at)
+            except ApiError as error:
+                _log.warning("Event was not recorded", reason=reason, error=str(error))
+
+    async def _send(self, reference: Json, type: str, reason: str, message: str, at: datetime) -> None:
+        now = self._clock.monotonic()
+        of = tuple(str(reference.get(name, "")) for name in ("kind", "namespace", "name", "uid"))
+        if not self._within_budget(of, now):
+            return
+        message = self._combined((*of, type, reason), message, now)
+        identity = (*of, type, reason, message)
+        seen = self._seen.get(identity)
+        stamp = _timestamp(at)
+        if seen is not None and now - seen.last <= _WINDOW:
+            seen.count, seen.last = seen.count + 1, now
+            try:
+                await self._client.patch(EVENT, seen.key, {"count": seen.count, "lastTimestamp": stamp})
+                return
+            except NotFound:
+                pass  # it has expired: say it anew
+        namespace = str(reference.get("namespace") or "default")
+        digest = hashlib.sha256("\0".join((*identity, stamp)).encode()).hexdigest()[:16]
+        key = ObjectKey(namespace, f"{reference['name'][:200]}.{digest}")
+        event: Json = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": namespace, "name": key.name},
+            "involvedObject": reference,
+            "type": type,
+            "reason": reason,
+            "message": message,
+            "count": 1,
+            "firstTimestamp": stamp,
+            "lastTimestamp": stamp,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+        }
+        _forget_oldest(self._seen)
+        self._seen.pop(identity, None)
+        self._seen[identity] = _Seen(key, now, now)
+        await self._client.create(event)
+
+    def _combined(self, family: tuple[str, ...], message: str, now: float) -> str:
+        similar = self._similar.get(family)
+        if similar is None or now - similar.last > _WINDOW:
+            _forget_oldest(self._similar)
+            similar = self._similar[family] = _Similar({}, now)
+        similar.last = now
+        if message in similar.messages or len(similar.messages) < _SIMILAR:
+            similar.messages[message] = None
+            return message
+        return f"(combined from similar events): {next(iter(similar.messages))}"
+
+    def _within_budget(self, of: tuple[str, ...], now: float) -> bool:
+        budget = self._budgets.get(of)
+        if budget is None:
+            _forget_oldest(self._budgets)
+            budget = self._budgets[of] = _Budget(_BURST, now)
+        budget.tokens = min(_BURST, budget.tokens + (now - budget.at) * _REFILL)
+        budget.at = now
+        if budget.tokens < 1:
+            return False
+        budget.tokens -= 1
+        return True
+
+
+def _forget_oldest(memory: dict[tuple[str, ...], _Seen] | dict[tuple[str, ...], _Similar] | dict[tuple[str, ...], _Budget]) -> None:
+    while len(memory) >= _REMEMBERED:
+        memory.pop(next(iter(memory)))
+
+
+def _reference(obj: Object | Unstructured) -> Json:
+    meta = obj.metadata
+    api_version = obj.gvk.api_version if isinstance(obj, Unstructured) else obj.api_version
+    pairs = {
+        "apiVersion": api_version,
+        "kind": obj.kind,
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "uid": meta.uid,
+        "resourceVersion": meta.resource_version,
+    }
+    return {name: value for name, value in pairs.items() if value}
+
+
+def _timestamp(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,138 @@
+"""Structured logs: a constant message and fields, as JSON or as text, and never a secret.
+
+    log = get_logger("controller", controller="cluster")
+    log.info("Reconciled", row="cp-missing")
+
+Fields bound with `bound(...)` are added to every line that the same task writes meanwhile. What looks like key
+material or a credential is blotted out of the finished line, wherever it came from: the last net, not the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+import msgspec
+
+ROOT = "clusterwright"
+
+_fields: ContextVar[Mapping[str, Any]] = ContextVar("log_fields", default={})  # noqa: B039  # never mutated, only replaced
+
+_SECRETS = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
+    r"|\b[a-z0-9]{6}\.[a-z0-9]{16}\b"  # bootstrap tokens
+    r"|(?<=[Bb]earer )[\w.~+/=-]+"
+    r"|(?<=://)[^/@\s:]+:[^/@\s]+(?=@)",  # user:password of a URL
+    re.DOTALL,
+)
+
+
+def redact(text: str) -> str:
+    """`text` without what looks like a credential."""
+    return _SECRETS.sub("<redacted>", text)
+
+
+class Logger:
+    """A standard library logger with fields."""
+
+    __slots__ = ("_fields", "_logger")
+
+    def __init__(self, logger: logging.Logger, fields: Mapping[str, Any]) -> None:
+        self._logger = logger
+        self._fields = fields
+
+    def bind(self, **fields: Any) -> Logger:
+        """The same logger with more fields."""
+        return Logger(self._logger, {**self._fields, **fields})
+
+    def debug(self, message: str, **fields: Any) -> None:
+        """For developers."""
+        self._log(logging.DEBUG, message, fields)
+
+    def info(self, message: str, **fields: Any) -> None:
+        """Something changed."""
+        self._log(logging.INFO, message, fields)
+
+    def warning(self, message: str, **fields: Any) -> None:
+        """Something is odd but taken care of."""
+        self._log(logging.WARNING, message, fields)
+
+    def error(self, message: str, error: BaseException | None = None, **fields: Any) -> None:
+        """Something failed. `error` gives the field `error`, and a stack trace unless it is an expected kind of failure."""
+        if error is not None:
+            fields = {**fields, "error": f"{type(error).__name__}: {error}"}
+        expected = error is None or getattr(error, "status", None) is not None or isinstance(error, TimeoutError)
+        self._log(logging.ERROR, message, fields, None if expected else error)
+
+    def _log(self, level: int, message: str, fields: Mapping[str, Any], error: BaseException | None = None) -> None:
+        if self._logger.isEnabledFor(level):
+            merged = {**_fields.get(), **self._fields, **fields}
+            self._logger.log(level, message, extra={"fields": merged}, exc_info=error)
+
+
+def get_logger(name: str, **fields: Any) -> Logger:
+    """A logger below the project's root."""
+    return Logger(logging.getLogger(f"{ROOT}.{name}"), fields)
+
+
+@contextmanager
+def bound(**fields: Any) -> Iterator[None]:
+    """Add fields to every line written in this context."""
+    token = _fields.set({**_fields.get(), **fields})
+    try:
+        yield
+    finally:
+        _fields.reset(token)
+
+
+class Formatter(logging.Formatter):
+    """One line per record: JSON, or text with `key=value` fields. The stack trace is a field, too."""
+
+    def __init__(self, form: Literal["json", "text"]) -> None:
+        super().__init__()
+        self._form = form
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without secrets."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        fields = dict(getattr(record, "fields", {}))
+        if record.exc_info and record.exc_info[0] is not None:
+            fields["stacktrace"] = self.formatException(record.exc_info)
+        message = record.getMessage()
+        if self._form == "json":
+            line = {"ts": at, "level": record.levelname.lower(), "logger": record.name, "msg": message, **fields}
+            return redact_json(line)
+        texts = [f"{key}={_quoted(value)}" for key, value in fields.items()]
+        return redact(" ".join([at, f"{record.levelname:<7}", message, *texts]))
+
+
+def redact_json(line: Mapping[str, Any]) -> str:
+    """The JSON text of `line`, its strings redacted before they are escaped."""
+    clean = {key: redact(value if isinstance(value, str) else str(value)) if _is_text(value) else value for key, value in line.items()}
+    return msgspec.json.encode(clean).decode()
+
+
+def _is_text(value: Any) -> bool:
+    return not isinstance(value, bool | int | float | None)
+
+
+def _quoted(value: Any) -> str:
+    text = str(value)
+    return msgspec.json.encode(text).decode() if not text or any(char in text for char in ' "=\n') else text
+
+
+def configure(form: Literal["json", "text"] = "text", level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Send the project's logs to `stream` (standard error); called once, by the composition root."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(Formatter(form))
+    root = logging.getLogger(ROOT)
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False

@@ -1,0 +1,75 @@
+"""The Paused condition: said before anything else is done, by a patch of its own that ends the pass.
+
+Paused when the object's Cluster is, or when the object carries the annotation, whatever its value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from clusterwright.api.meta import Condition, Object
+from clusterwright.conditions import get, set_condition
+from clusterwright.runtime.client import Original
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.models import with_conditions
+from clusterwright.runtime.patch import Patcher
+
+ANNOTATION = "cluster.x-k8s.io/paused"
+PAUSED = "Paused"
+
+T = TypeVar("T", bound=Object)
+
+
+@dataclass(frozen=True, slots=True)
+class PauseCheck(Generic[T]):
+    """What the check found. `object` goes on into the pass; its Paused condition may have been brought up to date in memory.
+
+    Python 3.11: call PauseCheck(...), never PauseCheck[X](...).
+    """
+
+    object: T
+    is_paused: bool
+    ends_pass: bool
+
+
+async def ensure_paused_condition(patcher: Patcher, clock: Clock, original: Original[T], *, cluster_paused: bool) -> PauseCheck[T]:
+    """Bring the condition up to date. The pass ends if the object is paused, or if the condition had to be written.
+
+    If only its observedGeneration is behind and the object is not paused, nothing is written: the patch at the end carries it.
+    """
+    obj = original.object
+    present = conditions_of(obj)
+    wanted = paused_condition(obj, cluster_paused=cluster_paused)
+    is_paused = wanted.status == "True"
+    old = get(present, PAUSED)
+    after = with_conditions(obj, set_condition(present, wanted, generation=obj.metadata.generation, now=clock.now()))
+    if old is not None and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
+        if old.observed_generation == obj.metadata.generation:
+            return PauseCheck(obj, is_paused, ends_pass=is_paused)
+        if not is_paused:
+            return PauseCheck(after, is_paused=False, ends_pass=False)
+    await patcher.patch(original, after, owned_conditions=(PAUSED,))
+    return PauseCheck(after, is_paused, ends_pass=True)
+
+
+def is_paused(obj: Any, *, cluster_paused: bool) -> bool:
+    """Whether the object must be left alone."""
+    return cluster_paused or ANNOTATION in obj.metadata.annotations
+
+
+def paused_condition(obj: Object, *, cluster_paused: bool) -> Condition:
+    """What the condition must say."""
+    messages: list[str] = []
+    if cluster_paused:
+        messages.append("Cluster spec.paused is set to true")
+    if ANNOTATION in obj.metadata.annotations:
+        messages.append(f"{obj.kind} has the {ANNOTATION} annotation")
+    if messages:
+        return Condition(type=PAUSED, status="True", reason="Paused", message=", ".join(messages))
+    return Condition(type=PAUSED, status="False", reason="NotPaused")
+
+
+def conditions_of(obj: Object) -> tuple[Condition, ...]:
+    """`status.conditions` of a typed object."""
+    return tuple(getattr(getattr(obj, "status", None), "conditions", ()) or ())
