@@ -10,7 +10,6 @@ import types
 import typing
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -29,9 +28,14 @@ class DecodeError(ValueError):
         super().__init__(f"{kind}: {reason} at {self.path}")
 
 
-@cache
+_DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
 def _decoder(cls: type[S]) -> msgspec.json.Decoder[S]:
-    return msgspec.json.Decoder(cls)
+    decoder = _DECODERS.get(cls)
+    if decoder is None:
+        decoder = _DECODERS[cls] = msgspec.json.Decoder(cls)
+    return decoder
 
 
 def decode(cls: type[S], raw: bytes) -> S:
@@ -214,4 +218,4 @@ def _shape(hint: Any) -> tuple[Any, Any]:
     return bare, None
 
 
-__all__ = ["DecodeError", "convert", "decode", "encode", "field_metadata", "to_json", "without_metadata", "without_nulls", "whole_seconds"]
+__all__ = ["DecodeError", "convert", "decode", "encode", "field_metadata", "to_json", "whole_seconds", "without_metadata", "without_nulls"]

@@ -1,0 +1,249 @@
+"""The Dev kinds of the in-memory infrastructure provider.
+
+The docker backend is part of the schema, because users bring manifests that name it; no controller here acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from clusterwright.api.constraints import QUANTITY, REQUIRED, Doc, Each, Int32, Int64, IntOrString, Items, Len, ListMap, Props
+from clusterwright.api.core.shared import APIEndpoint, FailureDomain, MachineAddress, TemplateObjectMeta
+from clusterwright.api.kubernetes import LocalObjectReference
+from clusterwright.api.meta import ALWAYS, KEEP_EMPTY, Conditions, Object, Struct, V1Beta1Conditions
+
+FailureDomains = Annotated[
+    tuple[FailureDomain, ...], Items(1, 100), ListMap("name"), Doc("where Machines can be placed; copied to the Cluster")
+]
+
+
+class DevDeprecatedV1Beta1Status(Struct):
+    conditions: V1Beta1Conditions = ()
+
+
+class DevDeprecatedStatus(Struct):
+    v1beta1: Annotated[DevDeprecatedV1Beta1Status | None, KEEP_EMPTY, Doc("status in the deprecated form")] = None
+
+
+class DevInitializationStatus(Struct):
+    """Part of the contract with the core controllers."""
+
+    constraints: ClassVar[tuple[object, ...]] = (Props(1),)
+
+    provisioned: Annotated[bool | None, Doc("true once the infrastructure is complete; never goes back")] = None
+
+
+class DockerLoadBalancer(Struct):
+    image_repository: Annotated[str, Doc("registry and path of the load balancer image")] = ""
+    image_tag: Annotated[str, Doc("tag of the load balancer image")] = ""
+    custom_ha_proxy_config_template_ref: Annotated[
+        LocalObjectReference | None, KEEP_EMPTY, Doc("ConfigMap with a configuration template under `value`")
+    ] = msgspec.field(name="customHAProxyConfigTemplateRef", default=None)
+
+
+class DockerClusterBackend(Struct):
+    failure_domains: FailureDomains = ()
+    load_balancer: Annotated[DockerLoadBalancer | None, Doc("the load balancer container")] = None
+
+
+class InMemoryClusterBackend(Struct):
+    """Nothing to configure."""
+
+
+class DevClusterBackend(Struct):
+    docker: Annotated[DockerClusterBackend | None, KEEP_EMPTY, Doc("containers; not run by this provider")] = None
+    in_memory: Annotated[InMemoryClusterBackend | None, KEEP_EMPTY, Doc("a simulated cluster inside the process")] = None
+
+
+class DevClusterSpec(Struct):
+    control_plane_endpoint: Annotated[APIEndpoint | None, Doc("where the API server is reached; filled in by the provider")] = None
+    backend: Annotated[DevClusterBackend, ALWAYS, REQUIRED, Doc("what the cluster is made of")] = DevClusterBackend()
+
+
+class DevClusterStatus(Struct):
+    conditions: Conditions = ()
+    initialization: Annotated[DevInitializationStatus | None, Doc("one-way latches")] = None
+    failure_domains: FailureDomains = ()
+    deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("status in deprecated forms")] = None
+
+
+class DevCluster(Object):
+    """The infrastructure of a simulated cluster."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DevCluster"
+    spec: DevClusterSpec = DevClusterSpec()
+    status: DevClusterStatus = DevClusterStatus()
+
+
+class DevClusterTemplateResource(Struct):
+    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of the DevClusters made from it")] = None
+    spec: Annotated[DevClusterSpec, ALWAYS, REQUIRED, Doc("spec of the DevClusters made from it")] = DevClusterSpec()
+
+
+class DevClusterTemplateSpec(Struct):
+    template: Annotated[DevClusterTemplateResource, ALWAYS, REQUIRED, Doc("what is made from it")] = DevClusterTemplateResource()
+
+
+class DevClusterTemplate(Object):
+    """What DevClusters of a topology are made from."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DevClusterTemplate"
+    spec: DevClusterTemplateSpec = DevClusterTemplateSpec()
+
+
+class Mount(Struct):
+    container_path: Annotated[str, Doc("path inside the container")] = ""
+    host_path: Annotated[str, Doc("path on the host")] = ""
+    read_only: Annotated[bool, Doc("whether the mount cannot be written to")] = False
+
+
+class DockerMachineBackend(Struct):
+    custom_image: Annotated[str, Doc("container image of the machine")] = ""
+    pre_load_images: Annotated[tuple[str, ...], Doc("images loaded into the new machine")] = ()
+    extra_mounts: Annotated[tuple[Mount, ...], Doc("further mounts")] = ()
+    bootstrapped: Annotated[bool, Doc("whether the bootstrap data has been run")] = False
+    bootstrap_timeout: Annotated[str | None, Doc("how long bootstrapping may take, as in 5m")] = None
+
+
+class ProvisioningSettings(Struct):
+    """How long a simulated part takes to start: startupDuration * (1 + random[0,1) * startupJitter)."""
+
+    startup_duration: Annotated[str, ALWAYS, REQUIRED, Doc("time until the part is up, as in 10s")] = "0s"
+    startup_jitter: Annotated[str, Doc("share of the duration that may be added, as in 0.2")] = ""
+
+
+class InMemoryPart(Struct):
+    """A simulated part of a machine."""
+
+    provisioning: Annotated[ProvisioningSettings | None, Doc("how long it takes to start")] = None
+
+
+class InMemoryMachineBackend(Struct):
+    vm: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("the virtual machine")] = None
+    node: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("the Node, from start of the kubelet to Ready")] = None
+    api_server: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("the API server of a control-plane machine")] = None
+    etcd: Annotated[InMemoryPart | None, KEEP_EMPTY, Doc("the etcd member of a control-plane machine")] = None
+
+
+class DevMachineBackend(Struct):
+    docker: Annotated[DockerMachineBackend | None, KEEP_EMPTY, Doc("a container; not run by this provider")] = None
+    in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("a simulated machine inside the process")] = None
+
+
+class DevMachineSpec(Struct):
+    provider_id: Annotated[str, Len(1, 512), Doc("identity of the machine; equals spec.providerID of its Node")] = msgspec.field(
+        name="providerID", default=""
+    )
+    backend: Annotated[DevMachineBackend, ALWAYS, REQUIRED, Doc("what the machine is made of")] = DevMachineBackend()
+
+
+class DockerMachineBackendStatus(Struct):
+    load_balancer_configured: Annotated[bool, Doc("whether the machine is known to the load balancer")] = False
+
+
+class DevMachineBackendStatus(Struct):
+    docker: Annotated[DockerMachineBackendStatus | None, KEEP_EMPTY, Doc("state of the container")] = None
+
+
+class DevMachineStatus(Struct):
+    conditions: Conditions = ()
+    initialization: Annotated[DevInitializationStatus | None, Doc("one-way latches")] = None
+    addresses: Annotated[tuple[MachineAddress, ...], Doc("copied to the Machine")] = ()
+    failure_domain: Annotated[str, Len(1, 256), Doc("where the machine was placed")] = ""
+    backend: Annotated[DevMachineBackendStatus | None, KEEP_EMPTY, Doc("state that only the backend knows")] = None
+    deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("status in deprecated forms")] = None
+
+
+class DevMachine(Object):
+    """The infrastructure of a simulated machine."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DevMachine"
+    spec: DevMachineSpec = DevMachineSpec()
+    status: DevMachineStatus = DevMachineStatus()
+
+
+class DevMachineTemplateResource(Struct):
+    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of the DevMachines made from it")] = None
+    spec: Annotated[DevMachineSpec, ALWAYS, REQUIRED, Doc("spec of the DevMachines made from it")] = DevMachineSpec()
+
+
+class DevMachineTemplateSpec(Struct):
+    template: Annotated[DevMachineTemplateResource, ALWAYS, REQUIRED, Doc("what is made from it")] = DevMachineTemplateResource()
+
+
+class DevMachineTemplateStatus(Struct):
+    capacity: Annotated[Mapping[str, IntOrString], Each(QUANTITY), Doc("resources of a machine, for scaling from zero")] = {}
+
+
+class DevMachineTemplate(Object):
+    """What DevMachines are made from."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DevMachineTemplate"
+    spec: DevMachineTemplateSpec = DevMachineTemplateSpec()
+    status: DevMachineTemplateStatus = DevMachineTemplateStatus()
+
+
+class DockerMachinePoolBackend(Struct):
+    custom_image: Annotated[str, Doc("container image of the machines")] = ""
+    pre_load_images: Annotated[tuple[str, ...], Doc("images loaded into new machines")] = ()
+    extra_mounts: Annotated[tuple[Mount, ...], Doc("further mounts")] = ()
+
+
+class DevMachinePoolBackend(Struct):
+    docker: Annotated[DockerMachinePoolBackend | None, KEEP_EMPTY, Doc("containers; not run by this provider")] = None
+
+
+class DevMachinePoolSpec(Struct):
+    provider_id: Annotated[str, Doc("identity of the pool")] = msgspec.field(name="providerID", default="")
+    provider_id_list: Annotated[tuple[str, ...], Doc("identities of its machines")] = msgspec.field(name="providerIDList", default=())
+    backend: Annotated[DevMachinePoolBackend, ALWAYS, Doc("what the pool is made of")] = DevMachinePoolBackend()
+
+
+class DevMachinePoolInstance(Struct):
+    addresses: Annotated[tuple[MachineAddress, ...], Doc("addresses of the machine")] = ()
+    instance_name: Annotated[str, Doc("name of the machine in the pool")] = ""
+    provider_id: Annotated[str | None, Doc("identity of the machine")] = msgspec.field(name="providerID", default=None)
+    version: Annotated[str | None, Doc("Kubernetes version")] = None
+    ready: Annotated[bool, ALWAYS, Doc("whether the machine is up")] = False
+
+
+class DevMachinePoolStatus(Struct):
+    conditions: Conditions = ()
+    ready: Annotated[bool, ALWAYS, Doc("whether the pool is up")] = False
+    replicas: Annotated[Int32, ALWAYS, Doc("observed number of machines")] = 0
+    observed_generation: Annotated[Int64, Doc("last metadata.generation processed")] = 0
+    infrastructure_machine_kind: Annotated[str, Doc("kind of the infrastructure objects behind the pool's Machines")] = ""
+    instances: Annotated[tuple[DevMachinePoolInstance, ...], Doc("the machines")] = ()
+
+
+class DevMachinePool(Object):
+    """The infrastructure of a pool of machines."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DevMachinePool"
+    spec: DevMachinePoolSpec = DevMachinePoolSpec()
+    status: DevMachinePoolStatus = DevMachinePoolStatus()
+
+
+class DevMachinePoolTemplateResource(Struct):
+    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of the DevMachinePools made from it")] = None
+    spec: Annotated[DevMachinePoolSpec, ALWAYS, REQUIRED, Doc("spec of the DevMachinePools made from it")] = DevMachinePoolSpec()
+
+
+class DevMachinePoolTemplateSpec(Struct):
+    template: Annotated[DevMachinePoolTemplateResource, ALWAYS, REQUIRED, Doc("what is made from it")] = DevMachinePoolTemplateResource()
+
+
+class DevMachinePoolTemplate(Object):
+    """What DevMachinePools of a topology are made from."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DevMachinePoolTemplate"
+    spec: DevMachinePoolTemplateSpec = DevMachinePoolTemplateSpec()
