@@ -1,0 +1,454 @@
+"""The condition tables of a control plane, in the seed's row order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from clusterwright.api.meta import Condition
+from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate
+from clusterwright.controllers.kubeadmcontrolplane import names
+from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.names import POLL
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Inspection
+from clusterwright.tables.guard import OTHERWISE, guard, message
+from clusterwright.tables.table import Because, Collect, Outcome, Row, Table, computed, false, true, unknown
+
+# ------------------------------------------------------------------------------------------ Available
+
+
+@guard("status.initialization.controlPlaneInitialized")
+def initialized(c: ControlPlaneSnapshot) -> bool:
+    return c.initialized
+
+
+@guard("etcdIsManaged")
+def etcd_managed(c: ControlPlaneSnapshot) -> bool:
+    return c.managed_etcd
+
+
+@guard("etcdMembers != nil")
+def members_known(c: ControlPlaneSnapshot) -> bool:
+    return c.inspection.members is not None
+
+
+@guard("time.Since(Initialized.LastTransitionTime) < 2m")
+def recently_initialized(c: ControlPlaneSnapshot) -> bool:
+    found = c.condition(names.INITIALIZED)
+    if found is None or found.status != "True" or found.last_transition_time is None:
+        return True
+    return c.now - found.last_transition_time < names.MEMBERS_SETTLE
+
+
+@guard("etcdMembersAndMachinesAreMatching")
+def members_match(c: ControlPlaneSnapshot) -> bool:
+    return c.inspection.members_match
+
+
+@guard("!deletionTimestamp.IsZero()")
+def deleting(c: ControlPlaneSnapshot) -> bool:
+    return c.deleting
+
+
+@guard("CertificatesAvailable == True")
+def certificates_available(c: ControlPlaneSnapshot) -> bool:
+    found = c.condition(names.CERTIFICATES_AVAILABLE)
+    return found is not None and found.status == "True"
+
+
+@guard("etcdMembersHealthy >= etcdQuorum")
+def etcd_quorum(c: ControlPlaneSnapshot) -> bool:
+    return c.etcd.tally.healthy >= c.etcd.quorum
+
+
+@guard("k8sControlPlaneHealthy >= 1")
+def any_machine_healthy(c: ControlPlaneSnapshot) -> bool:
+    return c.components.healthy >= 1
+
+
+@guard("an etcd member is unhealthy for more than 10s")
+def etcd_failing(c: ControlPlaneSnapshot) -> bool:
+    return c.etcd.tally.surfaced > 0
+
+
+@guard("a Machine is unhealthy for more than 10s")
+def machines_failing(c: ControlPlaneSnapshot) -> bool:
+    return c.components.surfaced > 0
+
+
+def _etcd_text(c: ControlPlaneSnapshot, healthy: int, *, none: bool) -> str:
+    learners = f" {c.etcd.learners} learner etcd member," if c.etcd.learners else ""
+    if none and healthy == 0:
+        head = "There are no healthy etcd member"
+    elif healthy == 1:
+        head = f"1 of {c.etcd.total} etcd members is healthy"
+    else:
+        head = f"{healthy} of {c.etcd.total} etcd members are healthy"
+    return f"{head},{learners} at least {c.etcd.quorum} healthy member required for etcd quorum"
+
+
+@message("<N> of <M> etcd members are healthy, at least <Q> healthy member required for etcd quorum")
+def etcd_below_quorum(c: ControlPlaneSnapshot) -> str:
+    return _etcd_text(c, c.etcd.tally.healthy, none=True)
+
+
+@message("<N> of <M> etcd members are healthy, at least <Q> healthy member required for etcd quorum")
+def etcd_degraded(c: ControlPlaneSnapshot) -> str:
+    return _etcd_text(c, c.etcd.tally.healthy + c.etcd.tally.pending, none=False)
+
+
+@message("<X> of <Y> Machines have healthy control plane components, at least 1 required")
+def machines_degraded(c: ControlPlaneSnapshot) -> str:
+    healthy = c.components.healthy + c.components.pending
+    verb = "has" if healthy == 1 else "have"
+    return f"{healthy} of {len(c.machines)} Machines {verb} healthy control plane components, at least 1 required"
+
+
+# fmt: off
+AVAILABLE: Table[ControlPlaneSnapshot] = Table(
+    names.AVAILABLE,
+    Row("not-initialized", ~initialized,                                         false("NotAvailable", "Control plane not yet initialized"), requeue=POLL),
+    Row("etcd-settling",   etcd_managed & ~members_known & recently_initialized, false("NotAvailable", "Waiting for etcd to report the list of members"), requeue=POLL),
+    Row("etcd-unreadable", etcd_managed & ~members_known,                        unknown("AvailableInspectionFailed", "Failed to get etcd members"), requeue=POLL),
+    Row("etcd-mismatch",   etcd_managed & ~members_match,                        false("NotAvailable", "The list of etcd members does not match the list of Machines and Nodes")),
+    Collect("not-available", false("NotAvailable"),
+        Because("deleting",        deleting,                    "Control plane metadata.deletionTimestamp is set"),
+        Because("no-certificates", ~certificates_available,     "Control plane certificates are not available"),
+        Because("no-quorum",       etcd_managed & ~etcd_quorum, etcd_below_quorum),
+        Because("no-machine",      ~any_machine_healthy,        "There are no Machines with healthy control plane components, at least 1 required"),
+    ),
+    Collect("degraded", true("Available"),
+        Because("etcd-degraded",     etcd_managed & etcd_failing, etcd_degraded),
+        Because("machines-degraded", machines_failing,            machines_degraded),
+    ),
+    Row("available",       OTHERWISE,                                            true("Available")),
+    about="whether the control plane can serve requests",
+)
+# fmt: on
+
+
+# ---------------------------------------------------------------------------------------- Initialized
+
+# fmt: off
+INITIALIZED: Table[ControlPlaneSnapshot] = Table(
+    names.INITIALIZED,
+    Row("initialized",     initialized, true("Initialized")),
+    Row("not-initialized", OTHERWISE,   false("NotInitialized")),
+    about="latched: kubeadm init has succeeded once",
+)
+# fmt: on
+
+
+# ----------------------------------------------------- EtcdClusterHealthy, ControlPlaneComponentsHealthy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthFacts:
+    """The Machines' health conditions of `types`, to be put together on the control plane.
+
+    `errors` are about nobody's Machine; `nodes_error` says why nothing could be looked at.
+    """
+
+    types: tuple[str, ...]
+    machines: tuple[ControlPlaneMachine, ...]
+    errors: tuple[str, ...] = ()
+    nodes_error: str | None = None
+
+    def any(self, status: str, *, with_provider_id: bool | None = None) -> bool:
+        """Whether a Machine reports this status for one of the types."""
+        return any(
+            c.status == status
+            for m in self.machines
+            if with_provider_id is None or bool(m.provider_id) == with_provider_id
+            for c in m.conditions
+            if c.type in self.types
+        )
+
+
+@guard("Nodes could not be listed")
+def nodes_unlisted(f: HealthFacts) -> bool:
+    return f.nodes_error is not None
+
+
+@guard("errors about no Machine, or a condition False on a Machine")
+def any_failing(f: HealthFacts) -> bool:
+    return bool(f.errors) or f.any("False")
+
+
+@guard("a condition Unknown on a Machine with providerID")
+def any_unknown(f: HealthFacts) -> bool:
+    return f.any("Unknown", with_provider_id=True)
+
+
+@guard("a condition True, or Unknown on a Machine without providerID")
+def any_reported(f: HealthFacts) -> bool:
+    return f.any("True") or f.any("Unknown", with_provider_id=False)
+
+
+@message("<one group of lines for all Machines that report the same>")
+def health_text(f: HealthFacts) -> str:
+    return health_message(f.machines, f.types, f.errors)
+
+
+@message("Failed to get Nodes hosting control plane components: <error>")
+def component_nodes_error(f: HealthFacts) -> str:
+    return f"Failed to get Nodes hosting control plane components: {f.nodes_error}"
+
+
+def health_message(machines: Sequence[ControlPlaneMachine], types: Sequence[str], errors: Sequence[str]) -> str:
+    """What is not well, grouped by what Machines say; then what is about no Machine."""
+    groups: dict[str, list[str]] = {}
+    for machine in sorted(machines, key=lambda m: m.name):
+        found = [c for t in types if (c := machine.condition(t)) is not None]
+        lines = [
+            f"  * {c.type}: {c.message or f'condition is {c.status}'}"
+            for c in found
+            if c.status == "False" or (c.status == "Unknown" and machine.provider_id)
+        ]
+        if not lines:
+            continue
+        if len(found) > 1 and len({c.message for c in found}) == 1:
+            lines = [f"  * Control plane components: {found[0].message}"]
+        groups.setdefault("\n".join(lines), []).append(machine.name)
+    ordered = sorted(groups.items(), key=lambda g: (-len(g[1]), ",".join(g[1])))
+    blocks = [f"* Machine{'' if len(who) == 1 else 's'} {names.limited(who)}:\n{text}" for text, who in ordered]
+    return "\n".join([*blocks, *(f"* {e}" for e in errors)])
+
+
+# fmt: off
+COMPONENTS_HEALTHY: Table[HealthFacts] = Table(
+    names.COMPONENTS_HEALTHY,
+    Row("nodes-unlisted", nodes_unlisted, unknown("InspectionFailed", component_nodes_error)),
+    Row("not-healthy",    any_failing,    false("NotHealthy", health_text)),
+    Row("unknown",        any_unknown,    unknown("HealthUnknown", health_text)),
+    Row("healthy",        any_reported,   true("Healthy")),
+    Row("not-reported",   OTHERWISE,      unknown("HealthUnknown", "No Machines reporting control plane status")),
+    about="the health of the Kubernetes components over all Machines",
+)
+ETCD_CLUSTER_HEALTHY: Table[HealthFacts] = Table(
+    names.ETCD_CLUSTER_HEALTHY,
+    Row("nodes-unlisted", nodes_unlisted, unknown("InspectionFailed", "Failed to get Nodes hosting the etcd cluster")),
+    Row("not-healthy",    any_failing,    false("NotHealthy", health_text)),
+    Row("unknown",        any_unknown,    unknown("HealthUnknown", health_text)),
+    Row("healthy",        any_reported,   true("Healthy")),
+    Row("not-reported",   OTHERWISE,      unknown("HealthUnknown", "No Machines reporting etcd member status")),
+    about="the health of the etcd members over all Machines; not with external etcd",
+)
+# fmt: on
+
+
+def component_facts(machines: tuple[ControlPlaneMachine, ...], inspection: Inspection, *, managed_etcd: bool) -> HealthFacts:
+    """What ControlPlaneComponentsHealthy is decided by."""
+    types = names.pod_conditions(managed_etcd=managed_etcd)
+    return HealthFacts(types=types, machines=machines, errors=inspection.component_errors, nodes_error=inspection.nodes_error)
+
+
+def etcd_facts(machines: tuple[ControlPlaneMachine, ...], inspection: Inspection) -> HealthFacts:
+    """What EtcdClusterHealthy is decided by."""
+    return HealthFacts(types=(names.ETCD_MEMBER,), machines=machines, errors=inspection.etcd_errors, nodes_error=inspection.nodes_error)
+
+
+# ------------------------------------------------------------------------------- RollingOut, Scaling*
+
+
+def _outdated(c: ControlPlaneSnapshot) -> list[Condition]:
+    return [x for m in c.machines if (x := m.condition(names.UP_TO_DATE)) is not None and x.status == "False"]
+
+
+@guard("a Machine has UpToDate=False")
+def any_outdated(c: ControlPlaneSnapshot) -> bool:
+    return bool(_outdated(c))
+
+
+@message("Rolling out <n> not up-to-date replicas, then why")
+def rolling_out(c: ControlPlaneSnapshot) -> str:
+    outdated = _outdated(c)
+    lines = {line for x in outdated if x.message for line in x.message.split("\n")}
+    ordered = sorted(lines, key=lambda line: (not line.startswith("* Version"), line))
+    return "\n".join([f"Rolling out {len(outdated)} not up-to-date replicas", *ordered])
+
+
+# fmt: off
+ROLLING_OUT: Table[ControlPlaneSnapshot] = Table(
+    names.ROLLING_OUT,
+    Row("not-rolling-out", ~any_outdated, false("NotRollingOut")),
+    Row("rolling-out",     OTHERWISE,     true("RollingOut", rolling_out)),
+    about="Machines that are not what the spec asks for",
+)
+# fmt: on
+
+
+@guard("spec.replicas set")
+def replicas_set(c: ControlPlaneSnapshot) -> bool:
+    return c.desired is not None
+
+
+@guard("current >= desired")
+def enough(c: ControlPlaneSnapshot) -> bool:
+    return len(c.machines) >= c.wanted
+
+
+@guard("current <= desired")
+def not_too_many(c: ControlPlaneSnapshot) -> bool:
+    return len(c.machines) <= c.wanted
+
+
+@guard("infrastructure template does not exist")
+def template_missing(c: ControlPlaneSnapshot) -> bool:
+    return c.template_missing
+
+
+def _blocked(c: ControlPlaneSnapshot, last: str) -> str:
+    b = c.blockers
+    lines = [
+        text
+        for holds, text in (
+            (b.topology_version_mismatch, f"waiting for a version upgrade to {c.pending_version} to be propagated"),
+            (b.has_deleting_machine, "waiting for a control plane Machine to complete deletion"),
+            (b.certificates_missing, "cluster certificates are missing or unknown"),
+            (b.components_unhealthy, "waiting for control plane components to become healthy"),
+            (b.etcd_unhealthy, "waiting for etcd cluster to become healthy"),
+            (bool(last), last),
+        )
+        if holds
+    ]
+    return " is blocked because:\n" + "\n".join(f"* {line}" for line in lines) if lines else ""
+
+
+@message("Scaling up from <c> to <d> replicas, then what blocks it")
+def scaling_up(c: ControlPlaneSnapshot) -> str:
+    missing = f"{c.template_kind} does not exist" if c.template_missing else ""
+    return f"Scaling up from {len(c.machines)} to {c.wanted} replicas{_blocked(c, missing)}"
+
+
+@message("Scaling up would be blocked because <Kind> does not exist")
+def would_be_blocked(c: ControlPlaneSnapshot) -> str:
+    return f"Scaling up would be blocked because {c.template_kind} does not exist"
+
+
+@message("Scaling down from <c> to <d> replicas, then what blocks it")
+def scaling_down(c: ControlPlaneSnapshot) -> str:
+    return f"Scaling down from {len(c.machines)} to {c.wanted} replicas{_blocked(c, c.stale)}"
+
+
+# fmt: off
+SCALING_UP: Table[ControlPlaneSnapshot] = Table(
+    names.SCALING_UP,
+    Row("replicas-unset",  ~replicas_set,                         unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")),
+    Row("would-block",     enough & template_missing & ~deleting, false("NotScalingUp", would_be_blocked)),
+    Row("not-scaling-up",  enough,                                false("NotScalingUp")),
+    Row("scaling-up",      OTHERWISE,                             true("ScalingUp", scaling_up)),
+    about="fewer Machines than wanted",
+)
+SCALING_DOWN: Table[ControlPlaneSnapshot] = Table(
+    names.SCALING_DOWN,
+    Row("replicas-unset",   ~replicas_set, unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")),
+    Row("not-scaling-down", not_too_many,  false("NotScalingDown")),
+    Row("scaling-down",     OTHERWISE,     true("ScalingDown", scaling_down)),
+    about="more Machines than wanted",
+)
+# fmt: on
+
+
+# --------------------------------------------------------- MachinesReady, MachinesUpToDate, Remediating
+
+
+def _reporters(machines: Sequence[ControlPlaneMachine]) -> list[Reporter]:
+    return [Reporter("Machine", m.name, m.conditions, names.CONTROL_PLANE in m.labels) for m in sorted(machines, key=lambda m: m.name)]
+
+
+def _aggregated(machines: Sequence[ControlPlaneMachine], type: str, target: str, reasons: Reasons) -> Outcome:
+    found = aggregate(_reporters(machines), type, target=target, strategy=Strategy(reasons=reasons))
+    return Outcome(found.status, found.reason, found.message)
+
+
+def _old_enough(c: ControlPlaneSnapshot) -> list[ControlPlaneMachine]:
+    ten = timedelta(seconds=10)
+    return [m for m in c.machines if m.condition(names.UP_TO_DATE) is not None or m.created is None or c.now - m.created > ten]
+
+
+@guard("no Machines")
+def no_machines(c: ControlPlaneSnapshot) -> bool:
+    return not c.machines
+
+
+@guard("no Machines that have UpToDate or are older than 10s")
+def none_to_be_up_to_date(c: ControlPlaneSnapshot) -> bool:
+    return not _old_enough(c)
+
+
+def _machines_ready(c: ControlPlaneSnapshot) -> Outcome:
+    return _aggregated(c.machines, "Ready", names.MACHINES_READY, Reasons("NotReady", "ReadyUnknown", "Ready"))
+
+
+def _machines_up_to_date(c: ControlPlaneSnapshot) -> Outcome:
+    reasons = Reasons("NotUpToDate", "UpToDateUnknown", "UpToDate")
+    return _aggregated(_old_enough(c), names.UP_TO_DATE, names.MACHINES_UP_TO_DATE, reasons)
+
+
+@guard("a Machine is to be remediated by its owner")
+def any_to_remediate(c: ControlPlaneSnapshot) -> bool:
+    return any(m.needs_remediation for m in c.machines)
+
+
+def _remediating(c: ControlPlaneSnapshot) -> Outcome:
+    machines = [m for m in c.machines if m.needs_remediation]
+    found = _aggregated(machines, names.OWNER_REMEDIATED, names.REMEDIATING, Reasons("Remediating", "Remediating", "Remediating"))
+    return Outcome("True", "Remediating", found.message)
+
+
+@message("Machines <names> are not healthy (not to be remediated by KubeadmControlPlane)")
+def unhealthy_text(c: ControlPlaneSnapshot) -> str:
+    unhealthy = [m.name for m in c.machines if m.unhealthy]
+    if not unhealthy:
+        return ""
+    one = len(unhealthy) == 1
+    return (
+        f"Machine{'' if one else 's'} {names.limited(unhealthy)} {'is' if one else 'are'} not healthy "
+        "(not to be remediated by KubeadmControlPlane)"
+    )
+
+
+# fmt: off
+MACHINES_READY: Table[ControlPlaneSnapshot] = Table(
+    names.MACHINES_READY,
+    Row("no-machines", no_machines, true("NoReplicas")),
+    Row("aggregated",  OTHERWISE,   computed(_machines_ready, status="aggregate of Ready", reason="Ready, NotReady, ReadyUnknown")),
+    about="the Ready condition over all Machines",
+)
+MACHINES_UP_TO_DATE: Table[ControlPlaneSnapshot] = Table(
+    names.MACHINES_UP_TO_DATE,
+    Row("no-machines", none_to_be_up_to_date, true("NoReplicas")),
+    Row("aggregated",  OTHERWISE,             computed(_machines_up_to_date, status="aggregate of UpToDate", reason="UpToDate, NotUpToDate, UpToDateUnknown")),
+    about="the UpToDate condition over all Machines that had the time to get it",
+)
+REMEDIATING: Table[ControlPlaneSnapshot] = Table(
+    names.REMEDIATING,
+    Row("not-remediating", ~any_to_remediate, false("NotRemediating", unhealthy_text)),
+    Row("remediating",     OTHERWISE,         computed(_remediating, status="True", reason="Remediating", message="aggregate of OwnerRemediated")),
+    about="Machines that a health check asked us to replace",
+)
+DELETING: Table[ControlPlaneSnapshot] = Table(
+    names.DELETING,
+    Row("not-deleting", ~deleting, false("NotDeleting")),
+    Row("deleting",     OTHERWISE, computed(lambda c: Outcome("True", c.deleting_reason, c.deleting_message), status="True", reason="<of the deletion flow>")),
+    about="how far the deletion is",
+)
+# fmt: on
+
+CONCLUSIONS: tuple[Table[ControlPlaneSnapshot], ...] = (
+    INITIALIZED,
+    ROLLING_OUT,
+    SCALING_UP,
+    SCALING_DOWN,
+    MACHINES_READY,
+    MACHINES_UP_TO_DATE,
+    REMEDIATING,
+    DELETING,
+    AVAILABLE,
+)
+"""What is decided at the end of every pass, in this order: later tables read what earlier ones decided."""
+
+TABLES = (*CONCLUSIONS, ETCD_CLUSTER_HEALTHY, COMPONENTS_HEALTHY)
+

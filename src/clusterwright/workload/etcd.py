@@ -1,0 +1,158 @@
+"""An etcd client over the JSON gateway that every etcd serves beside gRPC, on a tunnel to one member.
+
+The tunnel is a port-forward through the workload cluster's API server; where it leads is the dialler's business. Member ids
+travel as decimal text, as the gateway writes 64-bit numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.wire import Duplex
+from clusterwright.runtime.errors import ApiError
+from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
+from clusterwright.workload.http1 import HttpStream, ProtocolError, TlsStream
+
+DIAL_TIMEOUT = 10.0
+CALL_TIMEOUT = 15.0
+CLIENT_PORT = 2379
+
+Dial = Callable[[str], Awaitable[Duplex]]
+"""Opens a tunnel to the etcd client port of the member on a Node."""
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdCredentials:
+    """What etcd wants to see: its CA's certificate, and a client certificate with its key, PEM."""
+
+    authority: bytes
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "EtcdCredentials(...)"
+
+
+def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
+    """A TLS context that shows the client certificate and trusts only etcd's CA; members are told apart by name in the tunnel, not by host name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.load_verify_locations(cadata=credentials.authority.decode())
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
+        path = Path(folder) / "client.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(credentials.certificate + b"\n" + credentials.key)
+        context.load_cert_chain(path)
+    return context
+
+
+class GatewayClient:
+    """An `EtcdClient`: made by `connect`, which has already asked for the status."""
+
+    def __init__(self, http: HttpStream, endpoint: str) -> None:
+        self._http = http
+        self.endpoint = endpoint
+        self.status = EtcdStatus()
+
+    @staticmethod
+    async def connect(dial: Dial, node: str, context: ssl.SSLContext) -> GatewayClient:
+        """A client of the member on `node`, once it has answered a status call; raises EtcdError."""
+        endpoint = f"etcd-{node}"
+        client: GatewayClient | None = None
+        try:
+            async with asyncio.timeout(DIAL_TIMEOUT):
+                stream = TlsStream(await dial(node), context, endpoint)
+                client = GatewayClient(HttpStream(stream, endpoint), endpoint)
+                await stream.handshake()
+            client.status = await client._fetch_status()
+        except (EtcdError, OSError, ProtocolError, ApiError, TimeoutError, ssl.SSLError) as error:
+            if client is not None:
+                await client.close()
+            raise EtcdError(f"failed to get etcd status: {_text(error)}") from error
+        return client
+
+    async def members(self) -> Sequence[EtcdMember]:
+        """The member list (alarms not filled in)."""
+        answer = await self._call("/v3/cluster/member/list", {"linearizable": True})
+        leader = self.status.leader_id
+        return [
+            EtcdMember(
+                id=str(m.get("ID", "0")),
+                name=str(m.get("name", "")),
+                is_learner=bool(m.get("isLearner", False)),
+                is_leader=str(m.get("ID", "0")) == leader,
+                peer_urls=tuple(m.get("peerURLs") or ()),
+            )
+            for m in answer.get("members") or ()
+        ]
+
+    async def alarms(self) -> Sequence[tuple[str, str]]:
+        """(member id, alarm type) of every active alarm."""
+        answer = await self._call("/v3/maintenance/alarm", {"action": "GET"})
+        return [(str(a.get("memberID", "0")), str(a.get("alarm", "NONE"))) for a in answer.get("alarms") or ()]
+
+    async def remove_member(self, member_id: str) -> None:
+        """Remove a member for good."""
+        await self._call("/v3/cluster/member/remove", {"ID": member_id})
+
+    async def promote_member(self, member_id: str) -> None:
+        """Make a learner that has caught up a voting member."""
+        await self._call("/v3/cluster/member/promote", {"ID": member_id})
+
+    async def move_leader(self, member_id: str) -> None:
+        """Make a member the leader; this endpoint must be the present one."""
+        await self._call("/v3/maintenance/transfer-leadership", {"targetID": member_id})
+
+    async def close(self) -> None:
+        """Release the connection."""
+        await self._http.close()
+
+    async def _fetch_status(self) -> EtcdStatus:
+        answer = await self._call("/v3/maintenance/status", {})
+        return EtcdStatus(leader_id=str(answer.get("leader", "0")), errors=tuple(str(e) for e in answer.get("errors") or ()))
+
+    async def _call(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT):
+                answer = await self._http.post(path, msgspec.json.encode(body))
+        except TimeoutError as error:
+            raise EtcdError("context deadline exceeded") from error
+        except (OSError, ProtocolError, ApiError, ssl.SSLError) as error:
+            raise EtcdError(_text(error)) from error
+        try:
+            decoded = msgspec.json.decode(answer.body) if answer.body else {}
+        except msgspec.DecodeError as error:
+            raise EtcdError(f"unreadable answer with HTTP status {answer.status}") from error
+        if not isinstance(decoded, dict):
+            raise EtcdError(f"unreadable answer with HTTP status {answer.status}")
+        if answer.status != 200:
+            raise EtcdError(str(decoded.get("message") or decoded.get("error") or f"HTTP status {answer.status}"))
+        return decoded
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "context deadline exceeded"
+    return str(error) or type(error).__name__
+
+
+async def first_available(dial: Dial, nodes: Sequence[str], context: ssl.SSLContext) -> GatewayClient:
+    """A client of the first member, in the order of `nodes`, that answers; raises EtcdError naming every failure."""
+    if not nodes:
+        raise EtcdError("could not establish a connection to any etcd member: no Nodes to try")
+    failures: list[str] = []
+    for node in nodes:
+        try:
+            return await GatewayClient.connect(dial, node, context)
+        except EtcdError as error:
+            failures.append(str(error))
+    raise EtcdError(f"could not establish a connection to etcd members hosted on {','.join(nodes)}: {'; '.join(failures)}")

@@ -1,0 +1,163 @@
+"""One HTTP/1.1 exchange at a time over a TLS session on any byte stream: what an etcd JSON gateway behind a port-forward needs.
+
+No connection pool, no redirects, no cookies: the stream is a tunnel to exactly one server.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+from clusterwright.api.wire import Duplex
+
+
+class ProtocolError(Exception):
+    """The peer did not answer as HTTP/1.1 asks, or hung up in the middle."""
+
+
+class TlsStream:
+    """TLS as the client side over a Duplex, through memory buffers."""
+
+    def __init__(self, duplex: Duplex, context: ssl.SSLContext, server_name: str) -> None:
+        self._duplex = duplex
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=False, server_hostname=server_name or None)
+
+    async def handshake(self) -> None:
+        """Agree on keys; raises ssl.SSLError or ProtocolError."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._flush()
+                if not await self._fill():
+                    raise ProtocolError("connection closed during the TLS handshake") from None
+            else:
+                await self._flush()
+                return
+
+    def peer_certificate(self) -> bytes:
+        """The peer's certificate, DER; empty if it sent none."""
+        return self._tls.getpeercert(binary_form=True) or b""
+
+    async def write(self, data: bytes) -> None:
+        """Send all of `data`."""
+        view = memoryview(data)
+        while view:
+            sent = self._tls.write(view)
+            view = view[sent:]
+            await self._flush()
+
+    async def read(self) -> bytes:
+        """Some bytes; empty at the end of the stream."""
+        while True:
+            try:
+                return self._tls.read(65536)
+            except ssl.SSLWantReadError:
+                await self._flush()
+                if not await self._fill():
+                    return b""
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b""
+
+    async def close(self) -> None:
+        """Close the tunnel."""
+        await self._duplex.close()
+
+    async def _flush(self) -> None:
+        if data := self._outgoing.read():
+            await self._duplex.send(data)
+
+    async def _fill(self) -> bool:
+        data = await self._duplex.receive()
+        if data is None:
+            self._incoming.write_eof()
+            return False
+        self._incoming.write(data)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status and body."""
+
+    status: int
+    body: bytes
+
+
+class HttpStream:
+    """HTTP/1.1 requests, one after the other, on one TLS stream."""
+
+    def __init__(self, stream: TlsStream, host: str) -> None:
+        self._stream = stream
+        self._host = host
+        self._buffer = bytearray()
+
+    async def post(self, path: str, body: bytes) -> Answer:
+        """POST a JSON body; the whole answer."""
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\nAccept: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        await self._stream.write(head.encode("ascii") + body)
+        return await self._answer()
+
+    async def close(self) -> None:
+        """Close the stream."""
+        await self._stream.close()
+
+    async def _answer(self) -> Answer:
+        status_line = await self._line()
+        parts = status_line.split(b" ", 2)
+        if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit():
+            raise ProtocolError("the answer is no HTTP/1.1 response")
+        status = int(parts[1])
+        headers: dict[str, str] = {}
+        while line := await self._line():
+            name, _, value = line.partition(b":")
+            headers[name.decode("latin-1").strip().lower()] = value.decode("latin-1").strip()
+        if status in (204, 304):
+            return Answer(status, b"")
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            return Answer(status, await self._chunks())
+        length = headers.get("content-length")
+        if length is None or not length.isdigit():
+            raise ProtocolError("the answer has neither Content-Length nor chunks")
+        return Answer(status, await self._exactly(int(length)))
+
+    async def _chunks(self) -> bytes:
+        body = bytearray()
+        while True:
+            size_text = (await self._line()).split(b";", 1)[0].strip()
+            try:
+                size = int(size_text, 16)
+            except ValueError as error:
+                raise ProtocolError("malformed chunk") from error
+            if size == 0:
+                while await self._line():
+                    pass
+                return bytes(body)
+            body += await self._exactly(size)
+            await self._line()
+
+    async def _line(self) -> bytes:
+        while (end := self._buffer.find(b"\r\n")) < 0:
+            if len(self._buffer) > 65536:
+                raise ProtocolError("a header line is too long")
+            await self._more()
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        return line
+
+    async def _exactly(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            await self._more()
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    async def _more(self) -> None:
+        data = await self._stream.read()
+        if not data:
+            raise ProtocolError("connection closed before the answer was complete")
+        self._buffer += data
