@@ -1,0 +1,202 @@
+"""Objects of other providers: found by a reference without version, through the contract labels of their CRD.
+
+A reference names group, kind and name. Which API version to read, and which contract the object follows, is said by labels on
+its CustomResourceDefinition: `cluster.x-k8s.io/v1beta2: v1_v1beta2` means that those versions follow contract v1beta2. The
+newest contract that we know wins, and of its versions the highest.
+
+Also here: who belongs to whom. Ownership is told by group, kind and name, because versions and (after a move) uids change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey, ObjectMeta, OwnerReference, Unstructured
+from clusterwright.conditions.words import plural
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.errors import ApiError
+
+CONTRACTS: Final = ("v1beta2", "v1beta1")
+"""Contracts that we follow, the best first."""
+
+_CONTRACT_LABEL: Final = "cluster.x-k8s.io/"
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?$")
+
+
+class Reference(Protocol):
+    """What a reference without version names, e.g. `api.core.ContractVersionedObjectReference`."""
+
+    @property
+    def api_group(self) -> str: ...  # noqa: D102
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+
+class ContractUnknown(Exception):
+    """The kind's CRD cannot be read or names no contract that we know. Never to be taken for a missing object."""
+
+
+class AlreadyControlled(Exception):
+    """Another controller owns the object."""
+
+
+class WrongType(Exception):
+    """A field of a provider's object has a type that its contract does not allow."""
+
+
+class CustomResourceDefinitionMeta(Object):
+    """A CustomResourceDefinition of which only the metadata is read: schemas are large and nobody here needs them."""
+
+    api_version: str = "apiextensions.k8s.io/v1"
+    kind: str = "CustomResourceDefinition"
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The version to read a kind in, and the contract that this version follows."""
+
+    gvk: GroupVersionKind
+    contract: str
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """A provider's object as read, with the contract that it follows."""
+
+    object: Unstructured
+    contract: str
+
+
+def crd_name(group: str, kind: str) -> str:
+    """The name of the CRD of a kind, which by contract is the English plural."""
+    return f"{plural(kind.lower())}.{group}"
+
+
+def version_rank(version: str) -> tuple[int, ...]:
+    """Orders API versions as Kubernetes does: v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else."""
+    match = _VERSION.match(version)
+    if match is None:
+        return (0,)
+    stage = {None: 3, "beta": 2, "alpha": 1}[match[2]]
+    return stage, int(match[1]), int(match[3] or 0)
+
+
+def choose_version(labels: Any) -> tuple[str, str] | None:
+    """(version, contract) that the labels of a CRD name, or None."""
+    for contract in CONTRACTS:
+        versions = [v for v in str(labels.get(_CONTRACT_LABEL + contract) or "").split("_") if v]
+        if versions:
+            return max(versions, key=lambda v: (version_rank(v), v)), contract
+    return None
+
+
+async def contract_of(reader: Reader, group: str, kind: str) -> Contract:
+    """The version and contract of a kind; raises ContractUnknown, also where the CRD does not exist."""
+    name = crd_name(group, kind)
+    try:
+        crd = await reader.get(CustomResourceDefinitionMeta, ObjectKey("", name))
+    except ApiError as error:
+        raise ContractUnknown(f"failed to get object from ref: failed to get CustomResourceDefinition {name}: {error}") from error
+    chosen = choose_version(crd.metadata.labels)
+    if chosen is None:
+        known = " ".join(f'"{c}"' for c in CONTRACTS)
+        raise ContractUnknown(
+            f"cannot find any versions matching contract versions [{known}] for CRD {name}: its contract labels are missing"
+        )
+    version, contract = chosen
+    return Contract(GroupVersionKind(group, version, kind), contract)
+
+
+async def get_external(reader: Reader, reference: Reference, namespace: str) -> External:
+    """The object that a reference names, in the referrer's namespace.
+
+    Raises NotFound only where the object itself does not exist; ContractUnknown where its kind cannot be resolved; any other
+    ApiError as it comes.
+    """
+    contract = await contract_of(reader, reference.api_group, reference.kind)
+    return External(await reader.get(contract.gvk, ObjectKey(namespace, reference.name)), contract.contract)
+
+
+# ------------------------------------------------------------------------------------------ ownership
+
+
+def group_of(api_version: str) -> str:
+    """The group of an apiVersion; empty for the core group. Raises ValueError for one that is none."""
+    parts = api_version.split("/")
+    if len(parts) > 2 or not all(parts):
+        raise ValueError(f"unexpected GroupVersion string: {api_version}")
+    return parts[0] if len(parts) == 2 else ""
+
+
+def refers_to(reference: OwnerReference, group: str, kind: str, name: str) -> bool:
+    """Whether an ownerReference names the object, in whatever version."""
+    return reference.kind == kind and reference.name == name and reference.api_version.rpartition("/")[0] == group
+
+
+def is_owned_by(metadata: ObjectMeta, group: str, kind: str, name: str) -> bool:
+    """Whether any ownerReference names the object."""
+    return any(refers_to(r, group, kind, name) for r in metadata.owner_references)
+
+
+def with_owner(references: Sequence[OwnerReference], owner: OwnerReference) -> tuple[OwnerReference, ...]:
+    """The references with `owner` among them, in the place of an older one to the same object.
+
+    Raises AlreadyControlled if `owner` shall be the controller and there is another one.
+    """
+    group = owner.api_version.rpartition("/")[0]
+    kept = list(references)
+    for n, reference in enumerate(references):
+        if refers_to(reference, group, owner.kind, owner.name):
+            kept[n] = owner
+            return tuple(kept)
+    if owner.controller:
+        for reference in references:
+            if reference.controller:
+                raise AlreadyControlled(f"already owned by another {reference.kind} controller {reference.name}")
+    return (*kept, owner)
+
+
+# ------------------------------------------------------------------------------- fields of any object
+
+
+def text_at(obj: Unstructured, *path: str) -> str:
+    """The string at a path, empty where there is none; raises WrongType."""
+    value = value_at(obj, *path)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise WrongType(f"{'.'.join(path)} of {obj.kind} {obj.key} must be a string")
+    return value
+
+
+def flag_at(obj: Unstructured, *path: str) -> bool | None:
+    """The boolean at a path, None where there is none; raises WrongType."""
+    value = value_at(obj, *path)
+    if value is not None and not isinstance(value, bool):
+        raise WrongType(f"{'.'.join(path)} of {obj.kind} {obj.key} must be a boolean")
+    return value
+
+
+def number_at(obj: Unstructured, *path: str) -> int | None:
+    """The integer at a path, None where there is none; raises WrongType."""
+    value = value_at(obj, *path)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise WrongType(f"{'.'.join(path)} of {obj.kind} {obj.key} must be an integer")
+    return value
+
+
+def value_at(obj: Unstructured, *path: str) -> Any:
+    """The value at a path, None where there is none; raises WrongType where something on the way is no object."""
+    value: Any = obj.json
+    for n, step in enumerate(path):
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise WrongType(f"{'.'.join(path[:n])} of {obj.kind} {obj.key} must be an object")
+        value = value.get(step)
+    return value
