@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -22,3 +23,38 @@ class Clock(Protocol):
 def utc(text: str) -> datetime:
     """An RFC 3339 text as an aware UTC datetime."""
     return datetime.fromisoformat(text).astimezone(UTC)
+
+
+class SystemClock:
+    """The machine's clock and the running event loop's time: for the composition root. Under a virtual loop, time is virtual."""
+
+    def now(self) -> datetime:
+        """The current time."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """The event loop's time."""
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep on the event loop."""
+        await asyncio.sleep(seconds)
+
+
+class LoopClock:
+    """A wall clock that follows the event loop's time from a given start: for virtual time."""
+
+    def __init__(self, start: datetime) -> None:
+        self._start = start
+
+    def now(self) -> datetime:
+        """The start plus the loop's time."""
+        return self._start + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        """The event loop's time."""
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep on the event loop."""
+        await asyncio.sleep(seconds)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from clusterwright.api import codec
 from clusterwright.api.meta import Condition, GroupVersionKind, Json, Object, Unstructured
+from clusterwright.api.scheme import SCHEME
 from clusterwright.runtime.resources import Resource
 
 T = TypeVar("T", bound=Object)
@@ -17,7 +18,8 @@ T = TypeVar("T", bound=Object)
 
 def known_resource(gvk: GroupVersionKind) -> Resource | None:
     """The resource of a kind that we have a model for."""
-    return None
+    found = SCHEME.by_gvk(gvk)
+    return Resource(gvk, found.plural, found.namespaced) if found else None
 
 
 def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:

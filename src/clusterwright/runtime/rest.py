@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original, PatchType, Reader
 from clusterwright.runtime.clock import Clock
-from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, from_response
+from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerError, from_response
 from clusterwright.runtime.resources import Kind, Lookup, Resource, Resources, gvk_of_json, no_kind_match
 
 T = TypeVar("T", bound=Object)
@@ -55,6 +55,15 @@ class _Owned(msgspec.Struct):
     metadata: Meta = msgspec.field(default_factory=Meta)
 
 
+class _Keyed(msgspec.Struct):
+    class Meta(msgspec.Struct):
+        name: str = ""
+        namespace: str = ""
+
+    metadata: Meta = msgspec.field(default_factory=Meta)
+
+
+_KEY = msgspec.json.Decoder(_Keyed)
 _OWNED = msgspec.json.Decoder(_Owned)
 
 
@@ -69,6 +78,16 @@ def is_owned_by(raw: bytes | msgspec.Raw, uid: str) -> bool:
         return any(reference.uid == uid for reference in _OWNED.decode(raw).metadata.owner_references)
     except msgspec.DecodeError:
         return False
+
+
+class WriteObserver(Protocol):
+    """Is told of every write, so that a cache need not wait for its own events."""
+
+    def wrote(self, gvk: GroupVersionKind, key: ObjectKey, body: bytes, *, deleted: bool) -> None:
+        """The API server acknowledged a write with `body`: the object, or (some deletions) a Status."""
+
+    def doubts(self, gvk: GroupVersionKind) -> None:
+        """A write failed in a way that leaves open whether it took effect."""
 
 
 class RestClient:
@@ -87,12 +106,14 @@ class RestClient:
         clock: Clock | None = None,
         user_agent: str = "clusterwright",
         max_tries: int = _MAX_TRIES,
+        observer: WriteObserver | None = None,
     ) -> None:
         self.transport = transport
         self.resources = Resources(self.raw_get, known)
         self._clock = clock
-        self._headers = {"accept": "application/json", "user-agent": user_agent}
+        self.headers = {"accept": "application/json", "user-agent": user_agent}
         self._max_tries = max_tries
+        self.observer = observer
 
     # Reads.
 
@@ -154,7 +175,7 @@ class RestClient:
         """GET of any path; `timeout` in seconds, after which it is a ConnectionFailed."""
         try:
             async with asyncio.timeout(timeout):
-                return (await self._exchange(Request(method="GET", path=path, headers=self._headers))).body
+                return (await self._exchange(Request(method="GET", path=path, headers=self.headers))).body
         except TimeoutError as error:
             raise ConnectionFailed(f"GET {path}: no answer within {timeout:g} s") from error
 
@@ -170,7 +191,7 @@ class RestClient:
         json = models.to_json(obj)
         resource = await self.resources.of(gvk_of_json(json))
         path = resource.path(json.get("metadata", {}).get("namespace", ""))
-        return _object(await self._send(resource, "POST", path, query=_manager(field_manager), body=msgspec.json.encode(json)))
+        return _object(await self._write(resource, "POST", path, query=_manager(field_manager), body=msgspec.json.encode(json)))
 
     async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
         """Replace whole; with a resourceVersion only if it is still the present one."""
@@ -178,7 +199,7 @@ class RestClient:
         resource = await self.resources.of(gvk_of_json(json))
         metadata = json.get("metadata", {})
         path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
-        return _object(await self._send(resource, "PUT", path, body=msgspec.json.encode(json)))
+        return _object(await self._write(resource, "PUT", path, body=msgspec.json.encode(json)))
 
     async def patch(
         self,
@@ -195,7 +216,7 @@ class RestClient:
         path = resource.path(key.namespace, key.name, subresource)
         body = msgspec.json.encode(patch)
         return _object(
-            await self._send(resource, "PATCH", path, query=_manager(field_manager), body=body, content_type=_PATCH_CONTENT_TYPES[type])
+            await self._write(resource, "PATCH", path, query=_manager(field_manager), body=body, content_type=_PATCH_CONTENT_TYPES[type])
         )
 
     async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
@@ -206,7 +227,7 @@ class RestClient:
         path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
         query = (*_manager(field_manager), ("force", "true" if force else "false"))
         body = msgspec.json.encode(json)
-        return _object(await self._send(resource, "PATCH", path, query=query, body=body, content_type=_PATCH_CONTENT_TYPES["apply"]))
+        return _object(await self._write(resource, "PATCH", path, query=query, body=body, content_type=_PATCH_CONTENT_TYPES["apply"]))
 
     async def delete(
         self,
@@ -219,21 +240,6 @@ class RestClient:
         grace_period_seconds: int | None = None,
     ) -> None:
         """Ask for deletion; raises NotFound."""
-        await self.delete_bytes(
-            kind, key, uid=uid, resource_version=resource_version, propagation=propagation, grace_period_seconds=grace_period_seconds
-        )
-
-    async def delete_bytes(
-        self,
-        kind: Kind,
-        key: ObjectKey,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        propagation: str = "",
-        grace_period_seconds: int | None = None,
-    ) -> bytes:
-        """As `delete`; what the API server answered: the object that lives on to be finalized, its last state, or a Status."""
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
         if preconditions:
@@ -244,13 +250,18 @@ class RestClient:
             options["gracePeriodSeconds"] = grace_period_seconds
         resource = await self.resources.of(kind)
         path = resource.path(key.namespace, key.name)
-        return (await self._send(resource, "DELETE", path, body=msgspec.json.encode(options))).body
+        await self._write(resource, "DELETE", path, body=msgspec.json.encode(options), key=key)
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
         """POST to a subresource; sent once, whatever the answer."""
         resource = await self.resources.of(kind)
         path = resource.path(key.namespace, key.name, subresource)
-        response = await self._send(resource, "POST", path, body=msgspec.json.encode(body), max_tries=1)
+        try:
+            response = await self._send(resource, "POST", path, body=msgspec.json.encode(body), max_tries=1)
+        finally:
+            # what it did to the object is not in the answer
+            if self.observer is not None:
+                self.observer.doubts(resource.gvk)
         answer = msgspec.json.decode(response.body) if response.body else {}
         return answer if isinstance(answer, dict) else {}
 
@@ -259,6 +270,37 @@ class RestClient:
         await self.transport.close()
 
     # The exchange.
+
+    async def _write(
+        self,
+        resource: Resource,
+        method: str,
+        path: str,
+        *,
+        query: tuple[tuple[str, str], ...] = (),
+        body: bytes = b"",
+        content_type: str = "application/json",
+        key: ObjectKey | None = None,
+    ) -> Response:
+        """Send, and tell the observer; `key` where the answer may be a Status."""
+        if self.observer is None:
+            return await self._send(resource, method, path, query=query, body=body, content_type=content_type)
+        settled = False
+        try:
+            response = await self._send(resource, method, path, query=query, body=body, content_type=content_type)
+            settled = True
+        except ApiError as error:
+            # 5xx and broken connections leave open what happened; so does being cancelled while waiting (finally)
+            settled = not isinstance(error, ServerError | ConnectionFailed)
+            raise
+        finally:
+            if not settled:
+                self.observer.doubts(resource.gvk)
+        answered = _KEY.decode(response.body).metadata
+        if method != "DELETE" or key is None:
+            key = ObjectKey(answered.namespace, answered.name)
+        self.observer.wrote(resource.gvk, key, response.body, deleted=method == "DELETE")
+        return response
 
     async def _send(
         self,
@@ -271,7 +313,7 @@ class RestClient:
         content_type: str = "application/json",
         max_tries: int = 0,
     ) -> Response:
-        headers = {**self._headers, "content-type": content_type} if body else self._headers
+        headers = {**self.headers, "content-type": content_type} if body else self.headers
         try:
             return await self._exchange(
                 Request(method=method, path=path, query=query, headers=headers, body=body), max_tries or self._max_tries

@@ -1,0 +1,93 @@
+"""Transports around transports: measuring and pacing what goes to an API server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from clusterwright.api.wire import Duplex, Request, Response, Transport
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.runtime.metrics import RuntimeMetrics
+
+
+class Measured:
+    """Counts requests by verb and code, and times them."""
+
+    def __init__(self, inner: Transport, metrics: RuntimeMetrics, clock: Clock) -> None:
+        self._inner = inner
+        self._metrics = metrics
+        self._clock = clock
+
+    async def send(self, request: Request) -> Response:
+        """One request, measured."""
+        started = self._clock.monotonic()
+        try:
+            response = await self._inner.send(request)
+        except ConnectionFailed:
+            self._metrics.requests.add(request.method, "<error>")
+            raise
+        self._metrics.requests.add(request.method, str(response.status))
+        self._metrics.request_seconds.observe(self._clock.monotonic() - started, request.method)
+        return response
+
+    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
+        """A watch, counted when it opens."""
+        try:
+            response, lines = await self._inner.stream(request)
+        except ConnectionFailed:
+            self._metrics.requests.add("WATCH", "<error>")
+            raise
+        self._metrics.requests.add("WATCH", str(response.status))
+        return response, lines
+
+    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+        """Passed on."""
+        return await self._inner.upgrade(request, protocols)
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._inner.close()
+
+
+class Throttled:
+    """At most `burst` requests at once and `qps` per second in the long run; whoever comes too early waits, first come first served."""
+
+    def __init__(self, inner: Transport, clock: Clock, *, qps: float, burst: int, metrics: RuntimeMetrics | None = None) -> None:
+        if qps <= 0 or burst < 1:
+            raise ValueError("qps must be positive and burst at least 1")
+        self._inner = inner
+        self._clock = clock
+        self._interval = 1 / qps
+        self._slack = (burst - 1) / qps
+        self._due = float("-inf")  # when the bucket would be full again if nothing more came
+        self._metrics = metrics
+
+    async def send(self, request: Request) -> Response:
+        """One request, in its turn."""
+        await self._turn(request.method)
+        return await self._inner.send(request)
+
+    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
+        """A watch, opened in its turn."""
+        await self._turn("WATCH")
+        return await self._inner.stream(request)
+
+    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+        """Passed on in its turn."""
+        await self._turn(request.method)
+        return await self._inner.upgrade(request, protocols)
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._inner.close()
+
+    async def _turn(self, verb: str) -> None:
+        # the generic cell rate algorithm: one number instead of a bucket, and turns are given in the order of asking
+        now = self._clock.monotonic()
+        self._due = max(self._due, now)
+        wait = self._due - self._slack - now
+        self._due += self._interval
+        if wait > 0:
+            if self._metrics:
+                self._metrics.throttled_seconds.observe(wait, verb)
+            await self._clock.sleep(wait)

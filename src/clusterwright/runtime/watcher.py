@@ -1,0 +1,289 @@
+"""List, then watch, for ever: a state machine that turns one resource into a stream of events.
+
+    Unlisted --page, page, ...--> Listed --open--> Watching --stream ends--> Listed
+        ^______________ 410 in either form, errors in the stream, doubt ___________|
+
+- The list is consistent (no resourceVersion is asked for), in pages, so that it holds every write acknowledged before it.
+- A watch resumes from the last resourceVersion seen, bookmarks included. It is opened for 5 to 10 minutes and ends by itself.
+- A half-open connection is noticed: where bookmarks flow, silence is suspicious; and no watch outlives what was asked for.
+- A line that is cut off or garbled ends the watch, which then resumes: nothing is skipped.
+- What fails is tried again with backoff, 0.8 s to 30 s. Nothing here gives up; the caller cancels.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol
+
+import msgspec
+
+from clusterwright.api.wire import Request
+from clusterwright.runtime.errors import ApiError, Gone, ServerTimeout, ServiceUnavailable, TooManyRequests, from_response
+from clusterwright.runtime.logging import get_logger
+from clusterwright.runtime.metrics import RuntimeMetrics
+from clusterwright.runtime.resources import Resource
+from clusterwright.runtime.rest import PAGE_SIZE, RestClient, retry_after
+
+MIN_WATCH_SECONDS = 300
+SILENCE = 150.0
+"""Seconds without a line after which a watch on which bookmarks flow is given up; API servers send one about every minute."""
+_GRACE = 15.0
+_BACKOFF = (0.8, 30.0)
+_SHORT = 1.0
+_YIELD_EVERY = 256
+
+_log = get_logger("watcher")
+
+
+class Sink(Protocol):
+    """Where the events go. Calls are synchronous and must not fail."""
+
+    def listing(self) -> None:
+        """A list begins; everything told from now on until `listed` is part of it."""
+
+    def item(self, raw: bytes | msgspec.Raw) -> None:
+        """One object of the list. A Raw is a view into the page."""
+
+    def listed(self) -> None:
+        """The list is complete: what was not in it does not exist any more."""
+
+    def applied(self, raw: bytes | msgspec.Raw) -> str:
+        """An object was added or changed; answers its resourceVersion."""
+
+    def deleted(self, raw: bytes | msgspec.Raw) -> str:
+        """An object is gone; its last state; answers its resourceVersion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Nothing is known, or what is known is in doubt. `whole`: pages have failed us, ask for everything at once."""
+
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Everything up to `resource_version` is known; no watch is open."""
+
+    resource_version: str
+
+
+State = Unlisted | Listed
+
+
+class _WatchLine(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _BookmarkMeta = msgspec.field(default_factory=_BookmarkMeta)
+
+
+_LINE = msgspec.json.Decoder(_WatchLine)
+_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+
+
+class Watcher:
+    """Feeds one sink. `run` is the whole of its life."""
+
+    def __init__(
+        self,
+        client: RestClient,
+        resource: Resource,
+        sink: Sink,
+        *,
+        random: Random,
+        namespace: str = "",
+        labels: str = "",
+        metrics: RuntimeMetrics | None = None,
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._sink = sink
+        self._random = random
+        self._namespace = namespace
+        self._query = (("labelSelector", labels),) if labels else ()
+        self._metrics = metrics
+        self._doubts = 0
+        self._settled = 0
+        self._watchdog: asyncio.Timeout | None = None
+        self._wake = asyncio.Event()
+
+    def doubt(self) -> None:
+        """Something may have happened that no event told: list again, now. A list that is under way does not count."""
+        self._doubts += 1
+        self._wake.set()
+        if self._watchdog is not None:
+            self._watchdog.reschedule(asyncio.get_running_loop().time())
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a list asked for by `doubt` is still outstanding."""
+        return self._settled < self._doubts
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        state: State = Unlisted()
+        failures = 0
+        loop = asyncio.get_running_loop()
+        while True:
+            started, was = loop.time(), state
+            try:
+                state = await self.step(state)
+                if isinstance(was, Listed):
+                    failures = 0  # a list alone proves little: a watch that fails after every list must not become a loop of lists
+            except ApiError as error:
+                if loop.time() - started > 4 * _BACKOFF[1]:
+                    failures = 0
+                failures += 1
+                if isinstance(error, Gone):
+                    state = Unlisted(whole=isinstance(state, Unlisted))
+                elif error.code == 0 or isinstance(error, TooManyRequests | ServiceUnavailable | ServerTimeout):
+                    pass  # the state stands; only the connection or the server's mood was bad
+                else:
+                    state = Unlisted()
+                wait = max(min(_BACKOFF[0] * 2 ** min(failures - 1, 6), _BACKOFF[1]), error.retry_after or 0.0)
+                wait *= 1 + 0.5 * self._random.random()
+                if failures == 1 and isinstance(error, Gone):
+                    wait = 0.0
+                log = _log.debug if failures == 1 else _log.warning
+                log("Watch failed", kind=self._resource.gvk.kind, error=str(error), retry_in_seconds=round(wait, 1))
+                await self._pause(wait)
+
+    async def _pause(self, seconds: float) -> None:
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def step(self, state: State) -> State:
+        """One transition: a whole list, or the whole life of one watch. Failures are raised as ApiError."""
+        if isinstance(state, Unlisted) or self.in_doubt:
+            return await self._list(whole=isinstance(state, Unlisted) and state.whole)
+        return await self._watch(state.resource_version)
+
+    async def _list(self, *, whole: bool) -> State:
+        doubts = self._doubts
+        if self._metrics:
+            self._metrics.lists.add(self._resource.gvk.kind)
+        self._sink.listing()
+        token, limit = "", 0 if whole else PAGE_SIZE
+        while True:
+            query = (*self._query, ("continue", token)) if token else self._query
+            page = await self._client.page(self._resource, self._namespace, query, limit)
+            for item in page.items or ():
+                self._sink.item(item)
+            token = page.metadata.continue_
+            if not token:
+                break
+        # first settled, then told: whoever is woken by the news must find no doubt
+        self._settled = doubts
+        self._sink.listed()
+        return Listed(page.metadata.resource_version)
+
+    async def _watch(self, resource_version: str) -> State:
+        seconds = MIN_WATCH_SECONDS + self._random.randrange(MIN_WATCH_SECONDS)
+        query = (
+            *self._query,
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", resource_version),
+            ("timeoutSeconds", str(seconds)),
+        )
+        if self._metrics:
+            self._metrics.watches.add(self._resource.gvk.kind)
+        request = Request(method="GET", path=self._resource.path(self._namespace), query=query, headers=self._client.headers)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        position = _Position(resource_version)
+        try:
+            async with asyncio.timeout_at(started + seconds + _GRACE) as watchdog:
+                self._watchdog = watchdog
+                response, lines = await self._client.transport.stream(request)
+                if response.status >= 300:
+                    raise from_response(response.status, response.body, retry_after(response))
+                try:
+                    await self._consume(lines, position, watchdog, started + seconds + _GRACE)
+                finally:
+                    if (close := getattr(lines, "aclose", None)) is not None:
+                        await close()
+        except TimeoutError:
+            if not self.in_doubt:
+                _log.info("Watch went silent, resuming", kind=self._resource.gvk.kind, resource_version=position.resource_version)
+        finally:
+            self._watchdog = None
+        if self.in_doubt:
+            return Unlisted()
+        if not position.moved and loop.time() - started < _SHORT:
+            await self._pause(_BACKOFF[0] * (1 + self._random.random()))  # a server that hangs up at once must not be hammered
+        return Listed(position.resource_version)
+
+    async def _consume(self, lines: Any, position: _Position, watchdog: asyncio.Timeout, end: float) -> None:
+        loop = asyncio.get_running_loop()
+        kind, events = self._resource.gvk.kind, self._metrics.events if self._metrics else None
+        checked, bookmarks, count = loop.time(), False, 0
+        sink = self._sink
+        async for line in lines:
+            if not line:
+                continue
+            try:
+                event = _LINE.decode(line)
+            except msgspec.DecodeError:
+                _log.info("Watch line is cut off or garbled, resuming", kind=kind)
+                return
+            match event.type:
+                case "MODIFIED" | "ADDED":
+                    position.move(sink.applied(event.object))
+                case "DELETED":
+                    position.move(sink.deleted(event.object))
+                case "BOOKMARK":
+                    bookmarks = True
+                    position.move(_BOOKMARK.decode(event.object).metadata.resource_version)
+                case "ERROR":
+                    raise _stream_error(event.object)
+                case _:
+                    _log.warning("Unknown type of watch event", kind=kind, type=event.type)
+            if events is not None:
+                events.add(kind)
+            count += 1
+            if not count % _YIELD_EVERY:
+                await asyncio.sleep(0)  # a burst must not starve the other tasks
+            now = loop.time()
+            if bookmarks and now - checked > 1.0 and not self.in_doubt:
+                checked = now
+                watchdog.reschedule(min(now + SILENCE, end))
+
+
+@dataclass(slots=True)
+class _Position:
+    """How far a watch has come."""
+
+    resource_version: str
+    moved: bool = False
+
+    def move(self, resource_version: str) -> None:
+        if resource_version:
+            self.resource_version, self.moved = resource_version, True
+
+
+def _stream_error(raw: msgspec.Raw) -> ApiError:
+    body = bytes(raw)
+    try:
+        status = msgspec.json.decode(body)
+        code = int(status.get("code") or 500) if isinstance(status, Mapping) else 500
+    except (msgspec.DecodeError, TypeError, ValueError):
+        code = 500
+    error = from_response(code, body)
+    if error.reason == "Expired" and not isinstance(error, Gone):
+        return Gone(error.message, error.status)
+    return error
