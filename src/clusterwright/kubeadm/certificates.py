@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from clusterwright.api.bootstrap import File
 from clusterwright.api.meta import Json, OwnerReference
 from clusterwright.kubeadm import yamltext
 
@@ -162,23 +163,13 @@ def is_generated(slot: Slot) -> bool:
     return not slot.external
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateFile:
-    """A certificate or key as a file on the node."""
-
-    path: str
-    owner: str
-    permissions: str
-    content: str = field(repr=False)
-
-
 _FILE_ORDER = (Purpose.CA, Purpose.ETCD_CA, Purpose.FRONT_PROXY_CA, Purpose.SERVICE_ACCOUNT, Purpose.API_SERVER_ETCD_CLIENT)
 
 
-def files(slots: Sequence[Slot], found: Certificates) -> tuple[CertificateFile, ...]:
+def files(slots: Sequence[Slot], found: Certificates) -> tuple[File, ...]:
     """The files that a control-plane node gets: for each certificate its public part, then its key. Empty parts and paths have none."""
     by_purpose = {slot.purpose: slot for slot in slots}
-    out: list[CertificateFile] = []
+    out: list[File] = []
     for purpose in _FILE_ORDER:
         slot, pair = by_purpose.get(purpose), found.get(purpose)
         if slot is None or pair is None:
@@ -186,7 +177,7 @@ def files(slots: Sequence[Slot], found: Certificates) -> tuple[CertificateFile, 
         for path, content, permissions in ((slot.certificate_file, pair.certificate, "0640"), (slot.key_file, pair.key, "0600")):
             if path and content:
                 text = content.decode("utf-8", "surrogateescape")
-                out.append(CertificateFile(path=path, owner="root:root", permissions=permissions, content=text))
+                out.append(File(path=path, owner="root:root", permissions=permissions, content=text))
     return tuple(out)
 
 
