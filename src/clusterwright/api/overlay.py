@@ -1,0 +1,120 @@
+"""Changes of a projection, laid over the raw object that it was read from.
+
+A controller changes what its model knows. The patch that it sends must say that and no more: fields that the model does
+not know, at any depth and inside list items too, stay as they are. A field that is cleared goes with all that is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clusterwright.api.meta import Json
+
+KEYS: tuple[tuple[str, ...], ...] = (
+    ("uid",),
+    ("type",),
+    ("conditionType",),
+    ("name",),
+    ("key", "effect"),
+    ("class",),
+    ("clusterResourceSetName",),
+    ("type", "address"),
+    ("kind", "name"),
+    ("path",),
+)
+"""What tells the items of our lists apart, tried in this order; the first that is there and unique on both sides counts."""
+
+
+def merge_patch(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:
+    """The JSON merge patch that turns `before` into `after` on the wire, where `before` is the projection of `raw`.
+
+    Empty when nothing changed. Lists are sent whole, each item with the unknown fields of the raw item that it was.
+    """
+    patch: Json = {}
+    for key, value in after.items():
+        if key not in before:
+            patch[key] = value
+            continue
+        old = before[key]
+        if old == value:
+            continue
+        stored = raw.get(key)
+        if isinstance(value, dict) and isinstance(old, dict) and isinstance(stored, Mapping):
+            nested = merge_patch(stored, old, value)
+            if nested:
+                patch[key] = nested
+        elif isinstance(value, list) and isinstance(old, list) and isinstance(stored, Sequence):
+            patch[key] = _merge_list(stored, old, value)
+        else:
+            patch[key] = value
+    for key in before:
+        if key not in after and key in raw:
+            patch[key] = None
+    return patch
+
+
+def apply_merge_patch(target: Any, patch: Any) -> Any:
+    """What a JSON merge patch (RFC 7386) makes of `target`; neither is changed."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result: Json = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = apply_merge_patch(result.get(key), value)
+    return result
+
+
+def _merge_list(raw: Sequence[Any], before: list[Any], after: list[Any]) -> list[Any]:
+    """The items of `after`, each laid over the raw item that it came from."""
+    if len(raw) != len(before):  # not the list that was read; nothing can be matched
+        return after
+    origins = _origins(before, after)
+    return [
+        item if origin is None or not isinstance(item, dict) else _lay_over(raw[origin], before[origin], item)
+        for item, origin in zip(after, origins, strict=True)
+    ]
+
+
+def _lay_over(raw: Any, before: Any, after: Json) -> Any:
+    if not isinstance(raw, Mapping) or not isinstance(before, Mapping):
+        return after
+    return apply_merge_patch(raw, merge_patch(raw, before, after))
+
+
+def _origins(before: list[Any], after: list[Any]) -> list[int | None]:
+    """For each item of `after` the index in `before` of the item that it was, if any."""
+    key = _key(before, after)
+    if key is not None:
+        index = {tuple(item[part] for part in key): position for position, item in enumerate(before)}
+        return [index.get(tuple(item[part] for part in key)) for item in after]
+    origins: list[int | None] = [None] * len(after)
+    free = list(range(len(before)))
+    for position, item in enumerate(after):
+        match = next((candidate for candidate in free if before[candidate] == item), None)
+        if match is not None:
+            origins[position] = match
+            free.remove(match)
+    if len(before) == len(after):  # items changed in place
+        for position in free:
+            if origins[position] is None:
+                origins[position] = position
+    return origins
+
+
+def _key(before: list[Any], after: list[Any]) -> tuple[str, ...] | None:
+    return next((key for key in KEYS if _unique(before, key) and _unique(after, key)), None)
+
+
+def _unique(items: list[Any], key: tuple[str, ...]) -> bool:
+    seen: set[tuple[Any, ...]] = set()
+    for item in items:
+        if not isinstance(item, dict):
+            return False
+        values = tuple(item.get(part) for part in key)
+        if not all(isinstance(value, str) for value in values) or values in seen:
+            return False
+        seen.add(values)
+    return True

@@ -1,0 +1,40 @@
+"""`clusterwright crds`: print the CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import msgspec
+import yaml
+
+from clusterwright.api.crds import crds
+
+
+def run(argv: Sequence[str]) -> int:
+    """Print the definitions of all our kinds, or of those named, as YAML documents or as one JSON List; 0 on success, 2 on misuse."""
+    parser = argparse.ArgumentParser(prog="clusterwright crds", description="Print the CustomResourceDefinitions of all kinds.")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="only these: a kind, plural or full name; default: all")
+    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="YAML documents, or one JSON List")
+    try:
+        arguments = parser.parse_args(list(argv))
+    except SystemExit as stop:  # argparse has said why
+        return int(stop.code or 0)
+    selected = crds()
+    if arguments.kinds:
+        by_name = {}
+        for crd in selected:
+            names = crd["spec"]["names"]
+            for name in (names["kind"], names["plural"], names["singular"], crd["metadata"]["name"], *names.get("shortNames", ())):
+                by_name[name.lower()] = crd
+        unknown = [name for name in arguments.kinds if name.lower() not in by_name]
+        if unknown:
+            print(f"clusterwright crds: no such kind: {', '.join(unknown)}", file=sys.stderr)
+            return 2
+        selected = [by_name[name.lower()] for name in dict.fromkeys(arguments.kinds)]
+    if arguments.output == "json":
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": selected})).decode() + "\n")
+    else:
+        sys.stdout.write(yaml.dump_all(selected, sort_keys=False, explicit_start=True, width=120))
+    return 0
