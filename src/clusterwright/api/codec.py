@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -161,7 +162,7 @@ def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
         pass
     plan = _Plan()
     _PLANS[cls] = plan  # a recursive type finds the plan that is being made
-    hints = typing.get_type_hints(cls, include_extras=True)
+    hints = field_hints(cls)
     keep_all = not getattr(cls, "omit_zero", True)
     for field in msgspec.structs.fields(cls):
         hint = hints[field.name]
@@ -186,6 +187,12 @@ def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
         _PLANS[cls] = None
         return None
     return plan
+
+
+@cache
+def field_hints(cls: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """The types of a model's fields with their `Annotated` metadata."""
+    return typing.get_type_hints(cls, include_extras=True)
 
 
 def field_metadata(hint: Any) -> tuple[Any, ...]:
@@ -218,4 +225,15 @@ def _shape(hint: Any) -> tuple[Any, Any]:
     return bare, None
 
 
-__all__ = ["DecodeError", "convert", "decode", "encode", "field_metadata", "to_json", "whole_seconds", "without_metadata", "without_nulls"]
+__all__ = [
+    "DecodeError",
+    "convert",
+    "decode",
+    "encode",
+    "field_hints",
+    "field_metadata",
+    "to_json",
+    "whole_seconds",
+    "without_metadata",
+    "without_nulls",
+]

@@ -5,14 +5,13 @@ Strategic-merge directions of built-ins stand in `x-kubernetes-patch-strategy` a
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from clusterwright.api.codec import field_metadata, without_metadata
+from clusterwright.api.codec import field_hints, field_metadata, to_json, without_metadata
 from clusterwright.api.constraints import (
     ATOMIC,
     ATOMIC_MAP,
@@ -39,7 +38,7 @@ from clusterwright.api.constraints import (
     Quantity,
     Range,
 )
-from clusterwright.api.meta import Json, Object, ObjectMeta
+from clusterwright.api.meta import Always, Json, Object, ObjectMeta
 
 _SCALARS: Mapping[Any, Json] = {
     str: {"type": "string"},
@@ -53,19 +52,22 @@ _QUANTITY_MEMBERS = frozenset(get_args(Quantity))
 _INT_OR_STRING_MEMBERS = frozenset(get_args(IntOrString))
 
 
-def schema_of(model: type[msgspec.Struct]) -> Json:
+def schema_of(model: type[msgspec.Struct], *, always: bool = False) -> Json:
     """The structural schema of a kind or of a part of one.
 
-    `metadata` of the kind itself is an open object, as in every CRD; that of templates inside it is spelled out.
+    `metadata` of the kind itself is an open object, as in every CRD; that of templates inside it is spelled out. With
+    `always`, fields that upstream writes even when zero say so: `x-clusterwright-always` is the zero value.
     """
     schema = _object(model, frozenset())
+    if always:
+        _mark_always(schema, model)
     if issubclass(model, Object):
         schema["properties"]["metadata"] = {"type": "object"}
     return schema
 
 
 def _object(model: type[msgspec.Struct], above: frozenset[type]) -> Json:
-    hints = typing.get_type_hints(model, include_extras=True)
+    hints = field_hints(model)
     properties: Json = {}
     required: list[str] = []
     for field in sorted(msgspec.structs.fields(model), key=lambda field: field.encode_name):
@@ -87,6 +89,26 @@ def _object(model: type[msgspec.Struct], above: frozenset[type]) -> Json:
         schema["description"] = model.__doc__.strip().split("\n")[0]
     _constrain(schema, constraints)
     return schema
+
+
+def _mark_always(schema: Json, model: type[msgspec.Struct]) -> None:
+    hints = field_hints(model)
+    for field in msgspec.structs.fields(model):
+        hint = hints[field.name]
+        node = schema.get("properties", {}).get(field.encode_name)
+        if node is None:  # below a model that contains itself
+            continue
+        inner = without_metadata(hint)
+        if get_origin(inner) is tuple:
+            inner, child = without_metadata(get_args(inner)[0]), node.get("items", {})
+        elif isinstance(get_origin(inner), type) and issubclass(get_origin(inner), Mapping):
+            inner, child = without_metadata(get_args(inner)[1]), node.get("additionalProperties", {})
+        else:
+            child = node
+        if any(isinstance(mark, Always) for mark in field_metadata(hint)):
+            node["x-clusterwright-always"] = to_json(inner()) if isinstance(field.default, msgspec.Struct) else field.default
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and "properties" in child:
+            _mark_always(child, inner)
 
 
 def _value(hint: Any, above: frozenset[type]) -> Json:
