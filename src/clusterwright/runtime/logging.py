@@ -64,12 +64,12 @@ class Logger:
         """Something is odd but taken care of."""
         self._log(logging.WARNING, message, fields)
 
-    def error(self, message: str, error: BaseException | None = None, **fields: Any) -> None:
-        """Something failed. `error` gives the field `error`, and a stack trace unless it is an expected kind of failure."""
-        if error is not None:
-            fields = {**fields, "error": f"{type(error).__name__}: {error}"}
-        expected = error is None or getattr(error, "status", None) is not None or isinstance(error, TimeoutError)
-        self._log(logging.ERROR, message, fields, None if expected else error)
+    def error(self, message: str, *, cause: BaseException | None = None, **fields: Any) -> None:
+        """Something failed. `cause` gives the field `error`, and a stack trace unless it is an expected kind of failure."""
+        if cause is not None:
+            fields = {**fields, "error": f"{type(cause).__name__}: {cause}"}
+        expected = cause is None or getattr(cause, "status", None) is not None or isinstance(cause, TimeoutError)
+        self._log(logging.ERROR, message, fields, None if expected else cause)
 
     def _log(self, level: int, message: str, fields: Mapping[str, Any], error: BaseException | None = None) -> None:
         if self._logger.isEnabledFor(level):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 from msgspec.structs import replace
 
-from clusterwright.api import codec
+from clusterwright.api import codec, overlay
 from clusterwright.api.meta import Condition, GroupVersionKind, Json, Object, Unstructured
 from clusterwright.api.scheme import SCHEME
 from clusterwright.runtime.resources import Resource
@@ -40,23 +40,9 @@ def to_json(obj: Object | Json) -> Json:
     return codec.to_json(obj)
 
 
-def merge_patch(raw: bytes, before: Object, after: Object) -> Json:
-    """Interim."""
-    return _diff(to_json(before), to_json(after))
-
-
-def _diff(before: Json, after: Json) -> Json:
-    patch: Json = {}
-    for name in before.keys() - after.keys():
-        patch[name] = None
-    for name, value in after.items():
-        was = before.get(name)
-        if isinstance(value, dict) and isinstance(was, dict):
-            if inner := _diff(was, value):
-                patch[name] = inner
-        elif was != value:
-            patch[name] = value
-    return patch
+def merge_patch(raw: Json, before: Object, after: Object) -> Json:
+    """The merge patch that turns `before`, the projection of `raw`, into `after`, and touches nothing else."""
+    return overlay.merge_patch(raw, codec.to_json(before), codec.to_json(after))
 
 
 @cache

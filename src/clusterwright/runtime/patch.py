@@ -39,7 +39,7 @@ _MERGED_LISTS = {"finalizers": "", "ownerReferences": "uid"}
 class _Latest:
     """The newest state of the object that this patch knows: as read, as answered, or as read again."""
 
-    json: Mapping[str, Any]
+    json: Json
 
     @property
     def resource_version(self) -> str:
@@ -72,10 +72,10 @@ class Patcher:
         before = original.object
         if after == before:
             return None
-        diff = models.merge_patch(original.raw, before, after)
+        latest = _Latest(msgspec.json.decode(original.raw))
+        diff = models.merge_patch(latest.json, before, after)
         if not diff:
             return None
-        latest = _Latest(msgspec.json.decode(original.raw))
         status_diff = diff.pop("status", None) or {}
         generation = before.metadata.generation
         if observed_generation and generation and (latest.json.get("status") or {}).get("observedGeneration") != generation:
@@ -165,14 +165,14 @@ class _Work:
         if metadata:
             body["metadata"] = metadata
         self.answer = await self.client.patch(self.kind, self.key, body, subresource=subresource)
-        self.latest.json = self.answer.json
+        self.latest.json = dict(self.answer.json)
 
     async def _read_again(self) -> None:
         await self.clock.sleep(0.1 * (1 + (self.random.random() if self.random else 0.5)))
         found = await self.client.live.get(gvk_of(self.kind), self.key)
         if self.uid and found.at("metadata", "uid") != self.uid:
             raise NotFound(f"{self.kind.__name__} {self.key} was deleted, and another one has its name")
-        self.latest.json = found.json
+        self.latest.json = dict(found.json)
 
 
 def _merge_list(before: Sequence[Any], after: Sequence[Any], latest: Sequence[Any], by: str) -> list[Any]:

@@ -1,0 +1,199 @@
+"""The informers of one process, and the client that reads from them.
+
+A kind that is watched is read from its informer; any other is read live. So is a watched kind for which something is in doubt:
+a write of ours ended without an answer, and until a list has been made that began after it, only the API server knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Literal, TypeVar
+
+from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
+from clusterwright.runtime.client import Original, PatchType, Reader
+from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.informer import Informer
+from clusterwright.runtime.metrics import RuntimeMetrics
+from clusterwright.runtime.resources import Kind, gvk_of
+from clusterwright.runtime.rest import RestClient
+from clusterwright.runtime.selectors import parse_labels
+from clusterwright.runtime.watcher import Watcher
+
+T = TypeVar("T", bound=Object)
+
+
+class Cache:
+    """Informers by kind. Kinds may be added at any time; each is listed and watched while `run` runs."""
+
+    def __init__(self, rest: RestClient, *, random: Random, namespace: str = "", metrics: RuntimeMetrics | None = None) -> None:
+        self._rest = rest
+        self._random = random
+        self._namespace = namespace
+        self._metrics = metrics
+        self._informers: dict[GroupVersionKind, Informer] = {}
+        self._watchers: dict[GroupVersionKind, Watcher] = {}
+        self._group: asyncio.TaskGroup | None = None
+        rest.observer = self
+
+    async def informer(self, kind: Kind) -> Informer:
+        """The informer of the kind, made and started if it is new; raises NoKindMatch where the API server does not serve it."""
+        gvk = gvk_of(kind)
+        if (present := self._informers.get(gvk)) is not None:
+            return present
+        resource = await self._rest.resources.of(gvk)
+        if (present := self._informers.get(gvk)) is not None:  # made by another task meanwhile
+            return present
+        namespace = self._namespace if resource.namespaced else ""
+        informer = self._informers[gvk] = Informer(gvk, namespace=namespace, metrics=self._metrics)
+        self._watchers[gvk] = Watcher(
+            self._rest, resource, informer, random=Random(self._random.getrandbits(64)), namespace=namespace, metrics=self._metrics
+        )
+        self._start(gvk)
+        return informer
+
+    def serving(self, kind: Kind, namespace: str) -> Informer | None:
+        """The informer that can answer for this kind and namespace (empty: all) right now."""
+        gvk = gvk_of(kind)
+        informer = self._informers.get(gvk)
+        if informer is None or not informer.is_synced or self._watchers[gvk].in_doubt:
+            return None
+        return informer if not informer.namespace or informer.namespace == namespace else None
+
+    async def run(self) -> None:
+        """Keep all informers fed, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                for gvk in list(self._watchers):
+                    self._start(gvk)
+                await asyncio.Event().wait()
+            finally:
+                self._group = None
+
+    def _start(self, gvk: GroupVersionKind) -> None:
+        if self._group is not None:
+            self._group.create_task(self._watchers[gvk].run(), name=f"watch {gvk.kind}")
+
+    async def synced(self) -> None:
+        """Return when every informer that exists now has been listed once."""
+        waiting: list[asyncio.Future[None]] = []
+        for informer in self._informers.values():
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            informer.when_synced(lambda future=future: future.done() or future.set_result(None))  # type: ignore[misc]
+            waiting.append(future)
+        for future in waiting:
+            await future
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether every informer has been listed once."""
+        return all(informer.is_synced for informer in self._informers.values())
+
+    # Told by the RestClient.
+
+    def wrote(self, gvk: GroupVersionKind, key: ObjectKey, body: bytes, *, deleted: bool) -> None:
+        """A write of ours was acknowledged."""
+        if (informer := self._informers.get(gvk)) is not None:
+            informer.wrote(key, body, deleted=deleted)
+
+    def doubts(self, gvk: GroupVersionKind) -> None:
+        """A write of ours ended without an answer."""
+        if (watcher := self._watchers.get(gvk)) is not None:
+            watcher.doubt()
+
+
+class CachedClient:
+    """A `Client` that reads watched kinds from memory and sends everything else to the API server."""
+
+    def __init__(self, rest: RestClient, cache: Cache) -> None:
+        self._rest = rest
+        self._cache = cache
+
+    async def get(self, kind: Any, key: ObjectKey) -> Any:
+        """The object; raises NotFound."""
+        found = await self.find(kind, key)
+        if found is None:
+            gvk = gvk_of(kind)
+            details = {"name": key.name, "group": gvk.group, "kind": gvk.kind}
+            status = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "details": details}
+            raise NotFound(f'{gvk.kind} "{key.name}" not found', status)
+        return found
+
+    async def find(self, kind: Any, key: ObjectKey) -> Any:
+        """The object, or None where it does not exist."""
+        informer = self._cache.serving(kind, key.namespace)
+        if informer is None:
+            return await self._rest.find(kind, key)
+        entry = informer.find(key)
+        return None if entry is None else informer.decode(kind, entry)
+
+    async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
+        """The object with its bytes (without managedFields when they come from the cache)."""
+        informer = self._cache.serving(kind, key.namespace)
+        if informer is None:
+            return await self._rest.read(kind, key)
+        entry = informer.find(key)
+        return None if entry is None else Original(informer.decode(kind, entry), entry.raw)
+
+    async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
+        """All objects of the kind that match, ordered by namespace and name."""
+        informer = self._cache.serving(kind, namespace)
+        if informer is None:
+            return await self._rest.list(kind, namespace=namespace, labels=labels, fields=fields, owner=owner)
+        found = informer.select(namespace=namespace, labels=parse_labels(labels), fields=fields, owner=owner)
+        return [informer.decode(kind, entry) for entry in found]
+
+    @property
+    def live(self) -> Reader:
+        """Reads that always ask the API server."""
+        return self._rest
+
+    async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
+        """GET of any path."""
+        return await self._rest.raw_get(path, timeout=timeout)
+
+    async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
+        """Create; raises AlreadyExists."""
+        return await self._rest.create(obj, field_manager=field_manager)
+
+    async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
+        """Replace whole."""
+        return await self._rest.update(obj, subresource=subresource)
+
+    async def patch(
+        self,
+        kind: type[Object] | GroupVersionKind,
+        key: ObjectKey,
+        patch: Json | Sequence[Json],
+        *,
+        type: PatchType = "merge",
+        subresource: str = "",
+        field_manager: str = "",
+    ) -> Unstructured:
+        """Patch the object or its subresource."""
+        return await self._rest.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
+
+    async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
+        """Server-side apply."""
+        return await self._rest.apply(obj, field_manager=field_manager, force=force, subresource=subresource)
+
+    async def delete(
+        self,
+        kind: type[Object] | GroupVersionKind,
+        key: ObjectKey,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        """Ask for deletion; raises NotFound."""
+        await self._rest.delete(
+            kind, key, uid=uid, resource_version=resource_version, propagation=propagation, grace_period_seconds=grace_period_seconds
+        )
+
+    async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
+        """POST to a subresource."""
+        return await self._rest.create_subresource(kind, key, subresource, body)

@@ -1,0 +1,264 @@
+"""A controller: watches wake keys, workers reconcile them.
+
+What it guarantees: never two passes of one key at once; every change that passes a watch's predicate leads to a pass that begins
+after it; a pass that fails, by whatever exception, is run again with backoff and disturbs no other key; a pass that takes
+longer than the deadline is cancelled and counts as failed. Nothing is ever run because time has passed, unless a pass asked
+for it (`Result.after`) or failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.runtime.cache import Cache
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.errors import ApiError, Terminal
+from clusterwright.runtime.informer import Entry, Informer
+from clusterwright.runtime.logging import bound, get_logger
+from clusterwright.runtime.metrics import RuntimeMetrics
+from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
+from clusterwright.runtime.resources import Kind, gvk_of
+from clusterwright.runtime.tracing import NoTracer, Tracer
+from clusterwright.runtime.workqueue import Backoff, Priority, Request, ShutDown, WorkQueue
+
+DEADLINE = 300.0
+_MAPPING_TRIES = 8
+
+_log = get_logger("controller")
+
+
+@dataclass(slots=True)
+class _Change:
+    """A change that passed a predicate and waits to be mapped to keys."""
+
+    watch: Watch
+    informer: Informer
+    old: Entry | None
+    new: Entry | None
+    initial: bool
+    tries: int = 0
+
+
+class Controller:
+    """One controller. `make` is called once, with the controller, for the reconciler that needs its `enqueue` and `watch`."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: type[Object],
+        make: Callable[[Controller], Reconciler],
+        *,
+        cache: Cache,
+        reader: Reader,
+        watches: tuple[Watch, ...] = (),
+        when: Predicate | None = None,
+        concurrency: int = 10,
+        deadline: float = DEADLINE,
+        backoff: Backoff | None = None,
+        metrics: RuntimeMetrics | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.queue = WorkQueue(name, backoff=backoff, metrics=metrics)
+        self._cache = cache
+        self._reader = reader
+        self._watches = watches
+        self._when = when
+        self._concurrency = concurrency
+        self._deadline = deadline
+        self._metrics = metrics
+        self._tracer = tracer or NoTracer()
+        self._changes: deque[_Change] = deque()
+        self._wake = asyncio.Event()
+        self._watched: dict[tuple[Any, Any], None] = {}
+        self._mapping = False
+        self._active = 0
+        self._reconciler = make(self)
+        if metrics:
+            metrics.workers.set(concurrency, name)
+            metrics.active.set(lambda: self._active, name)
+
+    def enqueue(self, key: ObjectKey, reason: str) -> None:
+        """Wake a key."""
+        self.queue.add(key, reason)
+
+    async def watch(self, watch: Watch) -> None:
+        """Let changes of one more kind wake keys, from now on; the second time for the same kind and mapping does nothing.
+
+        Raises what finding the kind raises; then nothing was registered, and the next call tries again.
+        """
+        identity = (gvk_of(watch.kind), watch.map)
+        if identity in self._watched:
+            return
+        informer = await self._cache.informer(watch.kind)
+        if identity in self._watched:
+            return
+        self._watched[identity] = None
+        kind_name = gvk_of(watch.kind).kind
+
+        def handle(old: Entry | None, new: Entry | None, initial: bool) -> None:
+            if self._counts(watch.when, watch.kind, informer, old, new, kind_name):
+                self._changes.append(_Change(watch, informer, old, new, initial))
+                self._wake.set()
+
+        informer.subscribe(handle)
+
+    async def start(self) -> None:
+        """Subscribe to everything that is watched. Keys gather until `run`."""
+        informer = await self._cache.informer(self.kind)
+        kind_name = gvk_of(self.kind).kind
+
+        def handle(old: Entry | None, new: Entry | None, initial: bool) -> None:
+            if self._counts(self._when, self.kind, informer, old, new, kind_name):
+                key = (new or old).key  # type: ignore[union-attr]  # one of them is there
+                self.queue.add(key, _reason(kind_name, key, old, new, initial), Priority.LOW if initial else Priority.NORMAL)
+
+        informer.subscribe(handle)
+        for watch in self._watches:
+            await self.watch(watch)
+
+    async def run(self) -> None:
+        """Reconcile until `stop` or cancellation. After `stop` it returns when the passes under way are done."""
+        async with asyncio.TaskGroup() as group:
+            mapper = group.create_task(self._map_changes(), name=f"{self.name} mapper")
+            workers = [group.create_task(self._work(), name=f"{self.name} worker {n}") for n in range(self._concurrency)]
+            for worker in workers:
+                await worker
+            mapper.cancel()
+
+    def stop(self) -> None:
+        """Begin no more passes."""
+        self.queue.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be mapped or reconciled now; keys delayed to later do not count."""
+        return self.queue.is_idle and not self._changes and not self._mapping
+
+    # Changes to keys.
+
+    def _counts(self, when: Predicate | None, kind: Kind, informer: Informer, old: Entry | None, new: Entry | None, kind_name: str) -> bool:
+        if when is None:
+            return True
+        try:
+            return when(_decoded(informer, kind, old), _decoded(informer, kind, new))
+        except Exception as error:  # a predicate that fails must not lose the change, nor stop the informer
+            _log.error("Predicate failed, the change counts", cause=error, controller=self.name, kind=kind_name)
+            return True
+
+    async def _map_changes(self) -> None:
+        while True:
+            while self._changes:
+                change = self._changes.popleft()
+                self._mapping = True
+                try:
+                    await self._map(change)
+                finally:
+                    self._mapping = False
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _map(self, change: _Change) -> None:
+        kind, kind_name = change.watch.kind, gvk_of(change.watch.kind).kind
+        source = (change.new or change.old).key  # type: ignore[union-attr]  # one of them is there
+        reason = _reason(kind_name, source, change.old, change.new, change.initial)
+        try:
+            keys: dict[ObjectKey, None] = {}
+            for entry in (change.new, change.old):
+                if entry is not None:
+                    keys |= dict.fromkeys(await change.watch.map(_decoded(change.informer, kind, entry), self._reader))
+        except Exception as error:  # whatever it is, a change must not be lost for it at once, nor block the others
+            change.tries += 1
+            _log.error("Mapping failed", cause=error, controller=self.name, kind=kind_name, source=str(source), tries=change.tries)
+            if change.tries < _MAPPING_TRIES:
+                asyncio.get_running_loop().call_later(0.1 * 2.0**change.tries, self._map_again, change)
+            return
+        for key in keys:
+            self.queue.add(key, reason, Priority.LOW if change.initial else Priority.NORMAL)
+
+    def _map_again(self, change: _Change) -> None:
+        self._changes.append(change)
+        self._wake.set()
+
+    # Keys to passes.
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                request = await self.queue.get()
+            except ShutDown:
+                return
+            self._active += 1
+            try:
+                await self._process(request)
+            finally:
+                self._active -= 1
+                self.queue.done(request.key)
+
+    async def _process(self, request: Request) -> None:
+        key = request.key
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with (
+            bound(controller=self.name, namespace=key.namespace, name=key.name),
+            self._tracer.span("reconcile", controller=self.name, key=str(key), reasons="; ".join(request.reasons)),
+        ):
+            outcome = await self._attempt(request)
+        if self._metrics:
+            self._metrics.reconciles.add(self.name, outcome)
+            self._metrics.seconds.observe(loop.time() - started, self.name)
+
+    async def _attempt(self, request: Request) -> str:
+        key = request.key
+        log = _log.bind(reasons="; ".join(request.reasons))
+        try:
+            async with asyncio.timeout(self._deadline):
+                result = await self._reconciler.reconcile(key)
+        except Terminal as error:
+            self.queue.succeed(key)
+            log.error("Reconcile failed for good", cause=error)
+            self._count("terminal")
+            return "error"
+        except TimeoutError as error:
+            self._count("timeouts")
+            return self._failed(key, log, error)
+        except ApiError as error:
+            return self._failed(key, log, error, error.retry_after or 0.0)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return self._failed(key, log, error)  # the pass cancelled itself; the worker lives on
+        except Exception as error:  # one key's failure, whatever it is, must not stop the others
+            self._count("panics")
+            return self._failed(key, log, error)
+        self.queue.succeed(key)
+        if result.requeue_after is not None:
+            self.queue.add_after(key, result.requeue_after.total_seconds(), "requeue")
+            return "requeue_after"
+        return "success"
+
+    def _failed(self, key: ObjectKey, log: Any, error: BaseException, at_least: float = 0.0) -> str:
+        self._count("errors")
+        delay = self.queue.fail(key, "retry", at_least)
+        log.error("Reconcile failed", cause=error, failures=self.queue.failures(key), retry_in_seconds=round(delay, 3))
+        return "error"
+
+    def _count(self, what: str) -> None:
+        if self._metrics:
+            getattr(self._metrics, what).add(self.name)
+
+
+def _decoded(informer: Informer, kind: Kind, entry: Entry | None) -> Any:
+    return None if entry is None else informer.decode(kind, entry)
+
+
+def _reason(kind: str, key: ObjectKey, old: Entry | None, new: Entry | None, initial: bool) -> str:
+    verb = "exists" if initial else "deleted" if new is None else "created" if old is None else "changed"
+    return f"{kind} {key} {verb}"

@@ -1,0 +1,430 @@
+"""The objects of one kind, as a watcher tells them and as our own writes make them.
+
+An object is kept as the bytes that arrived (without managedFields) and a small head: who it is, its labels, its owners. Bytes
+cannot be changed and cost the garbage collector nothing; a model is decoded when somebody asks, and remembered for a while.
+
+Own writes show at once. What the API server answered to a write is laid over the watched state until the watch has caught up
+with it: a reader never sees a state older than this process's own last acknowledged write. Handlers are told of watched changes
+only, so that each change is told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.runtime import models
+from clusterwright.runtime.logging import get_logger
+from clusterwright.runtime.metrics import RuntimeMetrics
+from clusterwright.runtime.selectors import EVERYTHING, Selector, parse_fields
+
+_REMEMBERED = 4096
+"""How many decoded objects one informer keeps."""
+
+_log = get_logger("informer")
+
+
+class _Owner(msgspec.Struct, gc=False):
+    uid: str = ""
+
+
+class _Meta(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    owner_references: tuple[_Owner, ...] | None = None
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: _Meta
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NO_LABELS: dict[str, str] = {}
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One object: its bytes and the little that indexes need. Without references to containers, so that the collector skips it."""
+
+    raw: bytes
+    key: ObjectKey
+    uid: str
+    resource_version: str
+    labels: dict[str, str]
+    owners: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Own:
+    """The outcome of a write of ours that the watch has not shown yet. `entry` None: we deleted it."""
+
+    uid: str
+    resource_version: str
+    entry: Entry | None
+    lists: int
+    """How many lists had begun when it was written: a list that began later knows of it."""
+
+
+Handler = Callable[[Entry | None, Entry | None, bool], None]
+"""Told of a change: (old, new, initial). `initial`: the object was there when we first looked. Synchronous; must not fail."""
+
+_Index = dict[str, dict[ObjectKey, None]]
+
+
+class Informer:
+    """The store of one kind; a `watcher.Sink`."""
+
+    def __init__(self, gvk: GroupVersionKind, *, namespace: str = "", metrics: RuntimeMetrics | None = None) -> None:
+        self.gvk = gvk
+        self.namespace = namespace
+        """The only namespace that is watched; empty: all."""
+        self.is_synced = False
+        self._objects: dict[ObjectKey, Entry] = {}
+        self._own: dict[ObjectKey, _Own] = {}
+        self._owners: _Index = {}
+        self._labels: dict[str, _Index] = {}
+        self._fields: dict[tuple[str, ...], _Index] = {}
+        self._handlers: list[Handler] = []
+        self._listing: dict[ObjectKey, Entry] | None = None
+        self._lists = 0
+        self._memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
+        self._strings: dict[str, str] = {}
+        self._on_synced: list[Callable[[], None]] = []
+        if metrics:
+            metrics.objects.set(lambda: len(self._objects), gvk.kind)
+
+    # Subscribing.
+
+    def subscribe(self, handler: Handler) -> None:
+        """Tell `handler` of every change from now on, after all that is there already."""
+        for entry in list(self._objects.values()):
+            handler(None, entry, True)
+        self._handlers.append(handler)
+
+    def when_synced(self, callback: Callable[[], None]) -> None:
+        """Call back once the first list is complete; at once if it is."""
+        if self.is_synced:
+            callback()
+        else:
+            self._on_synced.append(callback)
+
+    # Reading.
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def entries(self) -> Iterable[Entry]:
+        """The watched objects."""
+        return self._objects.values()
+
+    def find(self, key: ObjectKey) -> Entry | None:
+        """The object, our own writes included."""
+        own = self._own.get(key)
+        return self._objects.get(key) if own is None else own.entry
+
+    def select(self, *, namespace: str = "", labels: Selector = EVERYTHING, fields: str = "", owner: str = "") -> list[Entry]:
+        """The objects that match, our own writes included, ordered by namespace and name."""
+        field_tests = parse_fields(fields) if fields else ()
+
+        def matches(entry: Entry) -> bool:
+            return (
+                (not namespace or entry.key.namespace == namespace)
+                and (not owner or owner in entry.owners)
+                and labels.matches(entry.labels)
+                and all((value in _values_at(entry.raw, path)) == equal for path, value, equal in field_tests)
+            )
+
+        found = [entry for entry in self._candidates(labels, field_tests, owner) if entry.key not in self._own and matches(entry)]
+        found += [own.entry for own in self._own.values() if own.entry is not None and matches(own.entry)]
+        found.sort(key=_by_key)
+        return found
+
+    def decode(self, kind: Any, entry: Entry) -> Any:
+        """The model of an entry; the same object for the same entry, as long as it is remembered."""
+        at = (entry.key, kind)
+        remembered = self._memo.get(at)
+        if remembered is not None and remembered[0] is entry:
+            return remembered[1]
+        obj = models.decode(kind, entry.raw)
+        self._memo.pop(at, None)
+        if len(self._memo) >= _REMEMBERED:
+            del self._memo[next(iter(self._memo))]
+        self._memo[at] = (entry, obj)
+        return obj
+
+    # Our own writes.
+
+    def wrote(self, key: ObjectKey, body: bytes, *, deleted: bool) -> None:
+        """The API server answered a write of ours with `body`: the object, or (some deletions) a Status."""
+        if self.namespace and key.namespace != self.namespace:
+            return
+        try:
+            entry: Entry | None = self._entry(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            entry = None
+        if deleted and (entry is None or entry.key != key or not _lives_on(body)):
+            # a Status that names no uid still means: what we know is gone
+            known = self.find(key)
+            uid = entry.uid if entry is not None and entry.key == key else known.uid if known else ""
+            if uid:
+                version = entry.resource_version if entry is not None and entry.key == key else ""
+                self._own[key] = _Own(uid, version, None, self._lists)
+            return
+        if entry is None or not entry.resource_version:
+            return
+        current = self._objects.get(key)
+        if current is not None and _is_covered(entry.resource_version, current.resource_version):
+            return  # the watch was faster, or nothing changed
+        if not _lives_on(body) and _is_released(body):
+            self._own[key] = _Own(entry.uid, entry.resource_version, None, self._lists)  # we took the last finalizer away
+            return
+        earlier = self._own.get(key)
+        if earlier is not None and _is_covered(entry.resource_version, earlier.resource_version):
+            return  # answers may overtake each other
+        self._own[key] = _Own(entry.uid, entry.resource_version, entry, self._lists)
+
+    # Sink: what the watcher tells.
+
+    def listing(self) -> None:
+        """A list begins."""
+        self._listing = {}
+        self._lists += 1
+
+    def item(self, raw: bytes | msgspec.Raw) -> None:
+        """One object of the list."""
+        entry = self._readable(raw)
+        if entry is None or self._listing is None:
+            return
+        known = self._objects.get(entry.key)
+        if known is not None and known.uid == entry.uid and known.resource_version == entry.resource_version:
+            entry = known  # unchanged: drop the copy, tell nobody
+        self._listing[entry.key] = entry
+
+    def listed(self) -> None:
+        """The list is complete."""
+        fresh, self._listing = self._listing or {}, None
+        initial = not self.is_synced
+        for key in [key for key in self._objects if key not in fresh]:
+            self._remove(key, None)
+        for entry in fresh.values():
+            if self._objects.get(entry.key) is not entry:
+                self._put(entry, initial=initial)
+        for key in [key for key, own in self._own.items() if own.lists < self._lists or self._shows(own, self._objects.get(key))]:
+            del self._own[key]
+        self.is_synced = True
+        callbacks, self._on_synced = self._on_synced, []
+        for callback in callbacks:
+            callback()
+
+    def applied(self, raw: bytes | msgspec.Raw) -> str:
+        """An object was added or changed."""
+        entry = self._readable(raw)
+        if entry is None:
+            return ""
+        known = self._objects.get(entry.key)
+        if known is not None and known.uid == entry.uid and known.resource_version == entry.resource_version:
+            return entry.resource_version  # told twice
+        own = self._own.get(entry.key)
+        if own is not None and self._shows(own, entry):
+            del self._own[entry.key]
+        self._put(entry, initial=False)
+        return entry.resource_version
+
+    def deleted(self, raw: bytes | msgspec.Raw) -> str:
+        """An object is gone."""
+        entry = self._readable(raw)
+        if entry is None:
+            return ""
+        own = self._own.get(entry.key)
+        if own is not None and (own.uid == entry.uid or _is_newer(entry.resource_version, own.resource_version)):
+            del self._own[entry.key]
+        self._remove(entry.key, entry)
+        return entry.resource_version
+
+    # Keeping.
+
+    @staticmethod
+    def _shows(own: _Own, entry: Entry | None) -> bool:
+        """Whether the watched state `entry` includes our write."""
+        if entry is None:
+            return False
+        if own.entry is None:
+            return entry.uid != own.uid
+        return entry.resource_version == own.resource_version or _is_newer(entry.resource_version, own.resource_version)
+
+    def _readable(self, raw: bytes | msgspec.Raw) -> Entry | None:
+        try:
+            return self._entry(bytes(raw))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            # one bad object must not stop the others
+            _log.warning("Object cannot be read, ignored", kind=self.gvk.kind, error=str(error))
+            return None
+
+    def _entry(self, raw: bytes) -> Entry:
+        meta = _HEAD.decode(raw).metadata
+        if b'"managedFields"' in raw:
+            raw = without_managed_fields(raw)
+        if len(self._strings) > _REMEMBERED:
+            self._strings.clear()
+        share = self._strings.setdefault
+        return Entry(
+            raw,
+            ObjectKey(share(meta.namespace, meta.namespace), meta.name),
+            meta.uid,
+            meta.resource_version,
+            {key: share(value, value) if len(value) < 64 else value for key, value in meta.labels.items()} if meta.labels else _NO_LABELS,
+            tuple(reference.uid for reference in meta.owner_references or ()),
+        )
+
+    def _put(self, entry: Entry, *, initial: bool) -> None:
+        old = self._objects.get(entry.key)
+        if old is not None:
+            self._unindex(old)
+        if old is not None and old.uid != entry.uid:
+            self._tell(old, None, initial=False)
+            old = None
+        self._objects[entry.key] = entry
+        self._index(entry)
+        self._tell(old, entry, initial=initial)
+
+    def _remove(self, key: ObjectKey, last: Entry | None) -> None:
+        old = self._objects.pop(key, None)
+        if old is None:
+            return
+        self._unindex(old)
+        self._tell(last if last is not None and last.uid == old.uid else old, None, initial=False)
+
+    def _tell(self, old: Entry | None, new: Entry | None, *, initial: bool) -> None:
+        for handler in self._handlers:
+            handler(old, new, initial)
+
+    # Indexes: owners always, labels and fields from the first question on.
+
+    def _candidates(self, labels: Selector, fields: tuple[tuple[tuple[str, ...], str, bool], ...], owner: str) -> Iterator[Entry]:
+        keys: Iterable[ObjectKey]
+        smallest: dict[ObjectKey, None]
+        if owner:
+            keys = self._owners.get(owner, ())
+        elif labels.equal:
+            choices: list[dict[ObjectKey, None]] = [self._label_index(name).get(value, {}) for name, value in labels.equal]
+            smallest = min(choices, key=_size)
+            keys = smallest
+        elif equal := [(path, value) for path, value, is_equal in fields if is_equal]:
+            keys = self._field_index(equal[0][0]).get(equal[0][1], ())
+        else:
+            return iter(self._objects.values())
+        return (self._objects[key] for key in keys)
+
+    def _label_index(self, name: str) -> _Index:
+        index = self._labels.get(name)
+        if index is None:
+            index = self._labels[name] = {}
+            for entry in self._objects.values():
+                if name in entry.labels:
+                    index.setdefault(entry.labels[name], {})[entry.key] = None
+        return index
+
+    def _field_index(self, path: tuple[str, ...]) -> _Index:
+        index = self._fields.get(path)
+        if index is None:
+            index = self._fields[path] = {}
+            for entry in self._objects.values():
+                for value in _values_at(entry.raw, path):
+                    index.setdefault(value, {})[entry.key] = None
+        return index
+
+    def _slots(self, entry: Entry) -> Iterator[tuple[_Index, str]]:
+        for owner in entry.owners:
+            yield self._owners, owner
+        for name, index in self._labels.items():
+            if name in entry.labels:
+                yield index, entry.labels[name]
+        for path, index in self._fields.items():
+            for value in _values_at(entry.raw, path):
+                yield index, value
+
+    def _index(self, entry: Entry) -> None:
+        for index, value in self._slots(entry):
+            index.setdefault(value, {})[entry.key] = None
+
+    def _unindex(self, entry: Entry) -> None:
+        for index, value in self._slots(entry):
+            if (keys := index.get(value)) is not None:
+                keys.pop(entry.key, None)
+                if not keys:
+                    del index[value]
+
+
+def _by_key(entry: Entry) -> ObjectKey:
+    return entry.key
+
+
+def _size(keys: dict[ObjectKey, None]) -> int:
+    return len(keys)
+
+
+def without_managed_fields(raw: bytes) -> bytes:
+    """The object without metadata.managedFields, which no model knows and which is half of many objects."""
+    top = _TOP.decode(raw)
+    metadata = _TOP.decode(top["metadata"])
+    if metadata.pop("managedFields", None) is None:
+        return raw
+    top["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+    return msgspec.json.encode(top)
+
+
+def _is_newer(a: str, b: str) -> bool:
+    """Whether resourceVersion `a` is later than `b`; False where they cannot be compared, so that only equality counts."""
+    return a.isdecimal() and b.isdecimal() and int(a) > int(b)
+
+
+def _is_covered(a: str, b: str) -> bool:
+    """Whether state `b` is known to include `a`."""
+    return a == b or _is_newer(b, a)
+
+
+def _values_at(raw: bytes, path: tuple[str, ...]) -> tuple[str, ...]:
+    """The scalar at a path as a field selector sees it: at most one value; an absent one counts as empty."""
+    value: Any = msgspec.Raw(raw)
+    for step in path:
+        try:
+            value = _TOP.decode(value).get(step)
+        except msgspec.DecodeError:
+            return ()
+        if value is None:
+            return ("",)
+    scalar = msgspec.json.decode(value)
+    if scalar is None:
+        return ("",)
+    if isinstance(scalar, bool):
+        return ("true" if scalar else "false",)
+    return (str(scalar),) if isinstance(scalar, str | int | float) else ()
+
+
+class _Life(msgspec.Struct):
+    class Meta(msgspec.Struct, rename="camel"):
+        finalizers: tuple[str, ...] | None = None
+        deletion_timestamp: str | None = None
+        deletion_grace_period_seconds: int | None = None
+
+    metadata: Meta = msgspec.field(default_factory=Meta)
+
+
+_LIFE = msgspec.json.Decoder(_Life)
+
+
+def _lives_on(body: bytes) -> bool:
+    """Whether an object that was asked to go is still there: finalizers, or a Pod's grace period, keep it."""
+    meta = _LIFE.decode(body).metadata
+    return bool(meta.finalizers) or bool(meta.deletion_timestamp and meta.deletion_grace_period_seconds)
+
+
+def _is_released(body: bytes) -> bool:
+    return _LIFE.decode(body).metadata.deletion_timestamp is not None

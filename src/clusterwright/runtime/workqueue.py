@@ -1,0 +1,248 @@
+"""The keys that want a reconcile.
+
+Fair: keys are handed out in the order in which they came; those of low priority (startup, resync) when no other waits, and one in
+    sixteen all the same, so that they are never starved.
+Stingy: a key that is added many times before it is handed out is handed out once.
+Serial: a key that is being worked on is never handed out again before it is done; if it was added meanwhile, it comes again.
+Delayed: a key may be asked for later. Of several such votes the soonest counts; being handed out for any reason settles
+    them all, because the pass that begins will cast its own.
+Rate limited: failures of a key are remembered and double its delay until it succeeds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from clusterwright.api.meta import ObjectKey
+from clusterwright.runtime.metrics import RuntimeMetrics
+
+_LOW_TURN = 16
+_MAX_REASONS = 5
+
+
+class Priority(IntEnum):
+    """Which keys go first."""
+
+    LOW = 0
+    NORMAL = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait after the n-th failure in a row: floor + first * 2^(n-1), at most `most`. Seconds."""
+
+    first: float = 0.005
+    most: float = 1000.0
+    floor: float = 0.0
+    """Also the shortest time between two passes of one key; 0: no limit."""
+
+    def delay(self, failures: int) -> float:
+        """The wait after `failures` failures."""
+        return self.floor + min(self.first * 2.0 ** min(failures - 1, 60), self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A key to be reconciled, and why (for traces only: equality is the key's)."""
+
+    key: ObjectKey
+    reasons: tuple[str, ...] = field(default=(), compare=False)
+    priority: Priority = field(default=Priority.NORMAL, compare=False)
+    added: float = field(default=0.0, compare=False)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A key that is dirty: to be handed out, or to come again when its present pass is done."""
+
+    priority: Priority
+    reasons: list[str]
+    added: float
+
+
+class ShutDown(Exception):
+    """The queue gives out no more keys."""
+
+
+class WorkQueue:
+    """The queue of one controller. Not thread-safe: it lives on the event loop, whose time is its time."""
+
+    def __init__(self, name: str, *, backoff: Backoff | None = None, metrics: RuntimeMetrics | None = None) -> None:
+        self.name = name
+        self._backoff = backoff or Backoff()
+        self._metrics = metrics
+        self._ready: dict[Priority, deque[ObjectKey]] = {Priority.NORMAL: deque(), Priority.LOW: deque()}
+        self._dirty: dict[ObjectKey, _Waiting] = {}
+        self._processing: dict[ObjectKey, float] = {}
+        self._timers: dict[ObjectKey, tuple[asyncio.TimerHandle, str]] = {}
+        self._failures: dict[ObjectKey, int] = {}
+        self._earliest: dict[ObjectKey, float] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._turn = 0
+        self._closed = False
+        if metrics:
+            metrics.depth.set(self.__len__, name, name)
+
+    def __len__(self) -> int:
+        return len(self._dirty) - sum(1 for key in self._dirty if key in self._processing)
+
+    def add(self, key: ObjectKey, reason: str = "", priority: Priority = Priority.NORMAL) -> None:
+        """Ask for a reconcile of the key, soon."""
+        if self._closed:
+            return
+        loop = asyncio.get_running_loop()
+        if self._metrics:
+            self._metrics.adds.add(self.name, self.name)
+        waiting = self._dirty.get(key)
+        if waiting is not None:
+            if reason and reason not in waiting.reasons and len(waiting.reasons) < _MAX_REASONS:
+                waiting.reasons.append(reason)
+            if priority > waiting.priority:
+                waiting.priority = priority
+                if key not in self._processing:
+                    self._push(key, priority)
+            return
+        earliest = self._earliest.get(key, 0.0)
+        if earliest > loop.time() and key not in self._processing:
+            self._at(key, earliest, reason)
+            return
+        self._dirty[key] = _Waiting(priority, [reason] if reason else [], loop.time())
+        if key not in self._processing:
+            self._push(key, priority)
+
+    def add_after(self, key: ObjectKey, seconds: float, reason: str = "") -> None:
+        """Ask for a reconcile of the key after a while, unless it comes sooner for another reason."""
+        if seconds <= 0:
+            self.add(key, reason)
+        else:
+            loop = asyncio.get_running_loop()
+            self._at(key, max(loop.time() + seconds, self._earliest.get(key, 0.0)), reason)
+
+    def _at(self, key: ObjectKey, when: float, reason: str) -> None:
+        if self._closed:
+            return
+        present = self._timers.get(key)
+        if present is not None:
+            if present[0].when() <= when:
+                return
+            present[0].cancel()
+        self._timers[key] = (asyncio.get_running_loop().call_at(when, self._ring, key), reason)
+
+    def _ring(self, key: ObjectKey) -> None:
+        _, reason = self._timers.pop(key)
+        self._earliest.pop(key, None)
+        self.add(key, reason)
+
+    def _push(self, key: ObjectKey, priority: Priority) -> None:
+        self._ready[priority].append(key)
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                break
+
+    async def get(self) -> Request:
+        """The next key, which is then being worked on until `done`; raises ShutDown."""
+        while True:
+            if self._closed:
+                raise ShutDown(self.name)
+            if (request := self._pop()) is not None:
+                return request
+            getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                # woken and cancelled at once: the wake-up belongs to someone else now
+                if getter.done() and not getter.cancelled():
+                    self._wake_next()
+                raise
+
+    def _wake_next(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _pop(self) -> Request | None:
+        self._turn += 1
+        order = (Priority.LOW, Priority.NORMAL) if self._turn % _LOW_TURN == 0 else (Priority.NORMAL, Priority.LOW)
+        for priority in order:
+            queue = self._ready[priority]
+            while queue:
+                key = queue.popleft()
+                waiting = self._dirty.get(key)
+                if waiting is None or waiting.priority != priority or key in self._processing:
+                    continue  # promoted to another queue, or handed out from there
+                del self._dirty[key]
+                if (timer := self._timers.pop(key, None)) is not None:
+                    timer[0].cancel()
+                now = asyncio.get_running_loop().time()
+                self._processing[key] = now
+                if self._metrics:
+                    self._metrics.queue_seconds.observe(now - waiting.added, self.name, self.name)
+                return Request(key, tuple(waiting.reasons), priority, waiting.added)
+        return None
+
+    def done(self, key: ObjectKey) -> None:
+        """The key is no longer being worked on; it comes again if it was added meanwhile."""
+        started = self._processing.pop(key)
+        if self._backoff.floor:
+            loop = asyncio.get_running_loop()
+            if (earliest := started + self._backoff.floor) > loop.time():
+                self._earliest[key] = earliest
+                waiting = self._dirty.pop(key, None)
+                if waiting is not None:
+                    self._at(key, earliest, waiting.reasons[0] if waiting.reasons else "")
+                elif key not in self._timers:
+                    # nothing waits: forget the floor when it has passed, or the map would grow for ever
+                    loop.call_at(earliest, self._forget_floor, key)
+                return
+        if key in self._dirty:
+            self._push(key, self._dirty[key].priority)
+
+    def _forget_floor(self, key: ObjectKey) -> None:
+        if key not in self._timers and self._earliest.get(key, 0.0) <= asyncio.get_running_loop().time():
+            self._earliest.pop(key, None)
+
+    def fail(self, key: ObjectKey, reason: str = "", at_least: float = 0.0) -> float:
+        """The pass failed: ask again after a delay that doubles with each failure in a row. The delay in seconds."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        delay = max(self._backoff.delay(failures), at_least)
+        if self._metrics:
+            self._metrics.retries.add(self.name, self.name)
+        self.add_after(key, delay, reason)
+        return delay
+
+    def succeed(self, key: ObjectKey) -> None:
+        """Forget the failures of the key."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: ObjectKey) -> int:
+        """Failures in a row."""
+        return self._failures.get(key, 0)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is ready and nothing is being worked on; delayed keys do not count."""
+        return not self._dirty and not self._processing
+
+    @property
+    def delayed(self) -> dict[ObjectKey, tuple[float, str]]:
+        """When each delayed key will come, on the loop's clock, and why."""
+        return {key: (timer.when(), reason) for key, (timer, reason) in self._timers.items()}
+
+    def close(self) -> None:
+        """Give out no more keys; whoever waits for one gets ShutDown."""
+        self._closed = True
+        for timer, _ in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
