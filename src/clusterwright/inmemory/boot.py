@@ -42,6 +42,8 @@ class Boot:
     ca: KeyPair | None = None
     etcd_ca: KeyPair | None = None
     service_account: KeyPair | None = None
+    taints: tuple[Mapping[str, Any], ...] = ()
+    """Taints that the kubelet registers the Node with."""
     cluster_configuration: str = ""
     """The ClusterConfiguration document as YAML, for the kubeadm-config ConfigMap."""
 
@@ -82,18 +84,25 @@ def _join(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control
             else "kubeadm join: a worker must not have joinConfiguration.controlPlane"
         )
     if not seen.is_serving:
-        raise BootFailure(f"kubeadm join: couldn't validate the identity of the API Server: dial tcp {seen.endpoint}: connection refused")
+        raise BootFailure(
+            f"kubeadm join: couldn't validate the identity of the API Server: dial tcp {seen.endpoint}: connection refused",
+            is_transient=True,
+        )
     discovery = join.get("discovery") or {}
     if discovery.get("file"):
         _check_discovery_file(data, str(discovery["file"].get("kubeConfigPath", "")), seen)
     else:
         _check_discovery_token(discovery.get("bootstrapToken") or {}, seen, now)
     if not is_control_plane:
-        return Boot(founds=False, is_control_plane=False)
+        return Boot(founds=False, is_control_plane=False, taints=_taints(join))
     ca, etcd_ca, service_account = _control_plane_files(data, now, has_external_etcd=False, may_lack_etcd=True)
     if _certificates(ca.certificate) != _certificates(seen.ca):
         raise BootFailure(f"kubeadm join: {_certificates_dir(data)}/ca.crt is not the certificate authority of the cluster")
     return Boot(founds=False, is_control_plane=True, ca=ca, etcd_ca=etcd_ca, service_account=service_account)
+
+
+def _taints(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    return tuple((document.get("nodeRegistration") or {}).get("taints") or ())
 
 
 def _check_versions(data: BootstrapData) -> None:

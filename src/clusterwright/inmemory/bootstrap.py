@@ -19,7 +19,14 @@ SENTINEL = "/run/cluster-api/bootstrap-success.complete"
 
 
 class BootFailure(Exception):
-    """Booting came to an end before the node joined; the text is what the machine's console would show, without secrets."""
+    """Booting came to an end before the node joined; the text is what the machine's console would show, without secrets.
+
+    `is_transient`: kubeadm is still trying, because what it waits for may yet come.
+    """
+
+    def __init__(self, text: str, *, is_transient: bool = False) -> None:
+        super().__init__(text)
+        self.is_transient = is_transient
 
 
 @dataclass(frozen=True, slots=True)

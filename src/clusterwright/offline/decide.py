@@ -12,6 +12,7 @@ from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.registry import PACKAGES, controller
 from clusterwright.offline.world import World, decoded
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.runtime.resources import gvk_of
 
 
 def decide(objects: Sequence[Mapping[str, Any]], subject: str) -> Json:
@@ -45,9 +46,7 @@ async def _pass(world: World, reconciler: Any, kind: type[Object], key: ObjectKe
         requeue = result.requeue_after.total_seconds() if result.requeue_after else None
     except Exception as error:
         failure = str(error) or type(error).__name__
-    from clusterwright.api import scheme
-
-    subject_gvk = scheme.gvk_of(kind)
+    subject_gvk = gvk_of(kind)
     others: Json = {}
     data: dict[str, str] = {}
     for (_, gvk, touched), client in world.journal.touched.items():
@@ -93,4 +92,5 @@ def _run(coroutine: Any) -> Json:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()
+        done: Json = pool.submit(asyncio.run, coroutine).result()
+        return done

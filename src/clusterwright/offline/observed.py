@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from clusterwright.api import scheme
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.offline.observation import Faults, Refusal
 from clusterwright.runtime import errors
 from clusterwright.runtime.client import Client, Original, PatchType, Reader
+from clusterwright.runtime.resources import gvk_of as _gvk
 
 _NAMED_ERRORS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403}
 
@@ -44,13 +44,9 @@ class Journal:
         self.touched[id(client), gvk, key] = client
 
 
-def _gvk(kind: type[Object] | GroupVersionKind) -> GroupVersionKind:
-    return kind if isinstance(kind, GroupVersionKind) else scheme.gvk_of(kind)
-
-
 def _gvk_and_key(obj: Object | Json) -> tuple[GroupVersionKind, ObjectKey]:
     if isinstance(obj, Object):
-        return scheme.gvk_of(type(obj)), obj.key
+        return _gvk(type(obj)), obj.key
     unstructured = Unstructured(obj)
     return unstructured.gvk, unstructured.key
 
