@@ -97,7 +97,7 @@ class CustomResourceDefinitionSpec(Builtin):
 class CustomResourceDefinitionCondition(Builtin):
     type: Annotated[str, ALWAYS, REQUIRED] = ""
     status: Annotated[str, ALWAYS, REQUIRED] = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
     observed_generation: Int64 = 0

@@ -41,8 +41,8 @@ class DeploymentSpec(Builtin):
 class DeploymentCondition(Builtin):
     type: Annotated[str, ALWAYS] = ""
     status: Annotated[str, ALWAYS] = ""
-    last_update_time: datetime | None = None
-    last_transition_time: datetime | None = None
+    last_update_time: Annotated[datetime | None, ALWAYS] = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
 
@@ -91,7 +91,7 @@ class DaemonSetSpec(Builtin):
 class DaemonSetCondition(Builtin):
     type: Annotated[str, ALWAYS] = ""
     status: Annotated[str, ALWAYS] = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
 
@@ -130,7 +130,7 @@ class ReplicaSetSpec(Builtin):
 class ReplicaSetCondition(Builtin):
     type: Annotated[str, ALWAYS] = ""
     status: Annotated[str, ALWAYS] = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
 
@@ -192,7 +192,7 @@ class StatefulSetSpec(Builtin):
 class StatefulSetCondition(Builtin):
     type: Annotated[str, ALWAYS] = ""
     status: Annotated[str, ALWAYS] = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
 

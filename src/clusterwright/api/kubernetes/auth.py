@@ -59,7 +59,7 @@ class TokenRequestSpec(Builtin):
 
 class TokenRequestStatus(SensitiveBuiltin):
     token: Annotated[str, ALWAYS] = ""
-    expiration_timestamp: datetime | None = None
+    expiration_timestamp: Annotated[datetime | None, ALWAYS] = None
 
 
 class TokenRequest(Object):

@@ -21,7 +21,7 @@ class NamespaceSpec(Builtin):
 class NamespaceCondition(Builtin):
     type: Annotated[str, ALWAYS, REQUIRED] = ""
     status: Annotated[str, ALWAYS, REQUIRED] = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
 
@@ -74,7 +74,7 @@ class EventSource(Builtin):
 
 class EventSeries(Builtin):
     count: Int32 = 0
-    last_observed_time: Annotated[str, Format("date-time")] = ""
+    last_observed_time: Annotated[str | None, ALWAYS, Format("date-time")] = None
 
 
 class Event(Object):
@@ -88,11 +88,11 @@ class Event(Object):
     reason: str = ""
     message: str = ""
     source: Annotated[EventSource, ALWAYS] = EventSource()
-    first_timestamp: datetime | None = None
-    last_timestamp: datetime | None = None
+    first_timestamp: Annotated[datetime | None, ALWAYS] = None
+    last_timestamp: Annotated[datetime | None, ALWAYS] = None
     count: Int32 = 0
     type: str = ""
-    event_time: Annotated[str, Format("date-time")] = ""
+    event_time: Annotated[str | None, ALWAYS, Format("date-time")] = None
     series: EventSeries | None = None
     action: str = ""
     related: ObjectReference | None = None
@@ -117,7 +117,7 @@ class ServicePort(Builtin):
     protocol: Annotated[str, Default("TCP")] = ""
     app_protocol: str | None = None
     port: Annotated[Int32, ALWAYS, REQUIRED] = 0
-    target_port: IntOrString = 0
+    target_port: Annotated[IntOrString, ALWAYS] = 0
     node_port: Int32 = 0
 
 

@@ -14,7 +14,7 @@ from clusterwright.api.meta import ALWAYS, Object
 
 class EventsEventSeries(Builtin):
     count: Annotated[Int32, ALWAYS, REQUIRED] = 0
-    last_observed_time: Annotated[str, ALWAYS, REQUIRED, Format("date-time")] = ""
+    last_observed_time: Annotated[str | None, ALWAYS, REQUIRED, Format("date-time")] = None
 
 
 class EventsEvent(Object):
@@ -24,7 +24,7 @@ class EventsEvent(Object):
 
     api_version: str = "events.k8s.io/v1"
     kind: str = "Event"
-    event_time: Annotated[str, ALWAYS, REQUIRED, Format("date-time")] = ""
+    event_time: Annotated[str | None, ALWAYS, REQUIRED, Format("date-time")] = None
     series: EventsEventSeries | None = None
     reporting_controller: str = ""
     reporting_instance: str = ""
@@ -35,6 +35,6 @@ class EventsEvent(Object):
     note: str = ""
     type: str = ""
     deprecated_source: Annotated[EventSource, ALWAYS] = EventSource()
-    deprecated_first_timestamp: datetime | None = None
-    deprecated_last_timestamp: datetime | None = None
+    deprecated_first_timestamp: Annotated[datetime | None, ALWAYS] = None
+    deprecated_last_timestamp: Annotated[datetime | None, ALWAYS] = None
     deprecated_count: Int32 = 0

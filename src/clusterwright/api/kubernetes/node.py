@@ -50,8 +50,8 @@ class NodeSpec(Builtin):
 class NodeCondition(Builtin):
     type: Annotated[str, ALWAYS, REQUIRED] = ""
     status: Annotated[str, ALWAYS, REQUIRED] = ""
-    last_heartbeat_time: datetime | None = None
-    last_transition_time: datetime | None = None
+    last_heartbeat_time: Annotated[datetime | None, ALWAYS] = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
 

@@ -441,8 +441,8 @@ class PodCondition(Builtin):
     type: Annotated[str, ALWAYS, REQUIRED] = ""
     observed_generation: Int64 = 0
     status: Annotated[str, ALWAYS, REQUIRED] = ""
-    last_probe_time: datetime | None = None
-    last_transition_time: datetime | None = None
+    last_probe_time: Annotated[datetime | None, ALWAYS] = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
 
@@ -461,7 +461,7 @@ class ContainerStateWaiting(Builtin):
 
 
 class ContainerStateRunning(Builtin):
-    started_at: datetime | None = None
+    started_at: Annotated[datetime | None, ALWAYS] = None
 
 
 class ContainerStateTerminated(Builtin):
@@ -469,8 +469,8 @@ class ContainerStateTerminated(Builtin):
     signal: Int32 = 0
     reason: str = ""
     message: str = ""
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
+    started_at: Annotated[datetime | None, ALWAYS] = None
+    finished_at: Annotated[datetime | None, ALWAYS] = None
     container_id: str = msgspec.field(name="containerID", default="")
 
 
@@ -578,7 +578,7 @@ class VolumeHealthCondition(Builtin):
 class PodVolumeHealth(Builtin):
     name: Annotated[str, ALWAYS, REQUIRED] = ""
     health_conditions: Annotated[tuple[VolumeHealthCondition, ...], ListMap("status", "reason"), Merge("status")] = ()
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
 
 
 class PodStatus(Builtin):

@@ -34,7 +34,7 @@ class ResourceFieldSelector(Builtin):
 
     container_name: str = ""
     resource: Annotated[str, ALWAYS, REQUIRED] = ""
-    divisor: Quantity = "0"
+    divisor: Annotated[Quantity, ALWAYS] = "0"
 
 
 class TypedLocalObjectReference(Builtin):

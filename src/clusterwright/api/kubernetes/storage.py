@@ -190,8 +190,8 @@ class PersistentVolume(Object):
 class PersistentVolumeClaimCondition(Builtin):
     type: Annotated[str, ALWAYS, REQUIRED] = ""
     status: Annotated[str, ALWAYS, REQUIRED] = ""
-    last_probe_time: datetime | None = None
-    last_transition_time: datetime | None = None
+    last_probe_time: Annotated[datetime | None, ALWAYS] = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
     reason: str = ""
     message: str = ""
 
@@ -203,7 +203,7 @@ class ModifyVolumeStatus(Builtin):
 
 class VolumeHealthStatus(Builtin):
     health_conditions: Annotated[tuple[VolumeHealthCondition, ...], ListMap("status", "reason"), Merge("status")] = ()
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
 
 
 class PersistentVolumeClaimStatus(Builtin):
@@ -268,7 +268,7 @@ class VolumeAttachmentSpec(Builtin):
 
 
 class VolumeError(Builtin):
-    time: datetime | None = None
+    time: Annotated[datetime | None, ALWAYS] = None
     message: str = ""
     error_code: Int32 | None = None
 
@@ -341,7 +341,7 @@ class StorageHealthCondition(Builtin):
     message: str = ""
     access_mode: str | None = None
     volume_mode: str | None = None
-    last_transition_time: datetime | None = None
+    last_transition_time: Annotated[datetime | None, ALWAYS] = None
 
 
 class StorageHealth(Builtin):
