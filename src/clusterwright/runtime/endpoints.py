@@ -1,0 +1,65 @@
+"""What others may ask this process over HTTP: is it alive, is it ready, what has it measured."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+
+from aiohttp import web
+
+from clusterwright.runtime.metrics import CONTENT_TYPE, Registry
+
+Check = Callable[[], bool]
+
+
+class Endpoints:
+    """Serves /healthz, /readyz (each also by check, `/readyz/caches`; `?verbose`) and /metrics. An async context manager."""
+
+    def __init__(self, host: str, port: int, *, health: Mapping[str, Check], readiness: Mapping[str, Check], registry: Registry) -> None:
+        self._host, self._port = host, port
+        self._registry = registry
+        app = web.Application()
+        for path, checks in (("/healthz", health), ("/livez", health), ("/readyz", readiness)):
+            app.router.add_get(path, _answer_all(checks))
+            app.router.add_get(path + "/{check}", _answer_one(checks))
+        app.router.add_get("/metrics", self._metrics)
+        self._runner = web.AppRunner(app, access_log=None)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, also where 0 was asked for."""
+        return int(self._runner.addresses[0][1])
+
+    async def __aenter__(self) -> Endpoints:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self._host, self._port).start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._runner.cleanup()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._registry.render().encode(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _answer_all(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        results = {name: check() for name, check in checks.items()}
+        passed = all(results.values())
+        if passed and "verbose" not in request.query:
+            return web.Response(text="ok")
+        lines = [f"[{'+' if result else '-'}]{name} {'ok' if result else 'failed'}" for name, result in results.items()]
+        lines.append(f"{request.path.strip('/')} check {'passed' if passed else 'failed'}")
+        return web.Response(text="\n".join(lines) + "\n", status=200 if passed else 500)
+
+    return answer
+
+
+def _answer_one(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        check = checks.get(request.match_info["check"])
+        if check is None:
+            return web.Response(text="404: Not Found", status=404)
+        return web.Response(text="ok") if check() else web.Response(text="failed", status=500)
+
+    return answer

@@ -1,0 +1,217 @@
+"""Runs it all, in one TaskGroup: endpoints, caches, leader election, controllers.
+
+Order of starting: endpoints; caches, until every kind is listed; leadership, if it is wanted; then controllers and other parts
+that need it. A process that waits to lead has warm caches and takes over at once.
+
+Order of stopping: controllers begin no more passes; passes under way may finish within the grace period and are then cut off
+(every pass may be cut off anywhere: the next one goes on from what the API server holds); the lease is given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from random import Random
+
+from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.api.wire import Transport
+from clusterwright.runtime.cache import Cache, CachedClient
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.controller import DEADLINE, Controller
+from clusterwright.runtime.endpoints import Endpoints
+from clusterwright.runtime.events import Recorder
+from clusterwright.runtime.leases import LeaderElector, LeaseTimes
+from clusterwright.runtime.logging import get_logger
+from clusterwright.runtime.metrics import Registry, RuntimeMetrics
+from clusterwright.runtime.predicates import all_of, has_watch_filter
+from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
+from clusterwright.runtime.rest import RestClient
+from clusterwright.runtime.tracing import NoTracer, OpenTelemetryTracer
+from clusterwright.runtime.transports import Measured, Throttled
+from clusterwright.runtime.workqueue import Backoff
+
+_log = get_logger("manager")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The flags of a manager."""
+
+    component: str = "clusterwright"
+    namespace: str = ""
+    """Watch only this namespace; empty: all."""
+    watch_filter: str = ""
+    """Reconcile only objects whose watch-filter label has this value; empty: all."""
+    qps: float = 0.0
+    """Requests per second to the API server in the long run; 0: no limit."""
+    burst: int = 100
+    concurrency: dict[str, int] = field(default_factory=dict)
+    """Passes at once, by controller; others use their own default."""
+    reconcile_deadline: float = DEADLINE
+    backoff: Backoff = field(default_factory=Backoff)
+    leader_election: ObjectKey | None = None
+    """The Lease; None: this process is the only one."""
+    identity: str = ""
+    lease_times: LeaseTimes = field(default_factory=LeaseTimes)
+    health_host: str = "127.0.0.1"
+    health_port: int | None = None
+    """Where health, readiness and metrics are served; None: nowhere."""
+    grace_period: float = 30.0
+    tracing: bool = False
+    freeze_caches: bool = False
+    """Take what is in memory after the first sync out of the garbage collector's sight: for long-lived processes."""
+
+
+class Manager:
+    """One process's controllers on one API server."""
+
+    def __init__(
+        self, transport: Transport, *, clock: Clock, random: Random, options: Options | None = None, registry: Registry | None = None
+    ) -> None:
+        self.options = options or Options()
+        self.clock = clock
+        self.random = random
+        self.registry = registry or Registry()
+        self.metrics = RuntimeMetrics(self.registry)
+        paced: Transport = Measured(transport, self.metrics, clock)
+        if self.options.qps:
+            paced = Throttled(paced, clock, qps=self.options.qps, burst=self.options.burst, metrics=self.metrics)
+        self.rest = RestClient(paced, clock=clock, user_agent=self.options.component)
+        self.cache = Cache(self.rest, random=random, namespace=self.options.namespace, metrics=self.metrics)
+        self.client = CachedClient(self.rest, self.cache)
+        self.events = Recorder(self.client, clock, self.options.component)
+        self.controllers: list[Controller] = []
+        self._tracer = OpenTelemetryTracer(self.options.component) if self.options.tracing else NoTracer()
+        self._parts: list[tuple[str, Callable[[], Awaitable[None]], bool]] = [("events", self.events.run, False)]
+        self._elector: LeaderElector | None = None
+        self._stop = asyncio.Event()
+        self._started = False
+        self.endpoints: Endpoints | None = None
+
+    def add_controller(
+        self,
+        name: str,
+        kind: type[Object],
+        make: Callable[[Controller], Reconciler],
+        *,
+        watches: tuple[Watch, ...] = (),
+        when: Predicate | None = None,
+        concurrency: int = 10,
+    ) -> Controller:
+        """A controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch."""
+        controller = Controller(
+            name,
+            kind,
+            make,
+            cache=self.cache,
+            reader=self.client,
+            watches=tuple(self._filtered(watch) for watch in watches),
+            when=all_of(when, has_watch_filter(self.options.watch_filter)),
+            concurrency=self.options.concurrency.get(name, concurrency),
+            deadline=self.options.reconcile_deadline,
+            backoff=self.options.backoff,
+            metrics=self.metrics,
+            tracer=self._tracer,
+        )
+        self.controllers.append(controller)
+        return controller
+
+    def _filtered(self, watch: Watch) -> Watch:
+        if not self.options.watch_filter or not isinstance(watch.kind, type):
+            return watch
+        return Watch(watch.kind, watch.map, all_of(watch.when, has_watch_filter(self.options.watch_filter)))
+
+    def add_part(self, name: str, run: Callable[[], Awaitable[None]], *, needs_leadership: bool = True) -> None:
+        """Anything else that runs as long as the manager does; if it ends with an error, so does the manager."""
+        self._parts.append((name, run, needs_leadership))
+
+    def stop(self) -> None:
+        """Ask `run` to come to an end."""
+        self._stop.set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the caches are filled, and the controllers run or wait to lead."""
+        return self._started or (self._elector is not None and self.cache.is_synced and bool(self.controllers))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no controller has anything to do now."""
+        return self._started and all(controller.is_idle for controller in self.controllers)
+
+    async def run(self) -> None:
+        """Run until `stop`, cancellation, loss of leadership (LeadershipLost), or an error of a part."""
+        async with AsyncExitStack() as stack:
+            if self.options.health_port is not None:
+                self.endpoints = await stack.enter_async_context(
+                    Endpoints(
+                        self.options.health_host,
+                        self.options.health_port,
+                        health={"ping": lambda: True},
+                        readiness={"caches": lambda: self.cache.is_synced, "controllers": lambda: self.is_ready},
+                        registry=self.registry,
+                    )
+                )
+            try:
+                async with asyncio.TaskGroup() as group:
+                    main = group.create_task(self._main(group), name="manager")
+                    await self._stop.wait()
+                    await self._shut_down(main)
+                    raise _Stopped
+            except* _Stopped:
+                _log.info("Stopped")
+
+    async def _main(self, group: asyncio.TaskGroup) -> None:
+        group.create_task(self.cache.run(), name="cache")
+        for controller in self.controllers:
+            await controller.start()
+        await self.cache.synced()
+        if self.options.freeze_caches:
+            gc.collect()
+            gc.freeze()
+        for name, run, needs_leadership in self._parts:
+            if not needs_leadership:
+                group.create_task(_run_part(run), name=name)
+        if self.options.leader_election is not None:
+            self._elector = LeaderElector(
+                self.client,
+                self.clock,
+                Random(self.random.getrandbits(64)),
+                self.options.leader_election,
+                self.options.identity,
+                self.options.lease_times,
+            )
+            self.metrics.leader.set(lambda: float(self._elector is not None and self._elector.is_leader), str(self.options.leader_election))
+            await self._elector.acquire()
+            group.create_task(self._elector.hold(), name="lease")
+        for name, run, needs_leadership in self._parts:
+            if needs_leadership:
+                group.create_task(_run_part(run), name=name)
+        self._started = True
+        _log.info("Started", controllers=", ".join(controller.name for controller in self.controllers))
+        async with asyncio.TaskGroup() as running:
+            for controller in self.controllers:
+                running.create_task(controller.run(), name=controller.name)
+
+    async def _shut_down(self, main: asyncio.Task[None]) -> None:
+        _log.info("Stopping", grace_period_seconds=self.options.grace_period)
+        for controller in self.controllers:
+            controller.stop()
+        if self._started:
+            await asyncio.wait([main], timeout=self.options.grace_period)
+        main.cancel()
+        await asyncio.wait([main])
+        await self.events.flush()
+        if self._elector is not None:
+            await self._elector.release()
+
+
+class _Stopped(Exception):
+    """Unwinds the TaskGroup at the end of a graceful stop."""
+
+
+async def _run_part(run: Callable[[], Awaitable[None]]) -> None:
+    await run()
