@@ -1,10 +1,13 @@
-"""Where the request core meets what knows about kinds: schemas, validation, merging, printing.
+r"""Where the request core meets what knows about kinds: schemas, validation, merging, printing.
 
 The core (requests, store, watch) treats objects as JSON dicts and knows only metadata. Everything that depends on a kind is
 behind `KindHandler`, one per served (group, version, resource). Handlers are immutable and shared by all servers in the
 process; they must not keep state between calls. A write runs, in this order:
 
-    decode -> default -> [admission: mutate] -> prepare_for_create/update -> managedfields -> validate_* -> [admission: validate] -> store
+    decode -> default -> managedfields -> [admission: mutate] -> prepare_for_create/update -> validate_* -> [admission: validate] -> store
+
+(managedfields sees the object as sent and defaulted: what `prepare_*` fills in is owned by nobody, and what it will reset is
+kept out of the owned fields by `reset_fields`.)
 
 Functions that the core calls by module (all in `apiserver/`):
 
@@ -13,7 +16,8 @@ Functions that the core calls by module (all in `apiserver/`):
     managedfields.update(...), managedfields.apply(...)               see `ManagedFields`
     strategic.merge(original: Json, patch: Json, schema) -> Json      raises StatusError (400/422)
     openapi.document(group, version, resources) -> Json               the OpenAPI v3 document of one group version
-    protobuf.decode(body: bytes) -> Json                              raises DecodeError; `protobuf.is_protobuf(body)`
+    protobuf.decode(body: bytes) -> Json                              raises DecodeError
+    protobuf.encode(obj: Json) -> bytes | None                        with the k8s\0 envelope; None: the kind has no table
     printing.table(handler, items, *, now, include, list_metadata, columns) -> Json;  printing.partial(obj) -> Json
 """
 
@@ -83,6 +87,16 @@ class Resource:
     """Which objects it serves; empty: `plural.group`. core events and events.k8s.io events share one."""
     generation: bool = True
     """metadata.generation is kept (false for ConfigMap, Secret, Event, ...)."""
+    unconditional_update: bool = True
+    """PUT without resourceVersion is allowed (false for custom resources and a few built-ins)."""
+    create_on_update: bool = False
+    """PUT to a name that does not exist creates (Lease, Event, ...)."""
+    returns_deleted: bool = False
+    """DELETE answers with the object instead of a Status (Pod, Service, ServiceAccount, PVC, ...)."""
+    grace: bool = False
+    """Deleted gracefully (Pod): the object stays until its grace period is over or is set to zero."""
+    deprecation: str = ""
+    """The text of the Warning header that every answer of a deprecated version carries."""
     custom: bool = False
     """Defined by a CRD: strategic merge is refused, strictness warnings are on by default for unknown fields."""
     handler: KindHandler = field(repr=False, compare=False)

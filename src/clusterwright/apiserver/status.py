@@ -260,7 +260,8 @@ def method_not_supported(group: str, resource: str, verb: str) -> StatusError:
 def invalid_error(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422 with one cause per field error."""
     subject = quote(name)
-    shown = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(dict.fromkeys(str(e) for e in errors)) + "]"
+    texts = list(dict.fromkeys(str(e) for e in errors))
+    shown = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     message = f"{qualified(group, kind)} {subject} is invalid: {shown}" if errors else f"{qualified(group, kind)} {subject} is invalid"
     return failure(422, "Invalid", message, _details(group, kind, name, [e.cause() for e in errors]))
 

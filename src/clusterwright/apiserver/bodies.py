@@ -1,0 +1,180 @@
+"""Request bodies: JSON and YAML to data, repeated keys noticed, errors in kube-apiserver's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.status import StatusError, bad_request
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+DEPTH: Final = 200
+"""How deep JSON may nest; kube-apiserver stops at 10,000, our own recursion would at far less."""
+_STRUCT: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+class Malformed(Exception):
+    """Not JSON (or YAML); the text is what Go's decoder would say, as nearly as we know it."""
+
+
+def decode_json(body: bytes) -> Any:
+    """Data of a JSON body; raises Malformed."""
+    try:
+        value = _decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
+        raise Malformed(_explain(body, e)) from None
+    if body.count(b"[") + body.count(b"{") > DEPTH and too_deep(value, DEPTH):
+        raise Malformed("exceeded max depth")
+    return value
+
+
+def too_deep(value: Any, limit: int) -> bool:
+    """Whether data nests deeper than `limit`."""
+    level = [value]
+    for _ in range(limit):
+        nested: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                nested.extend(v for v in item.values() if isinstance(v, (dict, list)))
+            elif isinstance(item, list):
+                nested.extend(v for v in item if isinstance(v, (dict, list)))
+        if not nested:
+            return False
+        level = nested
+    return True
+
+
+def _explain(body: bytes, error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, RecursionError):
+        return "exceeded max depth"
+    if not body.strip() or "truncated" in text:
+        return "unexpected end of JSON input"
+    match = re.search(r"\(byte (\d+)\)", text)
+    if match and int(match[1]) < len(body):
+        at = int(match[1])
+        char = body[at : at + 1].decode("latin-1")
+        shown = "'\\''" if char == "'" else "'" + (char if char.isprintable() else f"\\x{ord(char):02x}") + "'"
+        return f"invalid character {shown} looking for beginning of value"
+    return "invalid JSON: " + text[:200]
+
+
+def decode_yaml(body: bytes) -> Any:
+    """Data of a YAML body (JSON is YAML); raises Malformed."""
+    stripped = body.lstrip()
+    if stripped[:1] in {b"{", b"["}:
+        try:
+            return decode_json(body)
+        except Malformed:
+            pass
+    try:
+        value = yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader without timestamps
+    except (yaml.YAMLError, RecursionError, UnicodeDecodeError, ValueError) as e:
+        raise Malformed("error converting YAML to JSON: yaml: " + " ".join(str(e).split())[:200]) from None
+    if too_deep(value, DEPTH):
+        raise Malformed("exceeded max depth")
+    return _plain(value)
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain YAML 1.1 as sigs.k8s.io/yaml reads it: no timestamps."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_key(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, (str, bool, int, float)) or value is None:
+        return value
+    return str(value)
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return "null" if key is None else str(key)
+
+
+def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
+    """Paths of keys that occur twice in a JSON body, in order. `decoded` is its data."""
+    if len(_encode(decoded)) == len(body):
+        return []  # written out it is as long as it came: nothing was dropped
+    found: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> Any:
+        if len({k for k, _ in items}) == len(items):
+            return dict(items)
+        return _Repeated(items)
+
+    try:
+        tree = json.loads(body, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
+        return []
+    _walk(tree, "", found)
+    return list(dict.fromkeys(found))
+
+
+class _Repeated:
+    def __init__(self, items: list[tuple[str, Any]]) -> None:
+        self.items = items
+
+
+def _walk(value: Any, path: str, found: list[str]) -> None:
+    if isinstance(value, (dict, _Repeated)):
+        seen: set[str] = set()
+        for key, item in value.items() if isinstance(value, dict) else value.items:
+            here = f"{path}.{key}" if path else key
+            if key in seen:
+                found.append(here)
+            seen.add(key)
+            if isinstance(item, (dict, list, _Repeated)):
+                _walk(item, here, found)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, (dict, list, _Repeated)):
+                _walk(item, f"{path}[{index}]", found)
+
+
+def unrecognized(kind: str, problem: str, body: bytes) -> StatusError:
+    """400 for a body that could not be read as any object."""
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(body)})")
+
+
+def _excerpt(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    if body[:1] == b"{":
+        text = body[:31].decode("utf-8", "replace")
+        return text[:30] + " ..." if len(body) > 30 else text
+    return body[:30].hex() + (" ..." if len(body) > 30 else "")
+
+
+def as_object(value: Any, kind: str, body: bytes) -> Json:
+    """`value` if it is a JSON object; raises StatusError (400) in the words of Go's decoder."""
+    if isinstance(value, dict):
+        return value
+    name = (
+        "array" if isinstance(value, list)
+        else "string" if isinstance(value, str)
+        else "bool" if isinstance(value, bool)
+        else "number" if isinstance(value, (int, float))
+        else "null"
+    )  # fmt: skip
+    if name == "null":
+        raise unrecognized(kind, "Object 'Kind' is missing in 'null'", body)
+    raise unrecognized(
+        kind, f"couldn't get version/kind; json parse error: json: cannot unmarshal {name} into Go value of type {_STRUCT}", body
+    )

@@ -1,0 +1,166 @@
+"""One request under way: what it asks, of whom, and the options of its query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Request, Response
+from clusterwright.apiserver import bodies, negotiation
+from clusterwright.apiserver.identity import User
+from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.kinds import decode_protobuf
+from clusterwright.apiserver.negotiation import PLAIN, Form
+from clusterwright.apiserver.registry import storage_key
+from clusterwright.apiserver.requestinfo import RequestInfo
+from clusterwright.apiserver.status import (
+    FieldError,
+    StatusError,
+    bad_request,
+    forbidden,
+    invalid,
+    invalid_error,
+    not_supported,
+    required,
+    too_long,
+)
+from clusterwright.apiserver.store import Entry, Table
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.server import ApiServer
+
+_JSON_HEADERS = {"content-type": "application/json"}
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(slots=True)
+class Call:
+    """A request to one resource."""
+
+    server: ApiServer
+    request: Request
+    info: RequestInfo
+    user: User
+    resource: Resource
+    query: dict[str, str]
+    form: Form = PLAIN
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def table(self) -> Table:
+        """The table of the resource's objects."""
+        return self.server.store.table(storage_key(self.resource))
+
+    @property
+    def storage_version(self) -> str:
+        """The apiVersion that objects are stored in."""
+        return self.resource.storage or self.resource.api_version
+
+    @property
+    def manager(self) -> str:
+        """The field manager: named, or the program of the User-Agent."""
+        named = self.query.get("fieldManager")
+        return named or self.request.headers.get("user-agent", "").split("/", 1)[0][:128]
+
+    def load(self, entry: Entry) -> Json:
+        """A fresh copy of a stored object, in the version that is asked for."""
+        obj: Json = _decode(entry.raw)
+        if self.resource.api_version != self.storage_version:
+            storage = self.server.registry.handlers(self.resource).get(self.storage_version)
+            obj = (storage or self.resource.handler).convert(obj, self.resource.api_version)
+        return obj
+
+    def raw(self, entry: Entry) -> bytes:
+        """A stored object as JSON in the version that is asked for."""
+        if self.resource.api_version == self.storage_version:
+            return entry.raw
+        return msgspec.json.encode(self.load(entry))
+
+    def answer(self, status: int, obj: Json | None = None, raw: bytes | None = None) -> Response:
+        """The object in the form that was asked for."""
+        if self.form is PLAIN and raw is not None:
+            return Response(status=status, headers=_JSON_HEADERS, body=raw, warnings=tuple(self.warnings))
+        return self.server.render(self, status, obj, raw)
+
+
+def query_of(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The query as a mapping; of repeated parameters the first counts."""
+    query: dict[str, str] = {}
+    for key, value in pairs:
+        query.setdefault(key, value)
+    return query
+
+
+def write_options(call: Call, kind: str) -> bool:
+    """Check dryRun, fieldManager and fieldValidation; returns whether this is a dry run."""
+    query = call.query
+    errors: list[FieldError] = []
+    dry = [v for k, v in call.request.query if k == "dryRun"]
+    if dry and any(v != "All" for v in dry):
+        errors.append(not_supported("dryRun", dry, ["All"]))
+    directive = query.get("fieldValidation", "")
+    manager = query.get("fieldManager", "")
+    if len(manager) > 128:
+        errors.append(too_long("fieldManager", 128))
+    for index, char in enumerate(manager):
+        if not char.isprintable():
+            errors.append(invalid("fieldManager", manager, f"invalid character {char!r} (at position {index})"))
+            break
+    if kind == "PatchOptions":
+        applying = negotiation.content_type(call.request.headers.get("content-type", "")) == negotiation.APPLY_PATCH
+        if applying and not manager:
+            errors.append(required("fieldManager", "is required for apply patch"))
+        elif not applying and "force" in query:
+            errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    if directive not in {"", "Ignore", "Warn", "Strict"}:
+        errors.append(not_supported("fieldValidation", directive, ["", "Ignore", "Strict", "Warn"]))
+    if errors:
+        raise invalid_error("meta.k8s.io", kind, "", errors)
+    return bool(dry)
+
+
+def read_body(call: Call) -> tuple[Json, list[str]]:
+    """The object of a create or update body, and its repeated fields."""
+    body, kind = call.request.body, call.resource.kind
+    media = negotiation.body_media(call.request.headers.get("content-type", ""))
+    duplicates: list[str] = []
+    if media == negotiation.PROTOBUF:
+        if not body.startswith(b"k8s\0"):
+            problem = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+            raise bodies.unrecognized(kind, problem, body)
+        try:
+            value: Any = decode_protobuf(body)
+        except DecodeError as e:
+            raise bad_request(f"{kind} in version {_quoted(call.resource.version)} cannot be handled as a {kind}: {e}") from None
+    else:
+        try:
+            value = bodies.decode_json(body) if media == negotiation.JSON else bodies.decode_yaml(body)
+        except bodies.Malformed as e:
+            raise bodies.unrecognized(kind, f"couldn't get version/kind; json parse error: {e}", body) from None
+        if media == negotiation.JSON and call.query.get("fieldValidation") != "Ignore":
+            duplicates = bodies.duplicate_fields(body, value)
+    return bodies.as_object(value, kind, body), duplicates
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def strictness(call: Call, unknown: list[str], duplicates: list[str]) -> str:
+    """Warn of unknown and repeated fields, or return the text of the strict decoding error."""
+    directive = call.query.get("fieldValidation", "") or "Warn"
+    if directive == "Ignore" or not (unknown or duplicates):
+        return ""
+    texts = [f'duplicate field "{p}"' for p in duplicates] + [f'unknown field "{p}"' for p in unknown]
+    if directive == "Warn":
+        call.warnings.extend(texts)
+        return ""
+    return "strict decoding error: " + ", ".join(texts)
+
+
+def undecodable(resource: Resource, kind: str, problem: str) -> StatusError:
+    """400 for an object that does not fit its kind."""
+    return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problem}')

@@ -1,0 +1,230 @@
+"""Delete and deletecollection: options, preconditions, finalizers, propagation."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import bodies, metadata, negotiation
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.kinds import decode_protobuf
+from clusterwright.apiserver.negotiation import integer
+from clusterwright.apiserver.reads import render_list, selection, snapshot
+from clusterwright.apiserver.status import (
+    FieldError,
+    bad_request,
+    conflict,
+    forbidden_error,
+    invalid,
+    invalid_error,
+    not_found,
+    not_supported,
+)
+from clusterwright.apiserver.store import Entry, object_key
+from clusterwright.apiserver.writes import _attributes, put
+
+_PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
+_POLICIES: Final = ("Foreground", "Background", "Orphan")
+
+
+def options_of(call: Call) -> Json:
+    """DeleteOptions of the body or the query, checked."""
+    request, query = call.request, call.query
+    options: Json = {}
+    if request.body:
+        media = negotiation.body_media(request.headers.get("content-type", ""))
+        try:
+            value: Any = (
+                decode_protobuf(request.body)
+                if media == negotiation.PROTOBUF
+                else bodies.decode_json(request.body)
+                if media == negotiation.JSON
+                else bodies.decode_yaml(request.body)
+            )
+        except (bodies.Malformed, DecodeError) as e:
+            raise bodies.unrecognized("DeleteOptions", f"couldn't get version/kind; json parse error: {e}", request.body) from None
+        options = bodies.as_object(value, "DeleteOptions", request.body)
+        kind = options.get("kind")
+        if kind not in {None, "", "DeleteOptions"}:
+            raise bad_request(f'decoded object cannot be converted to DeleteOptions: "{kind}"')
+    else:
+        for name in ("propagationPolicy", "dryRun", "gracePeriodSeconds", "orphanDependents"):
+            if name in query:
+                options[name] = query[name]
+        if "gracePeriodSeconds" in options:
+            options["gracePeriodSeconds"] = integer(options["gracePeriodSeconds"])
+        if "orphanDependents" in options:
+            options["orphanDependents"] = negotiation.boolean(options["orphanDependents"], "orphanDependents")
+        if "dryRun" in options:
+            options["dryRun"] = [v for k, v in request.query if k == "dryRun"]
+    _check_types(options)
+    errors: list[FieldError] = []
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    if policy is not None and orphan is not None:
+        errors.append(invalid("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set"))
+    elif policy is not None and policy not in _POLICIES:
+        errors.append(not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
+    dry = options.get("dryRun") or []
+    if any(v != "All" for v in dry):
+        errors.append(not_supported("dryRun", dry, ["All"]))
+    if errors:
+        raise invalid_error("meta.k8s.io", "DeleteOptions", "", errors)
+    return options
+
+
+def _check_types(options: Json) -> None:
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "propagationPolicy": str, "orphanDependents": bool, "dryRun": list, "gracePeriodSeconds": int, "preconditions": dict,
+    }  # fmt: skip
+    for name, expected in kinds.items():
+        value = options.get(name)
+        if value is not None and (not isinstance(value, expected) or (expected is int and isinstance(value, bool))):
+            raise bad_request(f"json: cannot unmarshal into Go struct field DeleteOptions.{name}")
+
+
+async def delete(call: Call) -> Response:
+    """DELETE of one object."""
+    options = options_of(call)
+    resource, info = call.resource, call.info
+    if resource.plural == "namespaces" and not resource.group and info.name in _PROTECTED:
+        raise forbidden_error("", "namespaces", info.name, "this namespace may not be deleted")
+    key = object_key(info.namespace if resource.namespaced else "", info.name)
+    for _ in range(8):
+        entry = call.table.objects.get(key)
+        if entry is None:
+            raise not_found(resource.group, resource.plural, info.name)
+        outcome = await delete_entry(call, entry, options)
+        if outcome is not None:
+            gone, obj, raw = outcome
+            if gone and not _answers_object(call, obj):
+                return call.answer(200, _success(call, obj["metadata"].get("uid", "")))
+            return call.answer(200, obj, raw)
+    raise conflict(resource.group, resource.plural, info.name, "the object has been modified; please try again")
+
+
+def _answers_object(call: Call, obj: Json) -> bool:
+    return call.resource.returns_deleted
+
+
+def _success(call: Call, uid: str) -> Json:
+    details: Json = {"name": call.info.name}
+    if call.resource.group:
+        details["group"] = call.resource.group
+    details["kind"] = call.resource.plural
+    details["uid"] = uid
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, Json, bytes] | None:
+    """Begin or finish the deletion of an object; None when it changed meanwhile. The answer says whether it is gone."""
+    server, resource = call.server, call.resource
+    obj = call.load(entry)
+    _preconditions(call, entry, options)
+    dry_run = bool(options.get("dryRun"))
+    chain = server.admission_chain()
+    if chain:
+        attributes = _attributes(call, "DELETE", None, obj, dry_run=dry_run)
+        attributes.options = options
+        for link in chain:
+            await link.mutate(attributes)
+        for link in chain:
+            await link.validate(attributes)
+        if call.table.objects.get(entry.key) is not entry:
+            return None
+    meta = obj["metadata"]
+    finalizers = _finalizers_for(call, meta, options)
+    grace = server.grace_period(call, obj, options)
+    pending_grace = _pending(meta, grace)
+    if finalizers != (meta.get("finalizers") or []):
+        if finalizers:
+            meta["finalizers"] = finalizers
+        else:
+            meta.pop("finalizers", None)
+    must_wait = bool(finalizers) or not server.may_vanish(call, obj)
+    if not must_wait and not pending_grace:
+        if (meta.get("deletionTimestamp") is None or grace == 0) and resource.returns_deleted:
+            meta["deletionTimestamp"] = meta.get("deletionTimestamp") or server.timestamp()
+            meta["deletionGracePeriodSeconds"] = 0
+        if not dry_run:
+            await server.remove(call, entry, obj)
+        return True, obj, msgspec.json.encode(obj)
+    changed = _mark(call, meta, grace)
+    changed = server.mark_deleting(call, obj) or changed
+    if changed and resource.generation and not call.load(entry)["metadata"].get("deletionTimestamp"):
+        meta["generation"] = (meta.get("generation") or 0) + 1
+    if obj == call.load(entry):
+        await server.store.durable(entry.rv)
+        return False, obj, call.raw(entry)
+    if dry_run:
+        return False, obj, msgspec.json.encode(obj)
+    new = put(call, obj)
+    await server.store.durable(new.rv)
+    return False, obj, call.raw(new)
+
+
+def _pending(meta: Json, grace: int) -> bool:
+    """Whether a grace period keeps the object for a while."""
+    if grace <= 0:
+        return False
+    if meta.get("deletionTimestamp"):
+        return True
+    return True
+
+
+def _mark(call: Call, meta: Json, grace: int) -> bool:
+    now = call.server.now()
+    if meta.get("deletionTimestamp"):
+        current = meta.get("deletionGracePeriodSeconds") or 0
+        if grace < current:
+            meta["deletionGracePeriodSeconds"] = grace
+            return True
+        return False
+    meta["deletionTimestamp"] = metadata.rfc3339(now + timedelta(seconds=grace))
+    meta["deletionGracePeriodSeconds"] = grace
+    return True
+
+
+def _preconditions(call: Call, entry: Entry, options: Json) -> None:
+    wanted = options.get("preconditions") or {}
+    resource = call.resource
+    uid, version = wanted.get("uid"), wanted.get("resourceVersion")
+    text = ""
+    if uid is not None and uid != entry.uid:
+        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+    elif version is not None and version != str(entry.rv):
+        text = f"Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {entry.rv}"
+    if text:
+        raise conflict(resource.group, resource.plural, entry.name, text)
+
+
+def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:
+    current: list[str] = list(meta.get("finalizers") or [])
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    if policy is None and orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    if policy is None:
+        return current
+    result = [f for f in current if f not in {"orphan", "foregroundDeletion"}]
+    if policy == "Orphan":
+        result.append("orphan")
+    elif policy == "Foreground":
+        result.append("foregroundDeletion")
+    return result
+
+
+async def delete_collection(call: Call) -> Response:
+    """DELETE of a collection: all that the selectors choose."""
+    options = options_of(call)
+    selects = selection(call)
+    limit = integer(call.query["limit"]) if call.query.get("limit") else 0
+    entries, list_meta = snapshot(call, selects, limit)
+    for entry in entries:
+        current = call.table.objects.get(entry.key)
+        if current is not None:
+            await delete_entry(call, current, options)
+    return render_list(call, entries, list_meta)

@@ -1,0 +1,165 @@
+"""Discovery: which groups, versions and resources there are, in the old form and the aggregated one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.interfaces import Resource
+from clusterwright.apiserver.registry import Registry
+
+_CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_SUBRESOURCE_VERBS: Final = ("get", "patch", "update")
+_SUBRESOURCES: Final[dict[str, tuple[str, str, str, tuple[str, ...]]]] = {
+    # subresource: group, version, kind, verbs
+    "eviction": ("policy", "v1", "Eviction", ("create",)),
+    "binding": ("", "v1", "Binding", ("create",)),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
+    "log": ("", "v1", "Pod", ("get",)),
+    "portforward": ("", "v1", "PodPortForwardOptions", ("create", "get")),
+    "finalize": ("", "v1", "Namespace", ("update",)),
+    "approval": ("certificates.k8s.io", "v1", "CertificateSigningRequest", ("get", "patch", "update")),
+    "scale": ("autoscaling", "v1", "Scale", _SUBRESOURCE_VERBS),
+}
+
+
+def version_order(version: str) -> tuple[int, int, int, str]:
+    """Sorts versions as Kubernetes prefers them: v2, v1, v1beta2, v1alpha1, others by name."""
+    match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
+    if match is None:
+        return (3, 0, 0, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0), version)
+
+
+def versions_of(registry: Registry, group: str) -> list[str]:
+    """Versions of a group, preferred first."""
+    return sorted({r.version for r in registry if r.group == group}, key=version_order)
+
+
+def _hash(resource: Resource) -> str:
+    storage = resource.storage or resource.api_version
+    version = storage.rpartition("/")[2]
+    text = f"{resource.group}/{version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+
+def _verbs(resource: Resource) -> Sequence[str]:
+    return _CUSTOM_VERBS if resource.custom else resource.verbs
+
+
+def subresources(resource: Resource) -> Iterable[tuple[str, Json, Sequence[str]]]:
+    """Each subresource with the kind it answers with and its verbs."""
+    own: Json = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    if resource.status:
+        yield "status", own, _SUBRESOURCE_VERBS
+    if resource.scale is not None:
+        yield "scale", {"group": "autoscaling", "version": "v1", "kind": "Scale"}, _SUBRESOURCE_VERBS
+    for name in resource.subresources:
+        group, version, kind, verbs = _SUBRESOURCES.get(name, (resource.group, resource.version, resource.kind, _SUBRESOURCE_VERBS))
+        yield name, {"group": group, "version": version, "kind": kind}, verbs
+
+
+def resource_list(registry: Registry, group: str, version: str) -> Json | None:
+    """APIResourceList of a group version; None if it is not served."""
+    found: list[Json] = []
+    for resource in sorted((r for r in registry if r.group == group and r.version == version), key=lambda r: r.plural):
+        entry: Json = {
+            "name": resource.plural,
+            "singularName": resource.singular,
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": list(_verbs(resource)),
+        }
+        if resource.short_names:
+            entry["shortNames"] = list(resource.short_names)
+        if resource.categories:
+            entry["categories"] = list(resource.categories)
+        if "list" in entry["verbs"]:
+            entry["storageVersionHash"] = _hash(resource)
+        found.append(entry)
+        for name, kind, verbs in subresources(resource):
+            sub: Json = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.namespaced}
+            if kind["group"] != resource.group:
+                sub["group"], sub["version"] = kind["group"], kind["version"]
+            sub["kind"] = kind["kind"]
+            sub["verbs"] = list(verbs)
+            found.append(sub)
+    if not found:
+        return None
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}" if group else version, "resources": found}
+
+
+def group_entry(registry: Registry, group: str) -> Json:
+    """A group as /apis lists it."""
+    versions = [{"groupVersion": f"{group}/{v}", "version": v} for v in versions_of(registry, group)]
+    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+
+def api_group(registry: Registry, group: str) -> Json | None:
+    """APIGroup; None if the group is not served."""
+    if group not in registry.groups() or not group:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **group_entry(registry, group)}
+
+
+def group_list(registry: Registry) -> Json:
+    """APIGroupList of all named groups."""
+    groups = sorted(g for g in registry.groups() if g)
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group_entry(registry, g) for g in groups]}
+
+
+def api_versions() -> Json:
+    """APIVersions of the core group."""
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}],
+    }
+
+
+def aggregated(registry: Registry, *, core: bool, version: str) -> Json:
+    """APIGroupDiscoveryList of the core group or of all others."""
+    groups = [""] if core else sorted(g for g in registry.groups() if g)
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "metadata": {},
+        "items": [_aggregated_group(registry, g) for g in groups],
+    }
+
+
+def _aggregated_group(registry: Registry, group: str) -> Json:
+    versions = []
+    for version in versions_of(registry, group):
+        resources = sorted((r for r in registry if r.group == group and r.version == version), key=lambda r: r.plural)
+        versions.append({"version": version, "resources": [_aggregated(r) for r in resources], "freshness": "Current"})
+    return {"metadata": {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None}, "versions": versions}
+
+
+def _aggregated(resource: Resource) -> Json:
+    # built-ins leave group and version of their own kind empty here: they are those of the list
+    own = {"group": resource.group, "version": resource.version} if resource.custom else {"group": "", "version": ""}
+    entry: Json = {
+        "resource": resource.plural,
+        "responseKind": {**own, "kind": resource.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(_verbs(resource)),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    subs = []
+    for name, kind, verbs in subresources(resource):
+        same = kind["group"] == resource.group and kind["version"] == resource.version and not resource.custom
+        shown = {"group": "", "version": "", "kind": kind["kind"]} if same else kind
+        subs.append({"subresource": name, "responseKind": shown, "verbs": list(verbs)})
+    if subs:
+        entry["subresources"] = subs
+    return entry

@@ -1,0 +1,110 @@
+"""Objects put into a server as they are: offline worlds, the namespaces a cluster begins with."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.apiserver.crds import resources_of
+from clusterwright.apiserver.interfaces import Resource
+from clusterwright.apiserver.permissive import permissive_resource
+from clusterwright.apiserver.registry import storage_key
+from clusterwright.apiserver.store import Entry, object_key
+from clusterwright.apiserver.writes import ordered
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.server import ApiServer
+
+_encode = msgspec.json.Encoder().encode
+
+
+def make_namespace(server: ApiServer, name: str) -> None:
+    """A namespace that is simply there."""
+    rv = server.store.next_revision()
+    obj: Json = {
+        "kind": "Namespace",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": name,
+            "uid": server.new_uid(),
+            "resourceVersion": str(rv),
+            "creationTimestamp": server.timestamp(),
+            "labels": {"kubernetes.io/metadata.name": name},
+        },
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+    table = server.store.table("namespaces")
+    server.store.put(table, Entry(name, "", name, obj["metadata"]["uid"], rv, _encode(obj)))
+
+
+def load(server: ApiServer, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Put objects in, CRDs first, so that their kinds are known."""
+    items = [o for o in objects if isinstance(o, Mapping)]
+    for crd in items:
+        if crd.get("kind") == "CustomResourceDefinition":
+            _serve(server, crd)
+    for item in items:
+        _put(server, item)
+    server.store.seeded()
+
+
+def _serve(server: ApiServer, crd: Mapping[str, Any]) -> None:
+    try:
+        whole = msgspec.json.decode(_encode(crd))
+        resources = [_lenient(r) for r in resources_of(whole)]
+    except (KeyError, TypeError, StopIteration):
+        return  # a CRD that says too little is data like any other
+    server.registry.add(resources)
+
+
+def _lenient(resource: Resource) -> Resource:
+    """Offline worlds carry CRDs for their names and labels, not for their schemas."""
+    made = permissive_resource(resource.gvk, plural=resource.plural, namespaced=resource.namespaced, storage=resource.storage, status=True)
+    return made
+
+
+def _put(server: ApiServer, item: Mapping[str, Any]) -> None:
+    gvk = GroupVersionKind.of(str(item.get("apiVersion") or ""), str(item.get("kind") or ""))
+    meta = item.get("metadata")
+    if not gvk.kind or not isinstance(meta, Mapping) or not meta.get("name"):
+        return
+    namespace, name = str(meta.get("namespace") or ""), str(meta["name"])
+    resource = resource_for(server, gvk, namespaced=bool(namespace))
+    key = object_key(namespace if resource.namespaced else "", name)
+    version = str(meta.get("resourceVersion") or "")
+    rv = int(version) if version.isdigit() and int(version) > 0 else server.store.next_revision()
+    obj: Json = msgspec.json.decode(_encode(item))
+    obj["metadata"]["resourceVersion"] = str(rv)
+    uid = str(meta.get("uid") or "") or _stable_uid(resource, key)
+    obj["metadata"]["uid"] = uid
+    storage = resource.storage or resource.api_version
+    if obj["apiVersion"] != storage:
+        obj = resource.handler.convert(obj, storage)
+    server.store.seed(server.store.table(storage_key(resource)), Entry(key, namespace, name, uid, rv, _encode(ordered(obj))))
+
+
+def _stable_uid(resource: Resource, key: str) -> str:
+    digest = hashlib.sha256(f"{resource.group}/{resource.kind}/{key}".encode()).digest()[:16]
+    return str(uuid.UUID(bytes=digest, version=4))
+
+
+def resource_for(server: ApiServer, gvk: GroupVersionKind, *, namespaced: bool) -> Resource:
+    """The resource that serves a kind; if there is none, one is made up and served from now on."""
+    found = server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
+    if found is not None:
+        return found
+    sibling = next((r for r in server.registry if r.group == gvk.group and r.kind == gvk.kind), None)
+    if sibling is not None:
+        made = permissive_resource(
+            gvk, plural=sibling.plural, namespaced=sibling.namespaced, storage=sibling.storage or sibling.api_version
+        )
+    else:
+        made = permissive_resource(gvk, namespaced=namespaced)
+    server.registry.add([made])
+    return made

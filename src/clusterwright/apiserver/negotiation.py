@@ -1,0 +1,148 @@
+"""Which form an answer takes (Accept) and which form a body has (Content-Type)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from clusterwright.apiserver.status import bad_request, not_acceptable, unsupported_media_type
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+CBOR: Final = "application/cbor"
+MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+
+_TRANSFORMS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form of an answer: media type, and what it is rendered as (`Table`, `PartialObjectMetadata`, ...)."""
+
+    media: str = JSON
+    render: str = ""
+    group: str = ""
+    version: str = ""
+    streamed: bool = False
+
+    @property
+    def content_type(self) -> str:
+        """The Content-Type header of the answer."""
+        if self.render.startswith("APIGroupDiscoveryList"):
+            return f"{self.media};g={self.group};v={self.version};as={self.render}"
+        return self.media
+
+
+PLAIN: Final = Form()
+
+
+def _clauses(header: str) -> list[tuple[str, dict[str, str], float]]:
+    found: list[tuple[str, dict[str, str], float]] = []
+    for clause in header.split(","):
+        media, *parts = (p.strip() for p in clause.split(";"))
+        if not media:
+            continue
+        parameters = dict(p.split("=", 1) for p in parts if "=" in p)
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        found.append((media.lower(), parameters, quality))
+    found.sort(key=lambda c: -c[2])
+    return found
+
+
+@lru_cache(maxsize=256)
+def accepted(header: str, *, custom: bool, list_like: bool, discovery: bool = False, watch: bool = False) -> Form:
+    """The form that an Accept header asks for; raises StatusError (406)."""
+    if not header:
+        return PLAIN
+    offered = (JSON, YAML) if custom else (JSON, YAML, PROTOBUF)
+    for media, parameters, _ in _clauses(header):
+        chosen = _offer(media, offered)
+        if chosen is None:
+            continue
+        render, group, version = parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", "")
+        if render:
+            if discovery:
+                if render == "APIGroupDiscoveryList" and group == "apidiscovery.k8s.io" and version in {"v2", "v2beta1"}:
+                    return Form(chosen if chosen != PROTOBUF else JSON, render, group, version)
+                continue
+            if render not in _TRANSFORMS or group != "meta.k8s.io" or version not in {"v1", "v1beta1"}:
+                continue
+            if (render == "PartialObjectMetadata") != (not list_like) and render != "Table" and not watch:
+                continue
+            return Form(chosen if chosen != PROTOBUF else JSON, render, group, version)
+        return Form(chosen, streamed=parameters.get("stream") == "watch")
+    raise not_acceptable("only the following media types are accepted: " + ", ".join(_shown(offered, custom=custom)))
+
+
+def _shown(offered: tuple[str, ...], *, custom: bool) -> list[str]:
+    del custom
+    return list(offered)
+
+
+def _offer(media: str, offered: tuple[str, ...]) -> str | None:
+    if media in offered:
+        return media
+    if media in {"*/*", "application/*"}:
+        return JSON
+    return None
+
+
+def content_type(header: str) -> str:
+    """The bare media type of a Content-Type header."""
+    return header.split(";", 1)[0].strip().lower()
+
+
+def body_media(header: str) -> str:
+    """JSON, YAML or PROTOBUF for the body of a create or update; raises StatusError (415)."""
+    media = content_type(header) or JSON
+    if media in {JSON, YAML, PROTOBUF}:
+        return media
+    raise unsupported_media_type(
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    )
+
+
+def patch_media(header: str, *, custom: bool) -> str:
+    """Which patch; raises StatusError (415)."""
+    media = content_type(header)
+    known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
+    if media in known:
+        return media
+    raise unsupported_media_type("the body of the request was in an unknown format - accepted media types include: " + ", ".join(known))
+
+
+def encode(value: Any, form: Form) -> bytes:
+    """Data written in a form (protobuf excepted)."""
+    if form.media == YAML:
+        return yaml.safe_dump(value, default_flow_style=False, allow_unicode=True).encode()
+    return msgspec.json.encode(value)
+
+
+def boolean(text: str | None, name: str) -> bool:
+    """A boolean query parameter as Go's conversion reads it."""
+    if text is None:
+        return False
+    return text.lower() not in {"false", "0"}
+
+
+def integer(text: str) -> int:
+    """An int64 query parameter; raises StatusError (400) in Go's words."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not -(2**63) <= value < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return value

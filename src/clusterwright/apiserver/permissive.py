@@ -1,0 +1,114 @@
+"""A handler for kinds without a schema: everything is kept, only metadata must be well formed.
+
+Used for kinds of offline worlds that come without a CRD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.apiserver.interfaces import Column, KindHandler, NameRule, Resource, Scale
+from clusterwright.apiserver.status import FieldError
+
+
+class PermissiveHandler:
+    """Keeps unknown fields and validates nothing."""
+
+    name_rule: NameRule = "subdomain"
+    columns: Sequence[Column] = (Column("Age", "date", json_path=".metadata.creationTimestamp"),)
+    selectable_fields: Mapping[str, tuple[str, ...]] = {}
+    schema: Any = None
+
+    def __init__(self, gvk: GroupVersionKind, *, status: bool = True) -> None:
+        self.gvk = gvk
+        self.status = status
+
+    def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
+        """Nothing is unknown."""
+        return []
+
+    def default(self, obj: Json) -> None:
+        """Nothing has a default."""
+
+    def prepare_for_create(self, obj: Json) -> None:
+        """Status is not written through the main resource."""
+        if self.status:
+            obj.pop("status", None)
+
+    def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
+        """The main resource keeps status; the status subresource keeps all else."""
+        if not self.status:
+            return
+        if subresource == "status":
+            status, meta = obj.get("status"), obj["metadata"]
+            managed = meta.get("managedFields")
+            obj.clear()
+            obj.update({k: v for k, v in old.items() if k != "status"})
+            obj["metadata"] = {**old["metadata"], "managedFields": managed} if managed is not None else dict(old["metadata"])
+            if meta.get("resourceVersion"):
+                obj["metadata"]["resourceVersion"] = meta["resourceVersion"]
+            if status is not None:
+                obj["status"] = status
+        else:
+            obj.pop("status", None)
+            if "status" in old:
+                obj["status"] = old["status"]
+
+    def validate_create(self, obj: Json) -> Sequence[FieldError]:
+        """Anything is valid."""
+        return ()
+
+    def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
+        """Anything is valid."""
+        return ()
+
+    def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def convert(self, obj: Json, api_version: str) -> Json:
+        """Versions differ by their name only."""
+        obj["apiVersion"] = api_version
+        return obj
+
+    def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
+        """What the other subresource owns."""
+        if not self.status:
+            return ()
+        return (("spec",),) if subresource == "status" else (("status",),)
+
+
+_check: type[KindHandler] = PermissiveHandler
+
+
+def plural_of(kind: str) -> str:
+    """The plural that Kubernetes' tools guess for a kind."""
+    word = kind.lower()
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return word + "es"
+    if word.endswith("y") and word[-2:-1] not in {"a", "e", "i", "o", "u"}:
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def permissive_resource(
+    gvk: GroupVersionKind, *, plural: str = "", namespaced: bool = True, storage: str = "", status: bool = True
+) -> Resource:
+    """A served resource for a kind of which nothing is known but its name."""
+    return Resource(
+        group=gvk.group,
+        version=gvk.version,
+        kind=gvk.kind,
+        plural=plural or plural_of(gvk.kind),
+        singular=gvk.kind.lower(),
+        namespaced=namespaced,
+        list_kind=gvk.kind + "List",
+        status=status,
+        scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
+        storage=storage,
+        custom=True,
+        unconditional_update=False,
+        handler=PermissiveHandler(gvk, status=status),
+    )

@@ -1,0 +1,144 @@
+"""The scale subresource: autoscaling/v1 Scale over two or three paths of an object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import bodies, kinds, negotiation, patches, writes
+from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.interfaces import Scale
+from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
+from clusterwright.apiserver.store import Entry
+
+
+def _steps(path: str) -> list[str]:
+    return [s for s in path.split(".") if s]
+
+
+def _at(obj: Any, path: str) -> Any:
+    for step in _steps(path):
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(step)
+    return obj
+
+
+def _set(obj: Json, path: str, value: Any) -> None:
+    steps = _steps(path)
+    for step in steps[:-1]:
+        obj = obj.setdefault(step, {})
+    obj[steps[-1]] = value
+
+
+def scale_of(obj: Json, paths: Scale) -> Json:
+    """The Scale that an object shows."""
+    meta = {k: obj["metadata"][k] for k in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if k in obj["metadata"]}
+    replicas = _at(obj, paths.spec_replicas_path)
+    current = _at(obj, paths.status_replicas_path)
+    status: Json = {"replicas": current if isinstance(current, int) else 0}
+    selector = _at(obj, paths.label_selector_path) if paths.label_selector_path else None
+    if isinstance(selector, str) and selector:
+        status["selector"] = selector
+    spec: Json = {"replicas": replicas} if isinstance(replicas, int) and replicas else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
+
+
+async def answer(call: Call) -> Response:
+    """Get, replace or patch the scale."""
+    paths = call.resource.scale
+    assert paths is not None
+    verb = call.info.verb
+    if verb == "get":
+        entry = writes.current_entry(call, call.info.name)
+        await call.server.store.durable(entry.rv)
+        return _answer(call, scale_of(call.load(entry), paths))
+    if verb == "update":
+        dry_run = write_options(call, "UpdateOptions")
+        scale, _ = read_body(call)
+        if scale.get("kind") not in {None, "Scale"}:
+            text = (
+                "no kind is registered for the type v1.Scale in scheme "
+                '"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"'
+            )
+            raise bad_request(text)
+        return await _write(call, lambda _: scale, dry_run=dry_run)
+    if verb == "patch":
+        dry_run = write_options(call, "PatchOptions")
+        media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
+        return await _write(call, lambda current: _patched(call, current, media), dry_run=dry_run)
+    raise generic(405, "", "", "", "")
+
+
+def _patched(call: Call, current: Json, media: str) -> Json:
+    try:
+        value = bodies.decode_yaml(call.request.body) if media == negotiation.APPLY_PATCH else bodies.decode_json(call.request.body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding patch: {e}") from None
+    if media == negotiation.JSON_PATCH:
+        patched = patches.json_patch(msgspec.json.decode(msgspec.json.encode(current)), value)
+    else:
+        if not isinstance(value, dict):
+            raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
+        patched = patches.merge(current, value)
+    if not isinstance(patched, dict):
+        raise bad_request("the patched object is not an object")
+    return patched
+
+
+def _replicas(call: Call, scale: Json) -> int:
+    spec = scale.get("spec")
+    replicas = (spec or {}).get("replicas", 0) if isinstance(spec, dict) or spec is None else spec
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        shown = msgspec.json.encode(scale).decode()
+        text = "json: cannot unmarshal into Go struct field ScaleSpec.spec.replicas of type int32"
+        raise invalid_error("", "", "", [invalid("patch", shown, text)])
+    return replicas
+
+
+async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
+    resource, paths = call.resource, call.resource.scale
+    assert paths is not None
+    for _ in range(8):
+        entry: Entry = writes.current_entry(call, call.info.name)
+        old = call.load(entry)
+        current = scale_of(old, paths)
+        wanted = change(current)
+        replicas = _replicas(call, wanted)
+        meta = wanted.get("metadata") or {}
+        name = meta.get("name")
+        if name not in {None, "", call.info.name}:
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+        revision = meta.get("resourceVersion")
+        obj = call.load(entry)
+        _set(obj, paths.spec_replicas_path, replicas)
+        if revision not in {None, "", "0"}:
+            obj["metadata"]["resourceVersion"] = revision
+        uid = meta.get("uid")
+        if uid not in {None, "", entry.uid}:
+            raise conflict(
+                resource.group,
+                resource.plural,
+                call.info.name,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}",
+            )
+        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
+        if outcome is not None:
+            return _answer(call, scale_of(outcome[0], paths))
+    raise conflict(resource.group, resource.plural, call.info.name, STALE)
+
+
+def _answer(call: Call, scale: Json) -> Response:
+    if call.form.render == "Table":
+        raise failure(406, "NotAcceptable", "tables of scales are not supported")
+    if call.form.render:
+        scale = kinds.partial(scale)
+    return Response(
+        status=200,
+        headers={"content-type": call.form.content_type},
+        body=negotiation.encode(scale, call.form),
+        warnings=tuple(call.warnings),
+    )

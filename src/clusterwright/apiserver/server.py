@@ -1,0 +1,456 @@
+"""The API server: one request in, one answer (or stream) out. No sockets here; `http` and `inprocess` bring requests.
+
+Everything a server knows is in its store; instances share compiled handlers and nothing else. Time and randomness are given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random as random_module
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Duplex, Request, Response
+from clusterwright.apiserver import deletes, kinds, loading, nonresource, reads, subresources, writes
+from clusterwright.apiserver.admission import Admission
+from clusterwright.apiserver.calls import Call, query_of
+from clusterwright.apiserver.crds import TABLE as CRD_TABLE
+from clusterwright.apiserver.crds import CrdController
+from clusterwright.apiserver.identity import ADMIN, User
+from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.metadata import rfc3339
+from clusterwright.apiserver.negotiation import PLAIN, Form, accepted
+from clusterwright.apiserver.registry import Registry, ResourceKey, index, storage_key
+from clusterwright.apiserver.requestinfo import RequestInfo, parse
+from clusterwright.apiserver.selectors import field_requirements
+from clusterwright.apiserver.status import StatusError, bad_request, failure, forbidden_error, generic, internal, not_found
+from clusterwright.apiserver.store import Entry, Journal, Store, Table
+from clusterwright.apiserver.watch import Stream
+
+log = logging.getLogger(__name__)
+_encode = msgspec.json.Encoder().encode
+NOT_FOUND_TEXT: Final = Response(status=404, headers={"content-type": "text/plain; charset=utf-8"}, body=b"404 page not found\n")
+_MAXIMUM_BODY: Final = 3 * 1024 * 1024
+
+
+class Authorizer(Protocol):
+    """Decides who may do what."""
+
+    def allows(self, server: ApiServer, user: User, info: RequestInfo) -> bool:
+        """Whether the request may go on."""
+
+
+class Upgrade(Protocol):
+    """Opens a stream in both directions for a path, e.g. a port-forward; raises StatusError."""
+
+    async def __call__(self, request: Request, info: RequestInfo, user: User) -> Duplex:
+        """The stream."""
+
+
+@cache
+def _builtin_index() -> dict[ResourceKey, Resource]:
+    return index(kinds.builtin_resources())
+
+
+class ApiServer:
+    """A Kubernetes API server in memory."""
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], datetime],
+        random: random_module.Random,
+        journal: Journal | None = None,
+        history: int = 2000,
+        resources: Mapping[ResourceKey, Resource] | None = None,
+        namespaces: Iterable[str] = ("default", "kube-system", "kube-public", "kube-node-lease"),
+        require_namespaces: bool = True,
+        authorizer: Authorizer | None = None,
+        admission: Iterable[Admission] = (),
+        upgrade: Upgrade | None = None,
+        version: str = "v1.36.1",
+    ) -> None:
+        """Make a server.
+
+        `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the built-ins if not
+        given. `require_namespaces`: objects can be created only in namespaces that exist. Without an `authorizer`
+        everybody may do everything.
+        """
+        self.now = now
+        self.random = random
+        self.store = Store(history=history, journal=journal)
+        self.registry = Registry(_builtin_index() if resources is None else resources)
+        self.require_namespaces = require_namespaces
+        self.authorizer = authorizer
+        self.admission = list(admission)
+        self.upgrade_handler = upgrade
+        self.version = version
+        self.bookmark_interval: float = 60.0
+        self._later: deque[Callable[[], None]] = deque()
+        self._draining = False
+        self._streams: dict[str, set[tuple[str, Stream]]] = {}
+        self.crds = CrdController(self)
+        self.store.table(CRD_TABLE).hooks.append(self.crds)
+        for name in namespaces:
+            loading.make_namespace(self, name)
+
+    # ------------------------------------------------------------------ requests
+
+    async def handle(self, request: Request, user: User = ADMIN) -> Response | Stream:
+        """Answer one request. Failures are answers too; this raises nothing but cancellation."""
+        info: RequestInfo | None = None
+        form = PLAIN
+        try:
+            query = query_of(request.query) if request.query else {}
+            info = self._parse(request, query)
+            if self.authorizer is not None and not self.authorizer.allows(self, user, info):
+                raise self._refusal(user, info)
+            if not info.is_resource:
+                return nonresource.answer(self, request, info, query)
+            resource = self.registry.find(info.group, info.version, info.resource)
+            if resource is None or not self._scope_fits(resource, info):
+                return self._unknown(info)
+            accept = request.headers.get("accept", "")
+            if accept and accept != "application/json":
+                form = accepted(
+                    accept,
+                    custom=resource.custom,
+                    list_like=info.verb in {"list", "deletecollection", "watch"} or not info.name,
+                    watch=info.verb == "watch",
+                )
+            call = Call(self, request, info, user, resource, query, form)
+            if resource.deprecation:
+                call.warnings.append(resource.deprecation)
+            return await self._dispatch(call)
+        except StatusError as e:
+            return self.failed(e, form)
+        except RecursionError:
+            return self.failed(bad_request("the request nests too deeply"), form)
+        except Exception:
+            log.exception("request failed", extra={"path": request.path, "method": request.method})
+            return self.failed(internal("the request could not be served"), form)
+        finally:
+            self._drain()
+
+    @staticmethod
+    def _parse(request: Request, query: Mapping[str, str]) -> RequestInfo:
+        watch = query.get("watch") is not None and query["watch"].lower() not in {"false", "0", ""}
+        name = ""
+        if "fieldSelector" in query:
+            try:
+                found = [v for label, equal, v in field_requirements(query["fieldSelector"]) if label == "metadata.name" and equal]
+                name = found[0] if len(found) == 1 else ""
+            except StatusError:
+                name = ""
+        return parse(request.method, request.path, watch=watch, name_selector=name)
+
+    @staticmethod
+    def _scope_fits(resource: Resource, info: RequestInfo) -> bool:
+        if resource.namespaced:
+            return bool(info.namespace) or info.verb in {"list", "watch", "deletecollection"}
+        return not info.namespace or resource.plural == "namespaces"
+
+    def _unknown(self, info: RequestInfo) -> Response:
+        if any(r.group == info.group and not r.custom for r in self.registry) or not info.group:
+            return self.failed(generic(404, "", "", "", ""), PLAIN)
+        return NOT_FOUND_TEXT
+
+    async def _dispatch(self, call: Call) -> Response | Stream:
+        info, resource = call.info, call.resource
+        if info.subresource:
+            return await subresources.answer(call)
+        if len(call.request.body) > _MAXIMUM_BODY:
+            raise failure(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", {})
+        verb = info.verb
+        in_path = bool(info.name) and len(info.path.rstrip("/").rsplit("/", 2)) > 0 and info.path.rstrip("/").endswith("/" + info.name)
+        if verb == "get":
+            return await reads.get(call)
+        if verb not in resource.verbs and not (verb == "deletecollection" and "deletecollection" in resource.verbs):
+            raise generic(405, "", "", "", "")
+        if verb == "list":
+            return await reads.list_objects(call)
+        if verb == "watch":
+            return await reads.watch(call)
+        if verb == "create":
+            if in_path and not resource.custom:
+                raise generic(405, "", "", "", "")
+            return await subresources.create(call)
+        if verb in {"update", "patch"} and not info.name:
+            if resource.custom:
+                raise bad_request("name must be provided")
+            raise generic(405, "", "", "", "")
+        if verb == "update":
+            return await writes.update(call)
+        if verb == "patch":
+            return await writes.patch(call)
+        if verb == "delete":
+            return await deletes.delete(call)
+        if verb == "deletecollection":
+            return await deletes.delete_collection(call)
+        raise generic(405, "", "", "", "")
+
+    def _refusal(self, user: User, info: RequestInfo) -> StatusError:
+        if not info.is_resource:
+            text = f'User "{user.name}" cannot {info.verb} path "{info.path}"'
+            return failure(403, "Forbidden", f"forbidden: {text}", {})
+        resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+        where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
+        text = f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group "{info.group}" {where}'
+        return forbidden_error(info.group, info.resource, info.name, text)
+
+    async def upgrade(self, request: Request, user: User = ADMIN) -> Duplex:
+        """Open a stream in both directions (port-forward); raises StatusError."""
+        info = self._parse(request, query_of(request.query))
+        if self.authorizer is not None and not self.authorizer.allows(self, user, info):
+            raise self._refusal(user, info)
+        if self.upgrade_handler is None:
+            raise generic(404, "", "", "", "")
+        return await self.upgrade_handler(request, info, user)
+
+    # ------------------------------------------------------------------ answers
+
+    def failed(self, error: StatusError, form: Form) -> Response:
+        """A failure Status as an answer."""
+        headers = {"content-type": form.media if form.media != "application/vnd.kubernetes.protobuf" else "application/json"}
+        if error.retry_after is not None:
+            headers["retry-after"] = str(error.retry_after)
+        from clusterwright.apiserver.negotiation import encode
+
+        return Response(status=error.code, headers=headers, body=encode(error.status, form), warnings=error.warnings)
+
+    def render(self, call: Call, status: int, obj: Json | None, raw: bytes | None) -> Response:
+        """An object in the form that was asked for."""
+        return subresources.render(call, status, obj, raw)
+
+    def render_list(self, call: Call, objects: list[Json], list_kind: str, list_meta: Json) -> Response:
+        """A list in the form that was asked for."""
+        return subresources.render_list(call, objects, list_kind, list_meta)
+
+    def bookmark_shape(self, call: Call, obj: Json) -> Json:
+        """A bookmark's object in the form that is watched."""
+        if call.form.render == "Table":
+            return kinds.table(
+                call.resource.handler, [obj], now=self.now(), include=call.query.get("includeObject", "Metadata"),
+                list_metadata={"resourceVersion": obj["metadata"]["resourceVersion"]}, columns=False,
+            )  # fmt: skip
+        if call.form.render:
+            return kinds.partial(obj)
+        return obj
+
+    # ------------------------------------------------------------------ system
+
+    def timestamp(self) -> str:
+        """Now, to the second."""
+        return rfc3339(self.now())
+
+    def new_uid(self) -> str:
+        """A random uid."""
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+
+    def admission_chain(self) -> list[Admission]:
+        """The links that a write passes."""
+        return self.admission
+
+    def check_namespace(self, call: Call, namespace: str, *, creating: bool) -> None:
+        """A namespaced object needs a namespace that exists and, to be created, is not being deleted."""
+        if not creating or not self.require_namespaces or not call.resource.namespaced:
+            return
+        entry = self.store.table("namespaces").objects.get(namespace)
+        if entry is None:
+            raise not_found("", "namespaces", namespace)
+        if b'"deletionTimestamp":' in entry.raw and msgspec.json.decode(entry.raw)["metadata"].get("deletionTimestamp"):
+            text = f"unable to create new content in namespace {namespace} because it is being terminated"
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            name = call.info.name or (call.request and "") or ""
+            raise forbidden_error(call.resource.group, call.resource.plural, name, text, [cause])
+
+    def check_applied(self, call: Call, applied: Json) -> None:
+        """Whether an apply patch names the object of the path."""
+        resource = call.resource
+        if not isinstance(applied.get("metadata") or {}, dict):
+            raise bad_request("metadata must be an object")
+        for field in ("apiVersion", "kind"):
+            if not isinstance(applied.get(field) or "", str):
+                raise bad_request(f"{field} must be a string")
+        meta = applied.setdefault("metadata", {}) or {}
+        applied["metadata"] = meta
+        if not applied.get("kind") or not applied.get("apiVersion"):
+            field = "kind" if not applied.get("kind") else "apiVersion"
+            raise bad_request(
+                f"invalid object type: Object '{field.capitalize() if field == 'kind' else field}' is missing in '{_encode(applied).decode()}'"
+            )
+        if applied["apiVersion"] != resource.api_version or applied["kind"] != resource.kind:
+            shown = f"/{applied['apiVersion']}" if "/" not in applied["apiVersion"] else applied["apiVersion"]
+            wanted = f"/{resource.api_version}" if "/" not in resource.api_version else resource.api_version
+            raise bad_request(
+                f"Incorrect version specified in apply patch. Specified patch version: {shown}, expected: {wanted}"
+                if applied["kind"] == resource.kind
+                else f"invalid object type: {shown}, Kind={applied['kind']}"
+            )
+        name, namespace = meta.get("name"), meta.get("namespace")
+        if name not in {None, "", call.info.name}:
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+        meta["name"] = call.info.name
+        if resource.namespaced:
+            if namespace not in {None, "", call.info.namespace}:
+                raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+            meta["namespace"] = call.info.namespace
+
+    def unknown_applied(self, call: Call, applied: Json) -> list[str]:
+        """Unknown fields of an apply patch; they are dropped from it."""
+        try:
+            return call.resource.handler.decode(applied, subresource=call.info.subresource)
+        except DecodeError as e:
+            raise bad_request(str(e)) from None
+
+    def may_vanish(self, call: Call, obj: Json) -> bool:
+        """Whether nothing but metadata.finalizers holds the object back."""
+        if call.resource.plural == "namespaces" and not call.resource.group:
+            return not (obj.get("spec") or {}).get("finalizers")
+        return True
+
+    def mark_deleting(self, call: Call, obj: Json) -> bool:
+        """What a kind's status says when its deletion begins."""
+        if call.resource.plural == "namespaces" and not call.resource.group:
+            status = obj.setdefault("status", {})
+            if status.get("phase") != "Terminating":
+                status["phase"] = "Terminating"
+                return True
+        return False
+
+    def grace_period(self, call: Call, obj: Json, options: Json) -> int:
+        """Seconds an object stays after its deletion was asked for."""
+        if not call.resource.grace:
+            return 0
+        return subresources.pod_grace_period(obj, options)
+
+    async def remove(self, call: Call, entry: Entry, obj: Json) -> None:
+        """Take an object out of the store; `obj` is its last state in the call's version."""
+        stored = obj
+        if call.resource.api_version != call.storage_version:
+            stored = call.resource.handler.convert(msgspec.json.decode(_encode(obj)), call.storage_version)
+        rv = self.remove_system(call.table, entry, stored)
+        await self.store.durable(rv)
+
+    def remove_system(self, table: Table, entry: Entry, obj: Json) -> int:
+        """Take an object out, at once; returns the revision."""
+        rv = self.store.next_revision()
+        last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(rv)}}
+        raw = _encode(writes.ordered(last))
+        self.store.delete(table, Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, raw))
+        return rv
+
+    def put_system(self, table: Table, entry: Entry, obj: Json) -> Entry:
+        """Write an object that the server itself changed, at once."""
+        rv = self.store.next_revision()
+        obj["metadata"]["resourceVersion"] = str(rv)
+        new = Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, _encode(writes.ordered(obj)))
+        self.store.put(table, new)
+        return new
+
+    def delete_system(self, table: Table, entry: Entry, resource: Resource) -> None:
+        """Delete as a controller would: finalizers are respected."""
+        obj = msgspec.json.decode(entry.raw)
+        meta = obj["metadata"]
+        if not meta.get("finalizers"):
+            self.remove_system(table, entry, obj)
+        elif not meta.get("deletionTimestamp"):
+            meta["deletionTimestamp"] = self.timestamp()
+            meta["deletionGracePeriodSeconds"] = 0
+            if resource.generation:
+                meta["generation"] = (meta.get("generation") or 0) + 1
+            self.put_system(table, entry, obj)
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Run after the request that is being served (or now, if none is)."""
+        self._later.append(action)
+
+    def _drain(self) -> None:
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._later:
+                self._later.popleft()()
+        finally:
+            self._draining = False
+
+    def when_empty(self, table: Table, action: Callable[[], None]) -> None:
+        """Run once the table has no objects."""
+        watcher = _Empty(self, table, action)
+        table.hooks.append(watcher)
+
+    # ------------------------------------------------------------------ watches
+
+    def hold(self, call: Call, stream: Stream, timeout: int, *, bookmarks: bool) -> None:
+        """Keep a watch: end it after its timeout, send bookmarks if asked for, end it when its kind goes."""
+        loop = asyncio.get_running_loop()
+        key = storage_key(call.resource)
+        member = (call.resource.api_version, stream)
+        self._streams.setdefault(key, set()).add(member)
+        stream.on_close(lambda: self._streams[key].discard(member))
+        if timeout > 0:
+            handle = loop.call_later(timeout, stream.close)
+            stream.on_close(handle.cancel)
+        if bookmarks and self.bookmark_interval > 0:
+            self._bookmark_later(call, stream, loop)
+
+    def _bookmark_later(self, call: Call, stream: Stream, loop: asyncio.AbstractEventLoop) -> None:
+        def send() -> None:
+            if not stream.closed:
+                stream.push(reads.bookmark(call, self.store.visible_revision, end=False))
+                self._bookmark_later(call, stream, loop)
+
+        handle = loop.call_later(self.bookmark_interval, send)
+        stream.on_close(handle.cancel)
+
+    def end_watches(self, key: str, keep: set[str]) -> None:
+        """Close the watches of a kind in versions that are no longer served."""
+        for version, stream in list(self._streams.get(key, ())):
+            if version not in keep:
+                stream.close()
+
+    def close(self) -> None:
+        """End all watches."""
+        for streams in list(self._streams.values()):
+            for _, stream in list(streams):
+                stream.close()
+
+    # ------------------------------------------------------------------ documents
+
+    def metrics_text(self) -> bytes:
+        """Metrics in Prometheus' text form."""
+        return b""
+
+    def openapi(self, group: str, version: str, resources: list[Resource]) -> bytes | None:
+        """The OpenAPI v3 document of a group version."""
+        return nonresource.document(group, version, resources)
+
+    # ------------------------------------------------------------------ worlds
+
+    def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Put objects in as they are: no admission, uid, resourceVersion and times kept; unknown kinds are served too."""
+        loading.load(self, objects)
+        self._drain()
+
+
+class _Empty:
+    def __init__(self, server: ApiServer, table: Table, action: Callable[[], None]) -> None:
+        self.server, self.table, self.action = server, table, action
+
+    def offer(self, event: object) -> None:
+        if not self.table.objects and self in self.table.hooks:
+            self.table.hooks.remove(self)
+            self.server.later(self.action)

@@ -1,0 +1,266 @@
+"""Objects as bytes, their order, their history: what etcd and the watch cache are to kube-apiserver.
+
+One revision counts all writes of a server. A table holds the objects of one kind and its latest events, by which watches
+resume and lists look back; what is older than the history is answered with 410. Nothing here awaits: a write is a plain call,
+so that whatever happens between two awaits of a request is atomic. With a journal, events reach watchers only when they are
+durable, and `durable` is what an answer waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import msgspec
+
+
+class _Labels(msgspec.Struct, gc=False):
+    labels: dict[str, str] | None = None
+
+
+class _Meta(msgspec.Struct, gc=False):
+    metadata: _Labels = msgspec.field(default_factory=_Labels)
+
+
+_decode_labels = msgspec.json.Decoder(_Meta, strict=False).decode
+
+
+class Entry(msgspec.Struct, gc=False):
+    """One version of one object; never changed. `raw` is its JSON in the storage version, resourceVersion included."""
+
+    key: str
+    namespace: str
+    name: str
+    uid: str
+    rv: int
+    raw: bytes
+    _labels: dict[str, str] | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """metadata.labels, decoded on first use."""
+        if self._labels is None:
+            try:
+                self._labels = _decode_labels(self.raw).metadata.labels or {}
+            except msgspec.ValidationError:  # objects loaded as they are may have any shape
+                self._labels = {}
+        return self._labels
+
+
+class Event(msgspec.Struct, gc=False):
+    """A change: `ADDED` (no `old`), `MODIFIED` or `DELETED` (`entry` is the last state, with the revision of the deletion)."""
+
+    type: str
+    entry: Entry
+    old: Entry | None
+    lines: dict[object, bytes] = msgspec.field(default_factory=dict)
+    """Renderings for watchers, each made once."""
+
+
+class Observer(Protocol):
+    """Receives the events of a table, in order."""
+
+    def offer(self, event: Event) -> None:
+        """Take note of an event; must not raise or block."""
+
+
+class Journal(Protocol):
+    """Makes writes durable."""
+
+    durable_rv: int
+
+    def append(self, table: str, event: Event) -> None:
+        """Queue a change for writing."""
+
+    def on_durable(self, callback: Callable[[int], None]) -> None:
+        """Have `callback` called (in the event loop) with the highest durable revision."""
+
+
+class Gone(Exception):
+    """A revision older than the history."""
+
+
+def object_key(namespace: str, name: str) -> str:
+    """The key by which a table is ordered, as etcd would order it."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+class Table:
+    """The objects of one kind."""
+
+    def __init__(self, name: str, floor: int, history: int) -> None:
+        self.name = name
+        self.objects: dict[str, Entry] = {}
+        self.keys: list[str] = []
+        self.history: deque[Event] = deque()
+        self.limit = history
+        self.floor = floor
+        """Events after this revision are all in the history."""
+        self.rv = floor
+        self.observers: dict[int, Observer] = {}
+        self.hooks: list[Observer] = []
+        """The server's own controllers: told at the moment of the write, durable or not."""
+        self._next_observer = 0
+
+    def range(self, namespace: str = "", after: str = "") -> Iterator[Entry]:
+        """Entries in order of key, of one namespace or of all, with keys greater than `after`."""
+        keys, objects = self.keys, self.objects
+        prefix = f"{namespace}/" if namespace else ""
+        start = bisect_left(keys, after + "\0" if after else prefix)
+        for index in range(start, len(keys)):
+            key = keys[index]
+            if prefix and not key.startswith(prefix):
+                return
+            yield objects[key]
+
+    def at(self, rv: int, namespace: str = "", after: str = "") -> Iterator[Entry]:
+        """As `range`, at an earlier revision; raises Gone when that is forgotten."""
+        if rv >= self.rv:
+            yield from self.range(namespace, after)
+            return
+        if rv < self.floor:
+            raise Gone
+        changed: dict[str, Entry | None] = {}
+        for event in reversed(self.history):
+            if event.entry.rv <= rv:
+                break
+            changed[event.entry.key] = event.old
+        prefix = f"{namespace}/" if namespace else ""
+        keys = {k for k in self.objects if k not in changed} | {k for k, e in changed.items() if e is not None}
+        for key in sorted(keys):
+            if key.startswith(prefix) and key > after:
+                entry = changed[key] if key in changed else self.objects[key]
+                if entry is not None:
+                    yield entry
+
+    def since(self, rv: int) -> list[Event]:
+        """Events after `rv`, oldest first; raises Gone."""
+        if rv < self.floor:
+            raise Gone
+        found: list[Event] = []
+        for event in reversed(self.history):
+            if event.entry.rv <= rv:
+                break
+            found.append(event)
+        found.reverse()
+        return found
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Have all further events offered; returns the function that ends it."""
+        number = self._next_observer
+        self._next_observer += 1
+        self.observers[number] = observer
+
+        def end() -> None:
+            self.observers.pop(number, None)
+
+        return end
+
+    def _change(self, event: Event) -> None:
+        entry = event.entry
+        if event.type == "DELETED":
+            del self.objects[entry.key]
+            del self.keys[bisect_left(self.keys, entry.key)]
+        else:
+            if event.old is None:
+                insort(self.keys, entry.key)
+            self.objects[entry.key] = entry
+        self.rv = entry.rv
+        self.history.append(event)
+        if len(self.history) > self.limit:
+            self.floor = self.history.popleft().entry.rv
+
+    def publish(self, event: Event) -> None:
+        """Offer the event to all observers."""
+        for observer in list(self.observers.values()):
+            observer.offer(event)
+        event.lines.clear()  # all that watch have it; the history keeps objects, not renderings
+
+
+class Store:
+    """All tables of one server and the revision they share."""
+
+    def __init__(self, revision: int = 1, history: int = 2000, journal: Journal | None = None) -> None:
+        self.revision = revision
+        self.history = history
+        self.tables: dict[str, Table] = {}
+        self.journal = journal
+        self._unpublished: deque[tuple[Table, Event]] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        if journal is not None:
+            journal.on_durable(self._settle)
+
+    def table(self, name: str) -> Table:
+        """The table of that name, made on first use."""
+        table = self.tables.get(name)
+        if table is None:
+            table = self.tables[name] = Table(name, self.revision, self.history)
+        return table
+
+    @property
+    def visible_revision(self) -> int:
+        """The revision up to which everything is durable."""
+        return self.revision if self.journal is None else min(self.revision, self.journal.durable_rv)
+
+    def next_revision(self) -> int:
+        """The revision of the write that is about to be made."""
+        self.revision += 1
+        return self.revision
+
+    def put(self, table: Table, entry: Entry) -> Event:
+        """Write an entry whose revision was taken from `next_revision`."""
+        old = table.objects.get(entry.key)
+        event = Event("ADDED" if old is None else "MODIFIED", entry, old)
+        self._commit(table, event)
+        return event
+
+    def delete(self, table: Table, entry: Entry) -> Event:
+        """Remove an object; `entry` is its last state with the revision of the deletion."""
+        event = Event("DELETED", entry, table.objects[entry.key])
+        self._commit(table, event)
+        return event
+
+    def seed(self, table: Table, entry: Entry) -> None:
+        """Put an entry in without an event: recovery and offline worlds."""
+        if entry.key not in table.objects:
+            insort(table.keys, entry.key)
+        table.objects[entry.key] = entry
+        self.revision = max(self.revision, entry.rv)
+
+    def seeded(self) -> None:
+        """End of seeding: there is no history before now."""
+        for table in self.tables.values():
+            table.floor = table.rv = self.revision
+            table.history.clear()
+
+    def _commit(self, table: Table, event: Event) -> None:
+        table._change(event)
+        if self.journal is None:
+            table.publish(event)
+        else:
+            self._unpublished.append((table, event))
+            self.journal.append(table.name, event)
+        for hook in table.hooks:
+            hook.offer(event)
+
+    def _settle(self, rv: int) -> None:
+        while self._unpublished and self._unpublished[0][1].entry.rv <= rv:
+            table, event = self._unpublished.popleft()
+            table.publish(event)
+        while self._waiting and self._waiting[0][0] <= rv:
+            future = self._waiting.popleft()[1]
+            if not future.done():
+                future.set_result(None)
+
+    async def durable(self, rv: int) -> None:
+        """Return when everything up to `rv` is durable."""
+        if self.journal is None or rv <= self.journal.durable_rv:
+            return
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((rv, future))
+        if len(self._waiting) > 1 and self._waiting[-2][0] > rv:
+            self._waiting = deque(sorted(self._waiting, key=lambda w: w[0]))
+        await future

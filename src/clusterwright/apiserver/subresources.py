@@ -1,0 +1,118 @@
+"""What is not plain storage: renderings, the status and scale subresources, evictions, reviews."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import kinds, reads, scale, writes
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.negotiation import PROTOBUF, Form, encode
+from clusterwright.apiserver.status import generic, not_found
+from clusterwright.apiserver.watch import Stream
+
+
+async def answer(call: Call) -> Response | Stream:
+    """A request to a subresource."""
+    resource, info = call.resource, call.info
+    if info.subresource == "status" and resource.status:
+        return await _object_like(call)
+    if info.subresource == "scale" and resource.scale is not None:
+        return await scale.answer(call)
+    special = SPECIAL.get((resource.group, resource.plural, info.subresource))
+    if special is not None:
+        return await special(call)  # type: ignore[no-any-return]
+    if resource.custom:
+        raise not_found(resource.group, resource.plural, info.name)
+    raise generic(404, "", "", "", "")
+
+
+SPECIAL: dict[tuple[str, str, str], Any] = {}
+"""Handlers of subresources by group, plural and name."""
+
+CREATES: dict[tuple[str, str], Any] = {}
+"""Handlers of kinds that are asked, not stored: reviews."""
+
+
+async def create(call: Call) -> Response:
+    """POST to a collection: stored, or answered by a special handler."""
+    special = CREATES.get((call.resource.group, call.resource.plural))
+    if special is not None:
+        return await special(call)  # type: ignore[no-any-return]
+    return await writes.create(call)
+
+
+async def _object_like(call: Call) -> Response:
+    verb = call.info.verb
+    if verb == "get":
+        return await reads.get(call)
+    if verb == "update":
+        return await writes.update(call)
+    if verb == "patch":
+        return await writes.patch(call)
+    raise generic(405, "", "", "", "")
+
+
+def pod_grace_period(pod: Json, options: Json) -> int:
+    """Seconds that a deleted Pod stays: none if it was never scheduled or has ended."""
+    asked = options.get("gracePeriodSeconds")
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 30)
+    if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+        period = 0
+    if period < 0:
+        period = 1
+    return int(period)
+
+
+def render(call: Call, status: int, obj: Json | None, raw: bytes | None) -> Response:
+    """An object in the form that was asked for."""
+    if obj is None:
+        assert raw is not None
+        obj = msgspec.json.decode(raw)
+    form = call.form
+    if obj.get("kind") == "Status" and obj.get("apiVersion") == "v1":
+        return _write(call, status, obj, form)
+    if form.render == "Table":
+        include = call.query.get("includeObject", "Metadata")
+        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        obj = kinds.table(call.resource.handler, [obj], now=call.server.now(), include=include, list_metadata=meta)
+    elif form.render:
+        obj = kinds.partial(obj)
+    return _write(call, status, obj, form)
+
+
+def render_list(call: Call, objects: list[Json], list_kind: str, list_meta: Json) -> Response:
+    """A list in the form that was asked for."""
+    form, resource = call.form, call.resource
+    value: Json
+    if form.render == "Table":
+        include = call.query.get("includeObject", "Metadata")
+        value = kinds.table(resource.handler, objects, now=call.server.now(), include=include, list_metadata=list_meta)
+    elif form.render:
+        value = {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": list_meta,
+            "items": [kinds.partial(o) for o in objects],
+        }
+    else:
+        if resource.custom:
+            list_meta.setdefault("continue", "")
+        else:
+            objects = [{k: v for k, v in o.items() if k not in {"kind", "apiVersion"}} for o in objects]
+        value = {"kind": list_kind, "apiVersion": resource.api_version, "metadata": list_meta, "items": objects}
+    return _write(call, 200, value, form)
+
+
+def _write(call: Call, status: int, value: Json, form: Form) -> Response:
+    warnings = tuple(call.warnings)
+    if form.media == PROTOBUF:
+        body = kinds.encode_protobuf(value)
+        if body is not None:
+            return Response(status=status, headers={"content-type": PROTOBUF}, body=body, warnings=warnings)
+        form = Form()
+    return Response(status=status, headers={"content-type": form.content_type}, body=encode(value, form), warnings=warnings)

@@ -1,0 +1,508 @@
+"""Create, update, patch: from a body to a stored object."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import bodies, kinds, metadata, negotiation, patches
+from clusterwright.apiserver.admission import Attributes
+from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable, write_options
+from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.negotiation import boolean
+from clusterwright.apiserver.status import (
+    STALE,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    failure,
+    invalid,
+    invalid_error,
+    not_found,
+)
+from clusterwright.apiserver.store import Entry, object_key
+
+_encode = msgspec.json.Encoder().encode
+_decode_raw = msgspec.json.Decoder().decode
+_SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
+_ATTEMPTS: Final = 8
+_SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+
+
+async def create(call: Call) -> Response:
+    """POST to a collection."""
+    dry_run = write_options(call, "CreateOptions")
+    obj, duplicates = read_body(call)
+    check_kind(call, obj)
+    decode(call, obj, duplicates)
+    call.resource.handler.default(obj)
+    stored, raw = await create_object(call, obj, dry_run=dry_run)
+    return call.answer(201, stored, raw)
+
+
+async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool = False) -> tuple[Json, bytes]:
+    """Store a new object that is decoded and defaulted; returns it as answered."""
+    server, resource = call.server, call.resource
+    meta = _meta(obj)
+    _match_namespace(call, meta)
+    call.warnings.extend(metadata.dedup_owner_references(meta))
+    if not applied:
+        kinds.update_managed_fields(
+            None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=server.registry.handlers(resource)
+        )
+    server.check_namespace(call, call.info.namespace, creating=True)
+    obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
+    meta = obj["metadata"]
+    if not meta.get("name") and meta.get("generateName"):
+        base = meta["generateName"][: 63 - 5] if len(meta["generateName"]) > 58 else meta["generateName"]
+        meta["name"] = base + "".join(server.random.choice(_SUFFIX) for _ in range(5))
+    revision = meta.pop("resourceVersion", None)
+    for field in _SYSTEM_FIELDS:
+        meta.pop(field, None)
+    meta["uid"] = server.new_uid()
+    meta["creationTimestamp"] = server.timestamp()
+    meta.pop("selfLink", None)
+    resource.handler.prepare_for_create(obj)
+    meta = obj["metadata"]
+    if resource.generation:
+        meta["generation"] = 1
+    errors = _kind_errors(call, obj)
+    if not errors:
+        errors.extend(
+            metadata.validate_create(meta, namespaced=resource.namespaced, rule=resource.handler.name_rule, custom=resource.custom)
+        )
+        errors.extend(resource.handler.validate_create(obj))
+    if errors:
+        raise _invalid(resource, obj, errors)
+    if resource.custom:
+        call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), ()))
+    call.warnings.extend(resource.handler.warnings(obj, None))
+    await _validate(call, "CREATE", obj, None, dry_run=dry_run)
+    if revision not in {None, "", "0"}:
+        raise failure(500, "", "resourceVersion should not be set on objects to be created")
+    key = object_key(meta.get("namespace") or "", meta["name"])
+    existing = call.table.objects.get(key)
+    if existing is not None:
+        error = already_exists(resource.group, resource.plural, meta["name"])
+        if call.load(existing)["metadata"].get("deletionTimestamp"):
+            error.status["message"] = "object is being deleted: " + error.status["message"]
+        raise error
+    if dry_run:
+        return obj, _encode(obj)
+    return await store_object(call, obj)
+
+
+async def update(call: Call) -> Response:
+    """PUT of an object or of a subresource that has its shape."""
+    dry_run = write_options(call, "UpdateOptions")
+    obj, duplicates = read_body(call)
+    check_kind(call, obj)
+    decode(call, obj, duplicates)
+    call.resource.handler.default(obj)
+    meta = _meta(obj)
+    name = meta.get("name")
+    if not name:
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+    if name != call.info.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+    _match_namespace(call, meta)
+    entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
+    if entry is None:
+        if call.resource.create_on_update and not call.info.subresource:
+            stored, raw = await create_object(call, obj, dry_run=dry_run)
+            return call.answer(201, stored, raw)
+        raise not_found(call.resource.group, call.resource.plural, name)
+    uid = meta.get("uid")
+    if uid and uid != entry.uid:
+        key = f"/registry/{_registry_path(call.resource)}/{entry.key}"
+        text = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+        )
+        raise conflict(call.resource.group, call.resource.plural, name, text)
+    snapshot = _encode(obj)
+    for _ in range(_ATTEMPTS):
+        outcome = await replace_object(call, entry, call.load(entry), obj, dry_run=dry_run)
+        if outcome is not None:
+            return call.answer(200, *outcome)
+        entry, obj = current_entry(call, name), _decode_raw(snapshot)
+    raise conflict(call.resource.group, call.resource.plural, name, STALE)
+
+
+def _registry_path(resource: Resource) -> str:
+    return f"{resource.group}/{resource.plural}" if resource.custom else resource.plural
+
+
+def current_entry(call: Call, name: str) -> Entry:
+    """The stored object of that name in the call's namespace; raises 404."""
+    entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
+    if entry is None:
+        raise not_found(call.resource.group, call.resource.plural, name)
+    return entry
+
+
+async def patch(call: Call) -> Response:
+    """PATCH in any of its four forms."""
+    media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
+    dry_run = write_options(call, "PatchOptions")
+    if media == negotiation.APPLY_PATCH:
+        return await _apply(call, dry_run=dry_run)
+    change = _patcher(call, media)
+    for _ in range(_ATTEMPTS):
+        entry = current_entry(call, call.info.name)
+        old = call.load(entry)
+        call.warnings.clear()
+        obj = change(call.load(entry))
+        if not isinstance(obj, dict):
+            raise bad_request("the patched object is not an object")
+        _decode_patched(call, obj)
+        call.resource.handler.default(obj)
+        meta = _meta(obj)
+        name = meta.get("name")
+        if name != call.info.name:
+            if not name:
+                raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+        _match_namespace(call, meta)
+        outcome = await replace_object(call, entry, old, obj, dry_run=dry_run)
+        if outcome is not None:
+            return call.answer(200, *outcome)
+    raise conflict(call.resource.group, call.resource.plural, call.info.name, STALE)
+
+
+def _patcher(call: Call, media: str) -> Callable[[Json], Any]:
+    body = call.request.body
+    try:
+        value = bodies.decode_json(body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding patch: {e}") from None
+    if media == negotiation.JSON_PATCH:
+        return lambda fresh: patches.json_patch(fresh, _decode_raw(body))
+    if not isinstance(value, dict):
+        raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
+    if media == negotiation.MERGE_PATCH:
+        return lambda fresh: patches.merge(fresh, _decode_raw(body))
+    schema = call.resource.handler.schema
+    return lambda fresh: kinds.strategic_merge(fresh, _decode_raw(body), schema)
+
+
+def _decode_patched(call: Call, obj: Json) -> None:
+    resource = call.resource
+    if not isinstance(obj.get("metadata"), dict):
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+    duplicates: list[str] = []
+    if call.query.get("fieldValidation") != "Ignore":
+        duplicates = bodies.duplicate_fields(call.request.body, bodies.decode_json(call.request.body))
+    if not resource.custom and (obj.get("apiVersion") != resource.api_version or obj.get("kind") != resource.kind):
+        problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"'
+        raise _bad_patch(obj, problem)
+    try:
+        unknown = resource.handler.decode(obj, subresource=call.info.subresource)
+    except DecodeError as e:
+        raise _bad_patch(obj, str(e)) from None
+    problem = strictness(call, unknown, duplicates)
+    if problem:
+        raise _bad_patch(obj, problem)
+
+
+def _bad_patch(obj: Json, problem: str) -> StatusError:
+    return invalid_error("", "", "", [invalid("patch", _encode(obj).decode(), problem)])
+
+
+async def _apply(call: Call, *, dry_run: bool) -> Response:
+    resource, server = call.resource, call.server
+    try:
+        applied = bodies.decode_yaml(call.request.body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding YAML: {e}") from None
+    if not isinstance(applied, dict):
+        raise bad_request(f"error decoding YAML: cannot unmarshal into {resource.kind}")
+    server.check_applied(call, applied)
+    for _ in range(_ATTEMPTS):
+        call.warnings.clear()
+        entry = call.table.objects.get(object_key(call.info.namespace if resource.namespaced else "", call.info.name))
+        if entry is None and call.info.subresource:
+            raise not_found(resource.group, resource.plural, call.info.name)
+        old = call.load(entry) if entry is not None else None
+        patch_body = copy.deepcopy(applied)
+        unknown = server.unknown_applied(call, patch_body)
+        problem = strictness(call, unknown, [])
+        if problem:
+            raise undecodable(resource, resource.kind, problem)
+        obj = kinds.apply(
+            old,
+            patch_body,
+            manager=call.query["fieldManager"],
+            force=boolean(call.query.get("force"), "force") if "force" in call.query else False,
+            subresource=call.info.subresource,
+            time=server.timestamp(),
+            handlers=server.registry.handlers(resource),
+        )
+        try:
+            resource.handler.decode(obj, subresource=call.info.subresource)
+        except DecodeError as e:
+            raise undecodable(resource, resource.kind, str(e)) from None
+        resource.handler.default(obj)
+        if entry is None or old is None:
+            stored, raw = await create_object(call, obj, dry_run=dry_run, applied=True)
+            return call.answer(201, stored, raw)
+        outcome = await replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
+        if outcome is not None:
+            return call.answer(200, *outcome)
+    raise conflict(resource.group, resource.plural, call.info.name, STALE)
+
+
+async def replace_object(
+    call: Call, entry: Entry, old: Json, obj: Json, *, dry_run: bool, applied: bool = False
+) -> tuple[Json, bytes] | None:
+    """Store a changed object over `entry`; None if somebody else was faster and the caller named no version."""
+    server, resource, subresource = call.server, call.resource, call.info.subresource
+    meta, before = obj["metadata"], old["metadata"]
+    revision = meta.get("resourceVersion")
+    if revision in {None, "", "0"}:
+        if not resource.unconditional_update:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid_error(resource.group, resource.plural, call.info.name, [error])
+    elif revision != str(entry.rv):
+        if not revision.isdigit():
+            error = invalid("metadata.resourceVersion", revision, f'strconv.ParseUint: parsing "{revision}": invalid syntax')
+            raise invalid_error(resource.group, resource.plural, call.info.name, [error])
+        raise conflict(resource.group, resource.plural, call.info.name, STALE)
+    meta["resourceVersion"] = before["resourceVersion"]
+    for field in ("creationTimestamp", "generation", "uid", "namespace"):
+        _inherit(meta, before, field, only_if_absent=field == "uid")
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        _inherit(meta, before, field, only_if_absent=True)
+    meta.pop("selfLink", None)
+    call.warnings.extend(metadata.dedup_owner_references(meta))
+    if not applied:
+        kinds.update_managed_fields(
+            old,
+            obj,
+            manager=call.manager,
+            subresource=subresource,
+            time=server.timestamp(),
+            handlers=server.registry.handlers(resource),
+        )
+    server.check_namespace(call, call.info.namespace, creating=False)
+    obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
+    resource.handler.prepare_for_update(obj, old, subresource=subresource)
+    meta = obj["metadata"]
+    if resource.generation:
+        _settle_generation(resource, obj, old, subresource)
+    errors = _kind_errors(call, obj)
+    if not errors:
+        meta_errors = metadata.validate_update(meta, before, custom=resource.custom)
+        errors.extend(meta_errors)
+        if resource.custom:  # upstream validates a custom resource's metadata twice, and says so twice
+            errors.extend(e for e in meta_errors if e.detail == "field is immutable")
+        errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
+    if errors:
+        raise _invalid(resource, obj, errors)
+    if resource.custom:
+        call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), before.get("finalizers") or ()))
+    call.warnings.extend(resource.handler.warnings(obj, old))
+    await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
+    if call.table.objects.get(entry.key) is not entry:
+        if revision in {None, "", "0"} or revision == str(entry.rv):
+            return None
+        raise conflict(resource.group, resource.plural, call.info.name, STALE)
+    if obj == old and msgspec.json.encode(obj, order="sorted") == msgspec.json.encode(old, order="sorted"):
+        await server.store.durable(entry.rv)
+        return old, call.raw(entry)
+    if meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds"):
+        if server.may_vanish(call, obj):
+            if not dry_run:
+                await server.remove(call, entry, obj)
+            return obj, _encode(obj)
+    if dry_run:
+        return obj, _encode(obj)
+    return await store_object(call, obj)
+
+
+def _inherit(meta: Json, before: Json, field: str, *, only_if_absent: bool) -> None:
+    if only_if_absent and meta.get(field) is not None:
+        return
+    if field in before:
+        meta[field] = before[field]
+    else:
+        meta.pop(field, None)
+
+
+def _settle_generation(resource: Resource, obj: Json, old: Json, subresource: str) -> None:
+    ignored = {"metadata", "apiVersion", "kind"} | ({"status"} if resource.status else set())
+    generation = old["metadata"].get("generation") or 0
+    if subresource != "status":
+        before = {k: v for k, v in old.items() if k not in ignored}
+        if {k: v for k, v in obj.items() if k not in ignored} != before:
+            generation += 1
+    if generation:
+        obj["metadata"]["generation"] = generation
+    else:
+        obj["metadata"].pop("generation", None)
+
+
+async def store_object(call: Call, obj: Json) -> tuple[Json, bytes]:
+    """Write an object that passed everything; returns when it is durable."""
+    entry = put(call, obj)
+    server = call.server
+    raw = entry.raw if call.resource.api_version == call.storage_version else None
+    answered = obj if raw is not None else call.load(entry)
+    await server.store.durable(entry.rv)
+    return answered, raw if raw is not None else _encode(answered)
+
+
+def put(call: Call, obj: Json) -> Entry:
+    """Write an object to the store; it takes effect at once."""
+    server, resource = call.server, call.resource
+    stored = obj
+    if resource.api_version != call.storage_version:
+        stored = resource.handler.convert(copy.deepcopy(obj), call.storage_version)
+        storage = server.registry.handlers(resource).get(call.storage_version)
+        if storage is not None:
+            storage.decode(stored)
+            storage.default(stored)
+    meta = stored["metadata"]
+    rv = server.store.next_revision()
+    meta["resourceVersion"] = str(rv)
+    if stored is not obj:
+        obj["metadata"]["resourceVersion"] = str(rv)
+    namespace, name = meta.get("namespace") or "", meta["name"]
+    entry = Entry(object_key(namespace, name), namespace, name, meta["uid"], rv, _encode(ordered(stored)))
+    server.store.put(call.table, entry)
+    return entry
+
+
+def ordered(obj: Json) -> Json:
+    """The object with kind and apiVersion first, by which lists of built-ins cut them off."""
+    return {"kind": obj["kind"], "apiVersion": obj["apiVersion"], **{k: v for k, v in obj.items() if k not in {"kind", "apiVersion"}}}
+
+
+def check_kind(call: Call, obj: Json) -> None:
+    """Whether a body is of the path's kind; fills in what built-ins may leave out."""
+    resource = call.resource
+    kind, api_version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(kind, str | None) or not isinstance(api_version, str | None):
+        field = "kind" if not isinstance(kind, str | None) else "apiVersion"
+        problem = f"couldn't get version/kind; json parse error: json: cannot unmarshal into Go struct field .{field} of type string"
+        raise bodies.unrecognized(resource.kind, problem, call.request.body)
+    if resource.custom:
+        if not kind:
+            shown = call.request.body.decode("utf-8", "replace")
+            raise bodies.unrecognized(resource.kind, f"Object 'Kind' is missing in '{shown}'", call.request.body)
+        if not api_version:
+            shown = call.request.body.decode("utf-8", "replace")
+            raise bodies.unrecognized(resource.kind, f"Object 'apiVersion' is missing in '{shown}'", call.request.body)
+    else:
+        obj["kind"] = kind = kind or resource.kind
+        obj["apiVersion"] = api_version = api_version or resource.api_version
+    if api_version != resource.api_version:
+        group = api_version.rpartition("/")[0]
+        if resource.custom and group == resource.group and kind == resource.kind:
+            served = {v.rpartition("/")[2] for v in call.server.registry.handlers(resource)}
+            if api_version.rpartition("/")[2] not in served:
+                call.warnings.extend(f'unknown field "{k}"' for k in obj if k not in {"apiVersion", "kind", "metadata"})
+        text = f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
+        error = bad_request(text)
+        error.warnings = tuple(call.warnings)
+        raise error
+    if kind != resource.kind and not resource.custom:
+        other = call.server.registry.by_kind(resource.group, resource.version, kind)
+        if other is None:
+            shown = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+            raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
+        internal = resource.group.split(".", 1)[0] or "core"
+        shown = f"converting ({resource.version}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
+        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
+
+
+def decode(call: Call, obj: Json, duplicates: list[str]) -> None:
+    """Fit a body to its kind: prune, warn or refuse."""
+    resource = call.resource
+    try:
+        unknown = resource.handler.decode(obj, subresource=call.info.subresource)
+    except DecodeError as e:
+        raise undecodable(resource, obj.get("kind") or resource.kind, str(e)) from None
+    problem = strictness(call, unknown, duplicates)
+    if problem:
+        raise undecodable(resource, obj.get("kind") or resource.kind, problem)
+
+
+def _meta(obj: Json) -> Json:
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        meta = obj["metadata"] = {}
+    return meta
+
+
+def _match_namespace(call: Call, meta: Json) -> None:
+    """The object's namespace is the path's; cluster-scoped objects have none."""
+    if not call.resource.namespaced:
+        meta.pop("namespace", None)
+        return
+    namespace = call.info.namespace
+    if not meta.get("namespace"):
+        meta["namespace"] = namespace
+    elif meta["namespace"] != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _kind_errors(call: Call, obj: Json) -> list[Any]:
+    resource = call.resource
+    errors = []
+    if obj.get("kind") != resource.kind:
+        errors.append(invalid("kind", obj.get("kind"), f"must be {resource.kind}"))
+    if obj.get("apiVersion") != resource.api_version:
+        errors.append(invalid("apiVersion", obj.get("apiVersion"), f"must be {resource.api_version}"))
+    return errors
+
+
+def _invalid(resource: Resource, obj: Json, errors: list[Any]) -> StatusError:
+    group, kind = resource.group, resource.kind
+    if resource.custom:
+        kind = str(obj.get("kind"))
+        group = str(obj.get("apiVersion")).rpartition("/")[0]
+    return invalid_error(group, kind, obj["metadata"].get("name") or "", errors)
+
+
+async def _mutate(call: Call, operation: Any, obj: Json, old: Json | None, *, dry_run: bool) -> Json:
+    chain = call.server.admission_chain()
+    if not chain:
+        return obj
+    attributes = _attributes(call, operation, obj, old, dry_run=dry_run)
+    for link in chain:
+        await link.mutate(attributes)
+    assert attributes.object is not None
+    call.warnings.extend(metadata.dedup_owner_references(attributes.object["metadata"]))
+    return attributes.object
+
+
+async def _validate(call: Call, operation: Any, obj: Json, old: Json | None, *, dry_run: bool) -> None:
+    chain = call.server.admission_chain()
+    if not chain:
+        return
+    attributes = _attributes(call, operation, obj, old, dry_run=dry_run)
+    for link in chain:
+        await link.validate(attributes)
+
+
+def _attributes(call: Call, operation: Any, obj: Json | None, old: Json | None, *, dry_run: bool) -> Attributes:
+    return Attributes(
+        operation=operation,
+        resource=call.resource,
+        subresource=call.info.subresource,
+        namespace=call.info.namespace,
+        name=call.info.name or ((obj or old or {}).get("metadata") or {}).get("name") or "",
+        object=obj,
+        old_object=old,
+        user=call.user,
+        dry_run=dry_run,
+        warnings=call.warnings,
+        server=call.server,
+    )
