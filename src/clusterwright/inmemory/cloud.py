@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 import tempfile
@@ -14,10 +15,13 @@ from typing import Any, Protocol
 
 from clusterwright.api.kubernetes import Pod, Secret
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.api.wire import Duplex
+from clusterwright.api.wire import Duplex, Request
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.inprocess import InProcessTransport
-from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.requestinfo import RequestInfo
+from clusterwright.apiserver.server import ApiServer, Upgrade
 from clusterwright.inmemory import etcd, gateway, objects
+from clusterwright.inmemory.pipe import duplex_pair
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.runtime.client import Client
@@ -256,6 +260,7 @@ class Cloud:
         self._data_dir = data_dir
         self._clusters: dict[ObjectKey, SimulatedCluster] = {}
         self._next_port = FIRST_PORT
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def find(self, key: ObjectKey) -> SimulatedCluster | None:
         """The cluster of a Cluster, if it has been created."""
@@ -272,11 +277,8 @@ class Cloud:
         if found := self._clusters.get(key):
             return found
         port = self._reserve(endpoint)
-        server = ApiServer(now=self.now, random=self._random, **self._storage(key))
+        server = ApiServer(now=self.now, random=self._random, upgrade=self._upgrade_of(key))
         cluster = self._clusters[key] = SimulatedCluster(self, key, port, server)
-        server.upgrade = lambda request, socket: _upgrade(cluster, request.path, dict(request.query), socket)
-        for name in objects.NAMESPACES:
-            await cluster.ensure(objects.namespace(name))
         await cluster.check_quorum()
         return cluster
 
@@ -286,7 +288,7 @@ class Cloud:
         if cluster is None:
             return
         await cluster.cut_off(cut=True)
-        await cluster.server.close()
+        cluster.server.close()
         if self._data_dir is not None:
             for path in self._data_dir.glob(f"{_file_name(key)}*"):
                 path.unlink(missing_ok=True)
@@ -295,8 +297,10 @@ class Cloud:
         """Stop every listener and close every store; nothing is forgotten."""
         for cluster in list(self._clusters.values()):
             await cluster.cut_off(cut=True)
-            await cluster.server.close()
+            cluster.server.close()
         self._clusters.clear()
+        for task in list(self._tasks):
+            task.cancel()
 
     async def sign(self, authority: KeyPair, common_name: str, hosts: tuple[str, ...]) -> KeyPair:
         """A serving certificate of an authority, usable by servers and clients."""
@@ -334,17 +338,21 @@ class Cloud:
         probe = getattr(self.listener, "is_free", None)
         return port > LAST_PORT or probe is None or bool(probe(self.host, port))
 
-    def _storage(self, key: ObjectKey) -> Json:
-        return {} if self._data_dir is None else {"path": self._data_dir / f"{_file_name(key)}.db"}
+    def _upgrade_of(self, key: ObjectKey) -> Upgrade:
+        async def upgrade(request: Request, info: RequestInfo, user: User) -> Duplex:
+            cluster = self._clusters[key]
+            near, far = duplex_pair()
+            query = dict(request.query)
+            task = asyncio.create_task(cluster.port_forward(info.name, int(query.get("ports") or 0), far))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return near
+
+        return upgrade
 
 
 def _file_name(key: ObjectKey) -> str:
     return f"{key.namespace}_{key.name}"
-
-
-async def _upgrade(cluster: SimulatedCluster, path: str, query: Mapping[str, str], socket: Duplex) -> None:
-    parts = path.strip("/").split("/")
-    await cluster.port_forward(parts[-2], int(query.get("ports", "0") or 0), socket)
 
 
 def server_context(pair: KeyPair, client_authority: bytes, *, require_client: bool = False) -> ssl.SSLContext:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from random import Random
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
+from clusterwright.api.scheme import BUILT_IN, CUSTOM
 from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.interfaces import Resource
+from clusterwright.apiserver.permissive import permissive_resource
+from clusterwright.apiserver.registry import ResourceKey, index
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.offline.bundle import Bundle
@@ -32,6 +38,21 @@ DEFAULT_FEATURES: Mapping[str, bool] = {
     "ReconcilerRateLimiting": True,
     "RuntimeSDK": False,
 }
+
+
+@cache
+def _lenient_resources() -> Mapping[ResourceKey, Resource]:
+    """Every kind that we know, served without validation: a bundle is taken as it is."""
+    made = (
+        replace(
+            permissive_resource(r.gvk, plural=r.plural, namespaced=r.namespaced, status=r.status),
+            subresources=r.subresources,
+            custom=r.custom,
+            unconditional_update=True,
+        )
+        for r in BUILT_IN + CUSTOM
+    )
+    return index(made)
 
 
 class StandingClock:
@@ -70,7 +91,9 @@ class World:
         self.workload = ObservedWorkloadClusters(workload, clients, self.journal)
 
     def _cluster(self, objects: tuple[Json, ...], failing: Faults) -> Client:
-        server = ApiServer(now=lambda: self.now, random=self._random, permissive=True)
+        server = ApiServer(
+            now=lambda: self.now, random=self._random, resources=_lenient_resources(), namespaces=(), require_namespaces=False
+        )
         server.load(objects)
         return ObservedClient(RestClient(InProcessTransport(server)), failing, self.journal)
 
