@@ -56,5 +56,6 @@ class InProcessTransport:
 
 
 async def _nothing() -> AsyncIterator[bytes]:
-    for line in ():
+    lines: tuple[bytes, ...] = ()
+    for line in lines:
         yield line

@@ -32,7 +32,10 @@ _MAXIMUM = 10_000
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """The JSON patch applied to `target`, in place where possible; raises StatusError: 400 for what is no patch, 422 for what cannot be applied."""
+    """The JSON patch applied to `target`, in place where possible.
+
+    Raises StatusError: 400 for what is no patch, 422 for what cannot be applied.
+    """
     if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
         name = "object" if isinstance(operations, dict) else "string" if isinstance(operations, str) else "number"
         if isinstance(operations, list):

@@ -212,8 +212,10 @@ def object_selector(selector: Mapping[str, Any] | None) -> Matcher:
         return lambda labels: False
     matchers: list[Matcher] = [_matcher(k, "=", frozenset({v})) for k, v in (selector.get("matchLabels") or {}).items()]
     names = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-    for e in selector.get("matchExpressions") or ():
-        matchers.append(_matcher(e.get("key", ""), names.get(e.get("operator", ""), "in"), frozenset(e.get("values") or ())))
+    matchers.extend(
+        _matcher(e.get("key", ""), names.get(e.get("operator", ""), "in"), frozenset(e.get("values") or ()))
+        for e in selector.get("matchExpressions") or ()
+    )
     return lambda labels: all(m(labels) for m in matchers)
 
 

@@ -28,6 +28,7 @@ from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.interfaces import DecodeError, Resource
 from clusterwright.apiserver.metadata import rfc3339
 from clusterwright.apiserver.negotiation import PLAIN, Form, accepted
+from clusterwright.apiserver.permissive import known_resources
 from clusterwright.apiserver.registry import Registry, ResourceKey, index, storage_key
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
 from clusterwright.apiserver.selectors import field_requirements
@@ -60,6 +61,11 @@ def _builtin_index() -> dict[ResourceKey, Resource]:
     return index(kinds.builtin_resources())
 
 
+@cache
+def _known_index() -> dict[ResourceKey, Resource]:
+    return index(known_resources())
+
+
 class ApiServer:
     """A Kubernetes API server in memory."""
 
@@ -70,6 +76,7 @@ class ApiServer:
         random: random_module.Random,
         journal: Journal | None = None,
         history: int = 2000,
+        permissive: bool = False,
         resources: Mapping[ResourceKey, Resource] | None = None,
         namespaces: Iterable[str] = ("default", "kube-system", "kube-public", "kube-node-lease"),
         require_namespaces: bool = True,
@@ -80,15 +87,18 @@ class ApiServer:
     ) -> None:
         """Make a server.
 
-        `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the built-ins if not
+        `permissive`: an offline world. All kinds that have a model are served, without schemas, and namespaces need not
+        exist. `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the built-ins if not
         given. `require_namespaces`: objects can be created only in namespaces that exist. Without an `authorizer`
         everybody may do everything.
         """
         self.now = now
         self.random = random
         self.store = Store(history=history, journal=journal)
-        self.registry = Registry(_builtin_index() if resources is None else resources)
-        self.require_namespaces = require_namespaces
+        if resources is None:
+            resources = _known_index() if permissive else _builtin_index()
+        self.registry = Registry(resources)
+        self.require_namespaces = require_namespaces and not permissive
         self.authorizer = authorizer
         self.admission = list(admission)
         self.upgrade_handler = upgrade
@@ -99,7 +109,7 @@ class ApiServer:
         self._streams: dict[str, set[tuple[str, Stream]]] = {}
         self.crds = CrdController(self)
         self.store.table(CRD_TABLE).hooks.append(self.crds)
-        for name in namespaces:
+        for name in namespaces if not permissive else ():
             loading.make_namespace(self, name)
 
     # ------------------------------------------------------------------ requests
@@ -287,10 +297,8 @@ class ApiServer:
         meta = applied.setdefault("metadata", {}) or {}
         applied["metadata"] = meta
         if not applied.get("kind") or not applied.get("apiVersion"):
-            field = "kind" if not applied.get("kind") else "apiVersion"
-            raise bad_request(
-                f"invalid object type: Object '{field.capitalize() if field == 'kind' else field}' is missing in '{_encode(applied).decode()}'"
-            )
+            field = "Kind" if not applied.get("kind") else "apiVersion"
+            raise bad_request(f"invalid object type: Object '{field}' is missing in '{_encode(applied).decode()}'")
         if applied["apiVersion"] != resource.api_version or applied["kind"] != resource.kind:
             shown = f"/{applied['apiVersion']}" if "/" not in applied["apiVersion"] else applied["apiVersion"]
             wanted = f"/{resource.api_version}" if "/" not in resource.api_version else resource.api_version

@@ -316,11 +316,11 @@ async def replace_object(
     if obj == old and msgspec.json.encode(obj, order="sorted") == msgspec.json.encode(old, order="sorted"):
         await server.store.durable(entry.rv)
         return old, call.raw(entry)
-    if meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds"):
-        if server.may_vanish(call, obj):
-            if not dry_run:
-                await server.remove(call, entry, obj)
-            return obj, _encode(obj)
+    released = meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds")
+    if released and server.may_vanish(call, obj):
+        if not dry_run:
+            await server.remove(call, entry, obj)
+        return obj, _encode(obj)
     if dry_run:
         return obj, _encode(obj)
     return await store_object(call, obj)
