@@ -9,21 +9,14 @@ Also here: who belongs to whom. Ownership is told by group, kind and name, becau
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
+from clusterwright.api.contract import ContractVersion, NoContract, crd_name, resolve_version
 from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey, ObjectMeta, OwnerReference, Unstructured
-from clusterwright.conditions.words import plural
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
-
-CONTRACTS: Final = ("v1beta2", "v1beta1")
-"""Contracts that we follow, the best first."""
-
-_CONTRACT_LABEL: Final = "cluster.x-k8s.io/"
-_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?$")
 
 
 class Reference(Protocol):
@@ -61,7 +54,7 @@ class Contract:
     """The version to read a kind in, and the contract that this version follows."""
 
     gvk: GroupVersionKind
-    contract: str
+    contract: ContractVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +62,7 @@ class External:
     """A provider's object as read, with the contract that it follows."""
 
     object: Unstructured
-    contract: str
-
-
-def crd_name(group: str, kind: str) -> str:
-    """The name of the CRD of a kind, which by contract is the English plural."""
-    return f"{plural(kind.lower())}.{group}"
-
-
-def version_rank(version: str) -> tuple[int, ...]:
-    """Orders API versions as Kubernetes does: v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else."""
-    match = _VERSION.match(version)
-    if match is None:
-        return (0,)
-    stage = {None: 3, "beta": 2, "alpha": 1}[match[2]]
-    return stage, int(match[1]), int(match[3] or 0)
-
-
-def choose_version(labels: Any) -> tuple[str, str] | None:
-    """(version, contract) that the labels of a CRD name, or None."""
-    for contract in CONTRACTS:
-        versions = [v for v in str(labels.get(_CONTRACT_LABEL + contract) or "").split("_") if v]
-        if versions:
-            return max(versions, key=lambda v: (version_rank(v), v)), contract
-    return None
+    contract: ContractVersion
 
 
 async def contract_of(reader: Reader, group: str, kind: str) -> Contract:
@@ -102,14 +72,11 @@ async def contract_of(reader: Reader, group: str, kind: str) -> Contract:
         crd = await reader.get(CustomResourceDefinitionMeta, ObjectKey("", name))
     except ApiError as error:
         raise ContractUnknown(f"failed to get object from ref: failed to get CustomResourceDefinition {name}: {error}") from error
-    chosen = choose_version(crd.metadata.labels)
-    if chosen is None:
-        known = " ".join(f'"{c}"' for c in CONTRACTS)
-        raise ContractUnknown(
-            f"cannot find any versions matching contract versions [{known}] for CRD {name}: its contract labels are missing"
-        )
-    version, contract = chosen
-    return Contract(GroupVersionKind(group, version, kind), contract)
+    try:
+        resolved = resolve_version({"name": name, "labels": crd.metadata.labels})
+    except NoContract as error:
+        raise ContractUnknown(str(error)) from error
+    return Contract(GroupVersionKind(group, resolved.version, kind), resolved.contract)
 
 
 async def get_external(reader: Reader, reference: Reference, namespace: str) -> External:
@@ -149,16 +116,14 @@ def with_owner(references: Sequence[OwnerReference], owner: OwnerReference) -> t
     Raises AlreadyControlled if `owner` shall be the controller and there is another one.
     """
     group = owner.api_version.rpartition("/")[0]
-    kept = list(references)
+    kept, place = list(references), len(references)
     for n, reference in enumerate(references):
         if refers_to(reference, group, owner.kind, owner.name):
-            kept[n] = owner
-            return tuple(kept)
-    if owner.controller:
-        for reference in references:
-            if reference.controller:
-                raise AlreadyControlled(f"already owned by another {reference.kind} controller {reference.name}")
-    return (*kept, owner)
+            place = min(place, n)
+        elif owner.controller and reference.controller:
+            raise AlreadyControlled(f"already owned by another {reference.kind} controller {reference.name}")
+    kept[place : place + 1] = [owner]
+    return tuple(kept)
 
 
 # ------------------------------------------------------------------------------- fields of any object

@@ -1,0 +1,147 @@
+"""What the Cluster's descendants report, gathered for the condition tables. Pure.
+
+An aggregate table has the same rows whatever it aggregates: could not be listed, nobody there, cannot be aggregated, an issue,
+an unknown, all fine. `aggregate_rows` makes those rows; the merging itself is `conditions.aggregate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from clusterwright.api.core import Machine
+from clusterwright.api.meta import Object
+from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get, has, reporter
+from clusterwright.controllers.cluster.guards import Snapshot, control_plane_unreadable, descendants_listed
+from clusterwright.controllers.cluster.plan import CHECK_LOGS
+from clusterwright.controllers.cluster.providers import Found, Garbled
+from clusterwright.controllers.cluster.snapshot import Descendants, is_child_of
+from clusterwright.tables import Guard, Message, Row, Transition, unknown
+
+NEW_MACHINE_GRACE = timedelta(seconds=10)
+"""How long a Machine may stay silent about UpToDate before that counts, so that new Machines do not make the condition flicker."""
+
+INTERNAL_ERROR: Transition[Snapshot] = unknown("InternalError", CHECK_LOGS)
+
+Reporters = Callable[[Snapshot], Sequence[Reporter]]
+
+
+def of(objects: Sequence[Object]) -> list[Reporter]:
+    """Objects as reporters."""
+    return [reporter(o) for o in objects]
+
+
+def control_plane_machines(c: Snapshot) -> list[Reporter]:
+    """All control-plane Machines."""
+    return of(_descendants(c).control_plane_machines)
+
+
+def worker_machines(c: Snapshot) -> list[Reporter]:
+    """Worker Machines; a MachinePool speaks for its own."""
+    return of(_descendants(c).own_worker_machines)
+
+
+def settled_control_plane_machines(c: Snapshot) -> list[Reporter]:
+    """Control-plane Machines without those that are new and silent."""
+    return of(_settled(c, _descendants(c).control_plane_machines))
+
+
+def settled_worker_machines(c: Snapshot) -> list[Reporter]:
+    """Worker Machines without those that are new and silent."""
+    return of(_settled(c, _descendants(c).own_worker_machines))
+
+
+def _settled(c: Snapshot, machines: Sequence[Machine]) -> list[Machine]:
+    def counts(machine: Machine) -> bool:
+        created = machine.metadata.creation_timestamp
+        return has(machine.status.conditions, "UpToDate") or created is None or c.now - created > NEW_MACHINE_GRACE
+
+    return [m for m in machines if counts(m)]
+
+
+def workers_reporting(type: str) -> Reporters:
+    """MachineDeployments, and MachinePools that report the condition."""
+
+    def reporters(c: Snapshot) -> list[Reporter]:
+        all_of = _descendants(c)
+        return of(all_of.machine_deployments) + [r for r in of(all_of.machine_pools) if has(r.conditions, type)]
+
+    return reporters
+
+
+def scalers_reporting(type: str, *, machine_sets: bool) -> Reporters:
+    """The control plane if it reports the condition, then the workers, then MachineSets that belong to the Cluster directly."""
+    workers = workers_reporting(type)
+
+    def reporters(c: Snapshot) -> list[Reporter]:
+        found: list[Reporter] = []
+        plane = c.control_plane
+        if isinstance(plane, Found) and not isinstance(plane.conditions, Garbled) and has(plane.conditions, type):
+            found.append(Reporter(plane.object.kind, plane.object.key.name, plane.conditions))
+        found += workers(c)
+        if machine_sets:
+            found += of([s for s in _descendants(c).machine_sets if _is_child(c, s)])
+        return found
+
+    return reporters
+
+
+def _is_child(c: Snapshot, obj: Object) -> bool:
+    try:
+        return is_child_of(obj.metadata, c.cluster)
+    except ValueError:
+        return False
+
+
+def _descendants(c: Snapshot) -> Descendants:
+    return c.descendants or Descendants()
+
+
+def aggregate_rows(
+    target: str,
+    source: str,
+    reporters: Reporters,
+    reasons: Reasons,
+    *,
+    who: str,
+    nobody: Transition[Snapshot],
+    negative: bool = False,
+    control_plane: bool = False,
+) -> list[Row[Snapshot]]:
+    """The rows of a table that aggregates `source` over `reporters` into `target`.
+
+    `who` names the reporters in guards; `nobody` is the outcome without any; `negative`: True is the bad status;
+    `control_plane`: a control plane that could not be read makes the outcome unknown too.
+    """
+    bad, good = ("True", "False") if negative else ("False", "True")
+    strategy = Strategy(reasons=reasons, negative=frozenset([source]) if negative else frozenset(), target_negative=negative)
+
+    def gathered(c: Snapshot) -> tuple[Sequence[Reporter], frozenset[str]]:
+        # every guard of the table asks for it
+        known = c.gathered.get(target)
+        if known is None:
+            found = reporters(c)
+            known = found, frozenset(one.status if (one := get(r.conditions, source)) else "Unknown" for r in found)
+            c.gathered[target] = known
+        return known
+
+    def statuses(c: Snapshot) -> frozenset[str]:
+        return gathered(c)[1]
+
+    def merged(c: Snapshot) -> str:
+        return aggregate(gathered(c)[0], source, target=target, strategy=strategy).message
+
+    empty: Guard[Snapshot] = Guard(f"len({who}) == 0", lambda c: not gathered(c)[0])
+    failing: Guard[Snapshot] = Guard("internal error during aggregation", lambda c: bool(statuses(c) - {"True", "False", "Unknown"}))
+    any_bad: Guard[Snapshot] = Guard(f"any of {who} has {source}={bad}", lambda c: bad in statuses(c))
+    any_unknown: Guard[Snapshot] = Guard(f"any of {who} has {source}=Unknown or does not report it", lambda c: "Unknown" in statuses(c))
+    all_good: Guard[Snapshot] = Guard(f"all of {who} have {source}={good}", lambda c: statuses(c) <= {good})
+    failed = control_plane_unreadable | ~descendants_listed if control_plane else ~descendants_listed
+    return [
+        Row("unlisted", failed, INTERNAL_ERROR),
+        Row("nobody", empty, nobody),
+        Row("aggregation-failed", failing, INTERNAL_ERROR),
+        Row("all-fine", all_good, Transition(good, reasons.info, Message("<aggregated messages>", merged))),
+        Row("issues", any_bad, Transition(bad, reasons.issue, Message("<aggregated issues, then unknowns>", merged))),
+        Row("unknowns", any_unknown, Transition("Unknown", reasons.unknown, Message("<aggregated unknowns>", merged))),
+    ]

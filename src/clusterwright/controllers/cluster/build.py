@@ -1,0 +1,98 @@
+"""How the Cluster controller is wired: what it watches, and whom each change wakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clusterwright.api.core import Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, MachineSet
+from clusterwright.api.kubernetes import Secret
+from clusterwright.api.meta import ObjectKey
+from clusterwright.conditions import get
+from clusterwright.controllers.cluster.reconciler import DEFAULT_CONNECTION_GRACE, ClusterReconciler
+from clusterwright.controllers.cluster.snapshot import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, POOL_NAME_LABEL
+from clusterwright.controllers.wiring import ControllerDefinition, Dependencies, WorkloadWake
+from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.reconcile import Reconciler, Watch
+
+_COUNTED = ("Ready", "Available", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated")
+
+
+async def cluster_of(obj: Machine | MachineDeployment | MachineSet | MachinePool, reader: Reader) -> Sequence[ObjectKey]:
+    """The Cluster that the object says it belongs to."""
+    name = obj.spec.cluster_name or obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+    return [ObjectKey(obj.metadata.namespace, name)] if name else []
+
+
+async def cluster_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
+    """The Cluster whose CA or kubeconfig the Secret holds: a stand-alone control plane waits for them."""
+    if secret.type not in {SECRET_TYPE, "kubernetes.io/tls", "Opaque"}:
+        return []
+    try:
+        cluster, purpose = parse_secret_name(secret.metadata.name)
+    except CertificateError:
+        return []
+    return [ObjectKey(secret.metadata.namespace, cluster)] if purpose in {Purpose.CA, Purpose.KUBECONFIG} else []
+
+
+async def clusters_of_class(cluster_class: ClusterClass, reader: Reader) -> Sequence[ObjectKey]:
+    """The Clusters whose topology names the class."""
+    key = cluster_class.key
+    found = []
+    for cluster in await reader.list(Cluster):
+        topology = cluster.spec.topology
+        if topology and (topology.class_ref.namespace or cluster.metadata.namespace, topology.class_ref.name) == key:
+            found.append(cluster.key)
+    return found
+
+
+def contribution(machine: Machine | None) -> object:
+    """All that a Machine adds to its Cluster's status; a change of anything else is none of the Cluster's business."""
+    if machine is None:
+        return None
+    metadata, status = machine.metadata, machine.status
+    counted = [get(status.conditions, t) for t in _COUNTED]
+    return (
+        metadata.deletion_timestamp is not None,
+        metadata.owner_references,
+        [metadata.labels.get(label) for label in (CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, POOL_NAME_LABEL)],
+        status.node_ref.name if status.node_ref else "",
+        [(c.status, c.message, c.last_transition_time) if c else None for c in counted],
+    )
+
+
+def contribution_changed(old: Machine | None, new: Machine | None) -> bool:
+    """Whether the Cluster's status may change with this Machine's."""
+    return contribution(old) != contribution(new)
+
+
+def spec_changed(old: ClusterClass | None, new: ClusterClass | None) -> bool:
+    """Whether the class appeared, went, or means something else now."""
+    return old is None or new is None or old.metadata.generation != new.metadata.generation
+
+
+def make(deps: Dependencies) -> Reconciler:
+    """The reconciler."""
+    return ClusterReconciler(deps)
+
+
+async def itself(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
+    """The Cluster that connected or disconnected."""
+    return [cluster.key]
+
+
+CONTROLLER = ControllerDefinition(
+    name="cluster",
+    kind=Cluster,
+    watches=(
+        Watch(Machine, cluster_of, contribution_changed),
+        Watch(MachineDeployment, cluster_of),
+        Watch(MachineSet, cluster_of),
+        Watch(MachinePool, cluster_of),
+        Watch(ClusterClass, clusters_of_class, spec_changed),
+        Watch(Secret, cluster_of_secret),
+    ),
+    make=make,
+    workload_wake=WorkloadWake(map=itself, failing_for=DEFAULT_CONNECTION_GRACE),
+    concurrency=50,
+)

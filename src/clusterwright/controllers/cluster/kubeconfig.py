@@ -1,0 +1,230 @@
+"""The kubeconfig Secret of a Cluster whose control plane no provider manages: made once, its client certificate renewed.
+
+A Secret that we did not make is never touched; nor is one whose content we do not understand.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as BadBase64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Any
+
+import yaml
+
+from clusterwright.api.core import Cluster
+from clusterwright.api.kubernetes import Secret
+from clusterwright.api.meta import Json, ObjectKey, OwnerReference
+from clusterwright.controllers.cluster.plan import EXTERNAL_WAIT
+from clusterwright.controllers.cluster.providers import Missing, Unreadable
+from clusterwright.controllers.cluster.snapshot import GROUP, is_defined, is_valid
+from clusterwright.controllers.external import is_owned_by
+from clusterwright.kubeadm.addresses import host_port
+from clusterwright.kubeadm.certificates import (
+    CLIENT_VALIDITY,
+    DEFAULT_ALGORITHM,
+    KUBECONFIG_KEY,
+    CertificateError,
+    KeyPair,
+    Purpose,
+    decode_certificate,
+    decode_private_key,
+    kubeconfig_secret,
+    new_admin_client,
+    new_kubeconfig,
+    new_serial,
+    pair_from_secret,
+    secret_name,
+)
+from clusterwright.runtime.client import Client, Reader
+from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
+from clusterwright.runtime.keys import KeySource
+from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard, message
+
+RENEW_BEFORE = CLIENT_VALIDITY / 2
+"""How long before its end a client certificate is renewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeconfigView:
+    """The Cluster and its two Secrets, as far as they had to be looked at (None: not)."""
+
+    cluster: Cluster
+    now: datetime
+    secret: Secret | Missing | Unreadable | None = None
+    authority: KeyPair | Missing | Unreadable | None = None
+
+
+async def look_at_secrets(reader: Reader, cluster: Cluster, now: datetime) -> KubeconfigView:
+    """Read the Secrets, but only those that can matter."""
+    if not is_valid(cluster.spec.control_plane_endpoint) or is_defined(cluster.spec.control_plane_ref):
+        return KubeconfigView(cluster=cluster, now=now)
+    namespace, name = cluster.metadata.namespace, cluster.metadata.name
+    secret = await _find(reader, ObjectKey(namespace, secret_name(name, Purpose.KUBECONFIG)))
+    if isinstance(secret, Unreadable):
+        text = f'failed to retrieve Kubeconfig Secret for Cluster "{name}" in namespace "{namespace}": {secret.error}'
+        return KubeconfigView(cluster=cluster, now=now, secret=Unreadable(text))
+    if isinstance(secret, Secret) and not _is_due(secret, cluster, now):
+        return KubeconfigView(cluster=cluster, now=now, secret=secret)
+    authority = await _find(reader, ObjectKey(namespace, secret_name(name, Purpose.CA)))
+    return KubeconfigView(cluster=cluster, now=now, secret=secret, authority=_pair(authority))
+
+
+async def _find(reader: Reader, key: ObjectKey) -> Secret | Missing | Unreadable:
+    try:
+        return await reader.get(Secret, key)
+    except NotFound:
+        return Missing()
+    except ApiError as error:
+        return Unreadable(f"failed to get Secret {key}: {error}")
+
+
+def _pair(secret: Secret | Missing | Unreadable) -> KeyPair | Missing | Unreadable:
+    """The CA, checked: a broken one is found before a key is made for nothing."""
+    if not isinstance(secret, Secret):
+        return secret
+    try:
+        pair = pair_from_secret(secret.metadata.namespace, secret.metadata.name, secret.data)
+        decode_certificate(pair.certificate)
+        decode_private_key(pair.key)
+    except CertificateError as error:
+        return Unreadable(f"CA of the cluster in Secret {secret.key} cannot be used: {error}")
+    return pair
+
+
+def _is_due(secret: Secret, cluster: Cluster, now: datetime) -> bool:
+    """Whether we made the Secret and its client certificate is near its end."""
+    if not is_owned_by(secret.metadata, GROUP, "Cluster", cluster.metadata.name):
+        return False
+    parsed = _parse(secret, cluster)
+    return parsed is not None and parsed.not_after - now < RENEW_BEFORE
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    server: str
+    not_after: datetime
+
+
+def _parse(secret: Secret, cluster: Cluster) -> _Parsed | None:
+    """What our own kubeconfig says; None for anything that is not one."""
+    try:
+        document = yaml.load(secret.data.get(KUBECONFIG_KEY, b""), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
+        user = _named(document, "users", f"{cluster.metadata.name}-admin")["user"]
+        server = _named(document, "clusters", cluster.metadata.name)["cluster"]["server"]
+        certificate = decode_certificate(b64decode(user["client-certificate-data"]))
+    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, StopIteration, BadBase64, CertificateError):
+        return None
+    return _Parsed(server, certificate.not_valid_after_utc) if isinstance(server, str) else None
+
+
+def _named(document: Any, section: str, name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = next(item for item in document[section] if item["name"] == name)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ table
+
+
+@guard("spec.controlPlaneEndpoint valid")
+def endpoint_valid(v: KubeconfigView) -> bool:
+    return is_valid(v.cluster.spec.control_plane_endpoint)
+
+
+@guard("spec.controlPlaneRef defined")
+def control_plane_ref(v: KubeconfigView) -> bool:
+    return is_defined(v.cluster.spec.control_plane_ref)
+
+
+@guard("Kubeconfig Secret exists")
+def exists(v: KubeconfigView) -> bool:
+    return isinstance(v.secret, Secret)
+
+
+@guard("Kubeconfig Secret cannot be read")
+def unreadable(v: KubeconfigView) -> bool:
+    return isinstance(v.secret, Unreadable)
+
+
+@guard("no Kubeconfig Secret")
+def missing(v: KubeconfigView) -> bool:
+    return isinstance(v.secret, Missing)
+
+
+@guard("we made it and its client certificate ends in less than half a year")
+def due(v: KubeconfigView) -> bool:
+    return isinstance(v.secret, Secret) and v.authority is not None
+
+
+@guard("CA usable")
+def authority_usable(v: KubeconfigView) -> bool:
+    return isinstance(v.authority, KeyPair)
+
+
+@guard("no CA Secret")
+def authority_missing(v: KubeconfigView) -> bool:
+    return isinstance(v.authority, Missing)
+
+
+@message("<the error>")
+def secret_error(v: KubeconfigView) -> str:
+    return v.secret.error if isinstance(v.secret, Unreadable) else ""
+
+
+@message("<the error>")
+def authority_error(v: KubeconfigView) -> str:
+    return v.authority.error if isinstance(v.authority, Unreadable) else ""
+
+
+CREATE, RENEW = "generate Kubeconfig secret", "renew its client certificate"
+
+# fmt: off
+RECONCILE_KUBECONFIG: Table[KubeconfigView] = Table(
+    "reconcileKubeconfig",
+    Row("no-endpoint",        ~endpoint_valid,                  KEEP),
+    Row("not-ours",           control_plane_ref,                KEEP, "the control plane's provider makes it"),
+    Row("unreadable",         unreadable,                       KEEP, error=secret_error),
+    Row("current",            exists & ~due,                    KEEP),
+    Row("renew",              exists & due & authority_usable,  KEEP, RENEW),
+    Row("renewal-impossible", exists & due,                     KEEP, "leave it: it still works"),
+    Row("create",             missing & authority_usable,       KEEP, CREATE),
+    Row("no-ca",              missing & authority_missing,      KEEP, "wait for the CA", requeue=EXTERNAL_WAIT),
+    Row("ca-unusable",        OTHERWISE,                        KEEP, error=authority_error),
+    about="The kubeconfig Secret of a stand-alone control plane. Created as soon as the endpoint is valid: initialization waits for it.",
+    exactly_one=[(exists, unreadable, missing)],
+    assuming=[~(authority_usable & authority_missing), ~due | exists],
+)
+# fmt: on
+
+
+# --------------------------------------------------------------------------------------------------- acts
+
+
+async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource, random: Random, *, renew: bool) -> None:
+    """Create the Secret, or give it a new client certificate; raises ApiError. One that appeared meanwhile is left alone."""
+    authority, endpoint, cluster = view.authority, view.cluster.spec.control_plane_endpoint, view.cluster
+    assert isinstance(authority, KeyPair)
+    assert endpoint is not None
+    key = await keys.new_key(DEFAULT_ALGORITHM)
+    admin = new_admin_client(authority, key, now=view.now, serial=new_serial(random))
+    server = f"https://{host_port(endpoint.host, endpoint.port).lstrip('/')}"
+    if renew and isinstance(view.secret, Secret):
+        parsed = _parse(view.secret, cluster)
+        kubeconfig = new_kubeconfig(cluster.metadata.name, parsed.server if parsed else server, authority, admin)
+        patch: Json = {
+            "metadata": {"resourceVersion": view.secret.metadata.resource_version},
+            "data": {KUBECONFIG_KEY: b64encode(kubeconfig).decode()},
+        }
+        await client.patch(Secret, view.secret.key, patch)
+        return
+    metadata = cluster.metadata
+    owner = OwnerReference(api_version=cluster.api_version, kind=cluster.kind, name=metadata.name, uid=metadata.uid)
+    kubeconfig = new_kubeconfig(metadata.name, server, authority, admin)
+    secret = kubeconfig_secret(namespace=metadata.namespace, cluster=metadata.name, kubeconfig=kubeconfig, owner=owner)
+    try:
+        await client.create(secret)
+    except AlreadyExists:
+        return

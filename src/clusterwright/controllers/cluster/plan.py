@@ -1,0 +1,411 @@
+"""The phases as tables: what each does to the Cluster in memory, what it asks to be done, when to look again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from msgspec.structs import replace
+
+from clusterwright.api.core import (
+    Cluster,
+    ClusterDeprecatedStatus,
+    ClusterInitializationStatus,
+    ClusterStatus,
+    ClusterV1Beta1DeprecatedStatus,
+)
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
+from clusterwright.conditions import names_with_limit
+from clusterwright.controllers.cluster.guards import (
+    CONTROL_PLANE,
+    INFRASTRUCTURE,
+    control_plane_deleting,
+    control_plane_endpoint_garbled,
+    control_plane_found,
+    control_plane_garbled,
+    control_plane_missing,
+    control_plane_ready,
+    control_plane_unreadable,
+    deleting,
+    descendants_listed,
+    endpoint_valid,
+    failure_domains_garbled,
+    infrastructure_deleting,
+    infrastructure_endpoint_garbled,
+    infrastructure_found,
+    infrastructure_garbled,
+    infrastructure_missing,
+    infrastructure_ready,
+    infrastructure_unreadable,
+    initialized,
+    no_control_plane_ref,
+    no_infrastructure_ref,
+    provisioned,
+    topology,
+)
+from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup, Unreadable
+from clusterwright.controllers.cluster.snapshot import (
+    CLUSTER_NAME_LABEL,
+    OK_TO_DELETE_ANNOTATION,
+    Child,
+    ClusterSnapshot,
+    Descendants,
+    has_topology,
+    is_defined,
+    owned_children,
+)
+from clusterwright.controllers.external import External, with_owner
+from clusterwright.tables import KEEP, OTHERWISE, Ensure, Message, Row, Table, guard, message, true
+
+FINALIZER = "cluster.cluster.x-k8s.io"
+EXTERNAL_WAIT = timedelta(seconds=30)
+DELETE_POLL = timedelta(seconds=5)
+CHECK_LOGS = "Please check controller logs for errors"
+
+Snapshot = ClusterSnapshot
+
+
+# ------------------------------------------------------------------------------ making objects ours
+
+
+def adoption(cluster: Cluster, external: External) -> Json | None:
+    """The merge patch that makes a provider's object the Cluster's own; None if it is already. Raises AlreadyControlled.
+
+    The Cluster is the controller only of what its topology made; otherwise a plain owner.
+    """
+    managed = has_topology(cluster)
+    owner = OwnerReference(
+        api_version=cluster.api_version,
+        kind=cluster.kind,
+        name=cluster.metadata.name,
+        uid=cluster.metadata.uid,
+        controller=True if managed else None,
+        block_owner_deletion=True if managed else None,
+    )
+    metadata = external.object.metadata
+    exact = any(
+        (r.api_version, r.kind, r.name, r.uid, bool(r.controller)) == (owner.api_version, owner.kind, owner.name, owner.uid, managed)
+        for r in metadata.owner_references
+    )
+    if exact and metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.metadata.name:
+        return None
+    references = metadata.owner_references if exact else with_owner(metadata.owner_references, owner)
+    # the list replaces what is there, so that it must be what was read
+    return {
+        "metadata": {
+            "resourceVersion": metadata.resource_version,
+            "labels": {CLUSTER_NAME_LABEL: cluster.metadata.name},
+            "ownerReferences": [_reference_json(r) for r in references],
+        }
+    }
+
+
+def _reference_json(reference: OwnerReference) -> Json:
+    json: Json = {"apiVersion": reference.api_version, "kind": reference.kind, "name": reference.name, "uid": reference.uid}
+    if reference.controller is not None:
+        json["controller"] = reference.controller
+    if reference.block_owner_deletion is not None:
+        json["blockOwnerDeletion"] = reference.block_owner_deletion
+    return json
+
+
+# ------------------------------------------------------------------------- changes to the Cluster itself
+
+
+class Change(Enum):
+    """What a phase does to the Cluster in memory."""
+
+    MARK_PROVISIONED = "set status.initialization.infrastructureProvisioned=true"
+    MARK_INITIALIZED = "set status.initialization.controlPlaneInitialized=true"
+    COPY_INFRASTRUCTURE_ENDPOINT = "copy the endpoint of the infrastructure, unless there is a valid one"
+    COPY_CONTROL_PLANE_ENDPOINT = "copy the endpoint of the control plane, unless there is a valid one"
+    COPY_FAILURE_DOMAINS = "replace status.failureDomains"
+    REMOVE_FINALIZER = "remove the finalizer"
+
+
+def changes(*wanted: Change) -> Ensure[Snapshot]:
+    """The changes as an `ensure` column."""
+    return Ensure("; ".join(c.value for c in wanted), lambda _: wanted)
+
+
+def change(seen: Snapshot, wanted: Sequence[Change]) -> Cluster:
+    """The Cluster with the changes made."""
+    cluster = seen.cluster
+    for one in wanted:
+        spec, status = cluster.spec, cluster.status
+        if one is Change.MARK_PROVISIONED:
+            status = _initialization(status, infrastructure_provisioned=True)
+        elif one is Change.MARK_INITIALIZED:
+            status = _initialization(status, control_plane_initialized=True)
+        elif one is Change.COPY_FAILURE_DOMAINS and isinstance(seen.infrastructure, Found):
+            domains = seen.infrastructure.failure_domains
+            status = replace(status, failure_domains=() if isinstance(domains, Garbled) else domains)
+        elif one in (Change.COPY_INFRASTRUCTURE_ENDPOINT, Change.COPY_CONTROL_PLANE_ENDPOINT):
+            source = seen.infrastructure if one is Change.COPY_INFRASTRUCTURE_ENDPOINT else seen.control_plane
+            if isinstance(source, Found) and not isinstance(source.endpoint, Garbled) and not seen.endpoint_valid:
+                spec = replace(spec, control_plane_endpoint=source.endpoint)
+        elif one is Change.REMOVE_FINALIZER:
+            kept = tuple(f for f in cluster.metadata.finalizers if f != FINALIZER)
+            cluster = replace(cluster, metadata=replace(cluster.metadata, finalizers=kept))
+        if spec is not cluster.spec or status is not cluster.status:
+            cluster = replace(cluster, spec=spec, status=status)
+    return cluster
+
+
+def _initialization(status: ClusterStatus, **done: bool) -> ClusterStatus:
+    now = replace(status.initialization or ClusterInitializationStatus(), **done)
+    return status if now == status.initialization else replace(status, initialization=now)
+
+
+def with_failures(cluster: Cluster, *lookups: Lookup) -> Cluster:
+    """The Cluster with the terminal failures that its objects report under the old contract; they are never cleared."""
+    for found in lookups:
+        if not isinstance(found, Found) or not (found.failure_reason or found.failure_message):
+            continue
+        deprecated = cluster.status.deprecated or ClusterDeprecatedStatus()
+        old = deprecated.v1beta1 or ClusterV1Beta1DeprecatedStatus()
+        if found.failure_reason:
+            old = replace(old, failure_reason=found.failure_reason)
+        if found.failure_message:
+            gvk = found.object.gvk
+            text = f"Failure detected from referenced resource {gvk.api_version}, Kind={gvk.kind}"
+            old = replace(old, failure_message=f'{text} with name "{found.object.key.name}": {found.failure_message}')
+        cluster = replace(cluster, status=replace(cluster.status, deprecated=replace(deprecated, v1beta1=old)))
+    return cluster
+
+
+# -------------------------------------------------------------------------------------- infrastructure
+
+
+@message("<Kind> has been deleted after being provisioned")
+def deleted_after_provisioned(c: Snapshot) -> str:
+    return f"{c.infrastructure_kind} has been deleted after being provisioned"
+
+
+@message("<the error>")
+def infrastructure_error(c: Snapshot) -> str:
+    return _error(c.infrastructure, "ready")
+
+
+@message(
+    "failed to retrieve spec.controlPlaneEndpoint from infrastructure provider for Cluster <name> in namespace <namespace>: <the error>"
+)
+def infrastructure_endpoint_error(c: Snapshot) -> str:
+    return _field_error(c, c.infrastructure, "endpoint", "spec.controlPlaneEndpoint", "infrastructure")
+
+
+@message("failed to retrieve status.failureDomains from infrastructure provider for Cluster <name> in namespace <namespace>: <the error>")
+def failure_domains_error(c: Snapshot) -> str:
+    return _field_error(c, c.infrastructure, "failure_domains", "status.failureDomains", "infrastructure")
+
+
+def _error(lookup: Lookup, field: str) -> str:
+    if isinstance(lookup, Unreadable):
+        return lookup.error
+    value = getattr(lookup, field, None)
+    return value.error if isinstance(value, Garbled) else ""
+
+
+def _field_error(c: Snapshot, lookup: Lookup, field: str, path: str, provider: str) -> str:
+    meta = c.metadata
+    where = f'from {provider} provider for Cluster "{meta.name}" in namespace "{meta.namespace}"'
+    return f"failed to retrieve {path} {where}: {_error(lookup, field)}"
+
+
+# fmt: off
+RECONCILE_INFRASTRUCTURE: Table[Snapshot] = Table(
+    "reconcileInfrastructure",
+    Row("no-ref-deleting",            no_infrastructure_ref & deleting,                       KEEP),
+    Row("no-ref",                     no_infrastructure_ref,                                  KEEP, changes(Change.MARK_PROVISIONED)),
+    Row("missing-deleting",           infrastructure_missing & deleting,                      KEEP, "tolerate"),
+    Row("missing-after-provisioned",  infrastructure_missing & provisioned,                   KEEP, error=deleted_after_provisioned),
+    Row("missing",                    infrastructure_missing,                                 KEEP, "wait for the object", requeue=EXTERNAL_WAIT),
+    Row("unreadable",                 infrastructure_unreadable,                              KEEP, error=infrastructure_error),
+    Row("garbled",                    infrastructure_garbled,                                 KEEP, error=infrastructure_error),
+    Row("object-deleting",            infrastructure_found & infrastructure_deleting,         KEEP),
+    Row("not-provisioned",            infrastructure_found & ~infrastructure_ready & ~provisioned, KEEP, "log and wait"),
+    Row("endpoint-garbled",           infrastructure_endpoint_garbled & ~endpoint_valid,      KEEP, error=infrastructure_endpoint_error),
+    Row("failure-domains-garbled",    failure_domains_garbled,                                KEEP, changes(Change.COPY_INFRASTRUCTURE_ENDPOINT), error=failure_domains_error),
+    Row("provisioned",                infrastructure_found,                                   KEEP, changes(Change.COPY_INFRASTRUCTURE_ENDPOINT, Change.COPY_FAILURE_DOMAINS, Change.MARK_PROVISIONED)),
+    about="What becomes of `spec.infrastructureRef`. Before this, the object was made ours (owner reference and cluster label).",
+    exactly_one=[INFRASTRUCTURE],
+    assuming=[~infrastructure_garbled | infrastructure_found, ~infrastructure_ready | infrastructure_found, ~infrastructure_deleting | infrastructure_found,
+              ~infrastructure_endpoint_garbled | infrastructure_found, ~failure_domains_garbled | infrastructure_found],
+)
+# fmt: on
+
+
+# --------------------------------------------------------------------------------------- control plane
+
+
+@message("<Kind> has been deleted after being initialized")
+def deleted_after_initialized(c: Snapshot) -> str:
+    return f"{c.control_plane_kind} has been deleted after being initialized"
+
+
+@message("<the error>")
+def control_plane_error(c: Snapshot) -> str:
+    return _error(c.control_plane, "ready")
+
+
+@message(
+    "failed to retrieve spec.controlPlaneEndpoint from control plane provider for Cluster <name> in namespace <namespace>: <the error>"
+)
+def control_plane_endpoint_error(c: Snapshot) -> str:
+    return _field_error(c, c.control_plane, "endpoint", "spec.controlPlaneEndpoint", "control plane")
+
+
+# fmt: off
+RECONCILE_CONTROL_PLANE: Table[Snapshot] = Table(
+    "reconcileControlPlane",
+    Row("no-ref",                     no_control_plane_ref,                                   KEEP),
+    Row("missing-deleting",           control_plane_missing & deleting,                       KEEP, "tolerate"),
+    Row("missing-after-initialized",  control_plane_missing & initialized,                    KEEP, error=deleted_after_initialized),
+    Row("missing",                    control_plane_missing,                                  KEEP, "wait for the object", requeue=EXTERNAL_WAIT),
+    Row("unreadable",                 control_plane_unreadable,                               KEEP, error=control_plane_error),
+    Row("garbled",                    control_plane_garbled,                                  KEEP, error=control_plane_error),
+    Row("object-deleting",            control_plane_found & control_plane_deleting,           KEEP),
+    Row("not-initialized",            control_plane_found & ~control_plane_ready & ~initialized, KEEP, "log and wait"),
+    Row("endpoint-garbled",           control_plane_endpoint_garbled & ~endpoint_valid,       KEEP, error=control_plane_endpoint_error),
+    Row("initialized",                control_plane_found,                                    KEEP, changes(Change.COPY_CONTROL_PLANE_ENDPOINT, Change.MARK_INITIALIZED)),
+    about="What becomes of `spec.controlPlaneRef`. Before this, the object was made ours (owner reference and cluster label).",
+    exactly_one=[CONTROL_PLANE],
+    assuming=[~control_plane_garbled | control_plane_found, ~control_plane_ready | control_plane_found, ~control_plane_deleting | control_plane_found,
+              ~control_plane_endpoint_garbled | control_plane_found],
+)
+# fmt: on
+
+
+# ---------------------------------------------------------------------------------------------- deletion
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Ask for the deletion of an object that is not being deleted yet; one that is gone already is fine."""
+
+    kind: GroupVersionKind
+    key: ObjectKey
+    uid: str = ""
+
+
+@guard("RuntimeSDK + ClusterTopology enabled")
+def hooks_enabled(c: Snapshot) -> bool:
+    return c.features.get("RuntimeSDK", False) and c.features.get("ClusterTopology", False)
+
+
+@guard("hooks.IsOkToDelete")
+def ok_to_delete(c: Snapshot) -> bool:
+    return OK_TO_DELETE_ANNOTATION in c.metadata.annotations
+
+
+@guard("filterOwnedDescendants error")
+def children_unclear(c: Snapshot) -> bool:
+    return bool(_children_error(c))
+
+
+@guard("has owned children not already deleting")
+def children_to_delete(c: Snapshot) -> bool:
+    return bool(_deletions_of_children(c))
+
+
+@guard("objectsPendingDeleteCount > 0")
+def descendants_pending(c: Snapshot) -> bool:
+    return pending_count(c) > 0
+
+
+def _children_error(c: Snapshot) -> str:
+    try:
+        owned_children(c)
+    except ValueError as error:
+        return f"failed to extract direct descendants: {error}"
+    return ""
+
+
+children_error: Message[Snapshot] = Message("failed to extract direct descendants: <the error>", _children_error)
+
+
+def _deletions_of_children(c: Snapshot) -> tuple[Delete, ...]:
+    try:
+        children = owned_children(c)
+    except ValueError:
+        return ()
+    return tuple(
+        Delete(GroupVersionKind.of(o.api_version, o.kind), o.key, o.metadata.uid) for o in children if o.metadata.deletion_timestamp is None
+    )
+
+
+def _deletion_of(lookup: Lookup) -> tuple[Delete, ...]:
+    if not isinstance(lookup, Found) or lookup.deleting:
+        return ()
+    return (Delete(lookup.object.gvk, lookup.object.key, lookup.object.metadata.uid),)
+
+
+def pending_count(c: Snapshot) -> int:
+    """How many descendants must go before the control plane may; control-plane Machines are their owner's to delete."""
+    return sum(len(names) for _, names in _pending(c))
+
+
+def _pending(c: Snapshot) -> list[tuple[str, list[str]]]:
+    all_of = c.descendants or Descendants()
+    groups: list[tuple[str, Sequence[Child]]] = []
+    if not is_defined(c.cluster.spec.control_plane_ref):
+        groups.append(("Control plane Machines", all_of.control_plane_machines))
+    groups += [("MachineDeployments", all_of.machine_deployments), ("MachineSets", all_of.machine_sets)]
+    groups += [("MachinePools", all_of.machine_pools), ("Worker Machines", all_of.worker_machines)]
+    return [(title, sorted(o.metadata.name for o in objects)) for title, objects in groups if objects]
+
+
+@message("* <Kinds>: <first five names>, ... (<N> more)")
+def pending_descendants(c: Snapshot) -> str:
+    return "\n".join(f"* {title}: {names_with_limit(names, 5)}" for title, names in _pending(c))
+
+
+@message("Waiting for <Kind> to be deleted")
+def waiting_for_control_plane(c: Snapshot) -> str:
+    return f"Waiting for {c.control_plane_kind} to be deleted"
+
+
+@message("Waiting for <Kind> to be deleted")
+def waiting_for_infrastructure(c: Snapshot) -> str:
+    return f"Waiting for {c.infrastructure_kind} to be deleted"
+
+
+delete_children: Ensure[Snapshot] = Ensure("delete owned children that are not being deleted", _deletions_of_children)
+delete_control_plane: Ensure[Snapshot] = Ensure(
+    "delete the control plane if it is not being deleted", lambda c: _deletion_of(c.control_plane)
+)
+delete_infrastructure: Ensure[Snapshot] = Ensure(
+    "delete the infrastructure if it is not being deleted", lambda c: _deletion_of(c.infrastructure)
+)
+
+# fmt: off
+RECONCILE_DELETE: Table[Snapshot] = Table(
+    "reconcileDelete",
+    Row("hook-pending",             hooks_enabled & topology & ~ok_to_delete, true("WaitingForBeforeDeleteHook", "Waiting for BeforeClusterDelete hook")),
+    Row("descendants-unlisted",     ~descendants_listed,                      true("InternalError", CHECK_LOGS)),
+    Row("children-unclear",         children_unclear,                         true("InternalError", CHECK_LOGS), error=children_error),
+    Row("children-remain",          children_to_delete & descendants_pending, true("WaitingForWorkersDeletion", pending_descendants), delete_children, DELETE_POLL),
+    Row("descendants-pending",      descendants_pending,                      true("WaitingForWorkersDeletion", pending_descendants), "wait", DELETE_POLL),
+    Row("control-plane-unreadable", control_plane_unreadable,                 true("InternalError", CHECK_LOGS)),
+    Row("control-plane-remains",    control_plane_found,                      true("WaitingForControlPlaneDeletion", waiting_for_control_plane), delete_control_plane),
+    Row("infrastructure-unreadable", infrastructure_unreadable,               true("InternalError", CHECK_LOGS)),
+    Row("infrastructure-remains",   infrastructure_found,                     true("WaitingForInfrastructureDeletion", waiting_for_infrastructure), delete_infrastructure),
+    Row("completed",                OTHERWISE,                                true("DeletionCompleted", "Deletion completed"), changes(Change.REMOVE_FINALIZER)),
+    about="The strict order of deletion. The row that fires also gives the `Deleting` condition its reason and message.",
+    exactly_one=[INFRASTRUCTURE, CONTROL_PLANE],
+    assuming=[~children_to_delete | descendants_pending, descendants_listed | ~descendants_pending, descendants_listed | ~children_unclear],
+)
+# fmt: on
+
+DELETE_FAILED: Table[Snapshot] = Table(
+    "deleteFailed",
+    Row("delete-failed", OTHERWISE, true("InternalError", CHECK_LOGS)),
+    about="Stands in for `reconcileDelete` in a pass in which a delete that it asked for failed; the pass ends in that error.",
+)
+
+PAST_CONTROL_PLANE = frozenset({"infrastructure-unreadable", "infrastructure-remains", "completed"})
+"""Rows of the deletion that fire only when no control plane is left."""
+PAST_INFRASTRUCTURE = frozenset({"completed"})
+"""Rows of the deletion that fire only when no infrastructure is left."""

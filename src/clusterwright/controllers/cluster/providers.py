@@ -1,0 +1,150 @@
+"""What infrastructure and control-plane objects say, by contract. Pure, and suspicious: any field may have any type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from msgspec.structs import replace
+
+from clusterwright.api.contract import (
+    ABSENT,
+    CONTRACTS,
+    ENDPOINT,
+    FAILURE_MESSAGE,
+    FAILURE_REASON,
+    ContractVersion,
+    Malformed,
+    Path,
+    Read,
+    Value,
+)
+from clusterwright.api.core import APIEndpoint, FailureDomain
+from clusterwright.api.meta import Condition, Unstructured, V1Beta1Condition
+from clusterwright.conditions import InvalidConditions, conditions_of, v1beta1
+from clusterwright.controllers.external import External
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+@dataclass(frozen=True, slots=True)
+class NotReferenced:
+    """The Cluster names no such object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The object does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The object could not be read, or could not be made ours; nothing is known of it."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Garbled:
+    """A field, or the list of conditions, that cannot be understood."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A provider's object, its fields read by the contract that it follows.
+
+    `ready` is `provisioned` of infrastructure or `initialized` of a control plane; a field that is missing is false.
+    """
+
+    object: Unstructured
+    contract: ContractVersion
+    deleting: bool
+    conditions: tuple[Condition, ...] | Garbled
+    v1beta1_conditions: tuple[V1Beta1Condition, ...]
+    ready: bool | Garbled
+    endpoint: APIEndpoint | Garbled | None
+    failure_domains: tuple[FailureDomain, ...] | Garbled = ()
+    failure_reason: str = ""
+    failure_message: str = ""
+
+
+Lookup = NotReferenced | Missing | Unreadable | Found
+"""What came of reading a referenced object; exactly one holds."""
+
+
+def understand(external: External, role: Literal["infrastructure", "controlPlane"]) -> Found | Unreadable:
+    """The object as the tables need it.
+
+    An object whose failureReason or failureMessage has a wrong type counts as unreadable, as if it could not be made ours.
+    """
+    obj, paths = external.object, CONTRACTS[external.contract]
+    reason, message = FAILURE_REASON.read(obj.json), FAILURE_MESSAGE.read(obj.json)
+    for read in (reason, message):
+        if isinstance(read, Malformed):
+            return Unreadable(f"{obj.kind} {obj.key}: {read}")
+    infrastructure = role == "infrastructure"
+    ready = (paths.infra_cluster.provisioned if infrastructure else paths.control_plane.initialized).read(obj.json)
+    domains = paths.infra_cluster.failure_domains.read(obj.json) if infrastructure else ABSENT
+    is_ready, endpoint = _or_garbled(obj, ready, default=False), _or_garbled(obj, ENDPOINT.read(obj.json), default=None)
+    known_domains = _or_garbled(obj, domains, default=())
+    return Found(
+        object=obj,
+        contract=external.contract,
+        deleting=bool(obj.at("metadata", "deletionTimestamp")),
+        conditions=_conditions(obj),
+        v1beta1_conditions=v1beta1.of_foreign(obj),
+        ready=is_ready,
+        endpoint=endpoint,
+        failure_domains=_with_defaults(known_domains),
+        failure_reason=_text(reason),
+        failure_message=_text(message),
+    )
+
+
+def _or_garbled(obj: Unstructured, read: Read[T], *, default: D) -> T | D | Garbled:
+    if isinstance(read, Value):
+        return read.value
+    return Garbled(f"{obj.kind} {obj.key}: {read}") if isinstance(read, Malformed) else default
+
+
+def _text(read: Read[str]) -> str:
+    return read.value if isinstance(read, Value) else ""
+
+
+def _conditions(obj: Unstructured) -> tuple[Condition, ...] | Garbled:
+    try:
+        return conditions_of(obj)
+    except InvalidConditions as error:
+        return Garbled(str(error))
+
+
+def _with_defaults(domains: tuple[FailureDomain, ...] | Garbled) -> tuple[FailureDomain, ...] | Garbled:
+    """A failure domain that does not say so is not for control planes."""
+    if isinstance(domains, Garbled):
+        return domains
+    return tuple(replace(d, control_plane=bool(d.control_plane)) for d in domains)
+
+
+def control_plane_counters(found: Found) -> dict[str, int]:
+    """The replica counters that a control-plane object reports, by field of `ReplicaCounters`; what is missing or no number is left out."""
+    paths = CONTRACTS[found.contract].control_plane
+    desired = _count(found, paths.spec_replicas)
+    available = _count(found, paths.available_replicas)
+    if (unavailable := _count(found, paths.unavailable_replicas)) is not None and desired is not None:
+        available = max(desired - unavailable, 0)
+    counters = {
+        "desired_replicas": desired,
+        "replicas": _count(found, paths.status_replicas),
+        "ready_replicas": _count(found, paths.ready_replicas),
+        "available_replicas": available,
+        "up_to_date_replicas": _count(found, paths.up_to_date_replicas),
+    }
+    return {name: count for name, count in counters.items() if count is not None}
+
+
+def _count(found: Found, path: Path[int] | None) -> int | None:
+    read = path.read(found.object.json) if path else ABSENT
+    return read.value if isinstance(read, Value) and -(2**31) <= read.value < 2**31 else None

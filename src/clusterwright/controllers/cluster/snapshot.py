@@ -1,0 +1,247 @@
+"""What one pass sees of a Cluster's world, frozen; and the reads that make it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from clusterwright.api.core import (
+    APIEndpoint,
+    Cluster,
+    ClusterClass,
+    ContractVersionedObjectReference,
+    Machine,
+    MachineDeployment,
+    MachinePool,
+    MachineSet,
+    Topology,
+)
+from clusterwright.api.meta import Condition, ObjectKey, ObjectMeta, V1Beta1Condition
+from clusterwright.conditions import Reporter, is_false
+from clusterwright.controllers.cluster.providers import Lookup, Missing, NotReferenced, Unreadable
+from clusterwright.controllers.external import ContractUnknown, External, get_external, group_of, is_owned_by
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.tables import Decision
+from clusterwright.workload.access import Health
+
+GROUP = "cluster.x-k8s.io"
+CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
+CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane"
+POOL_NAME_LABEL = "cluster.x-k8s.io/pool-name"
+OK_TO_DELETE_ANNOTATION = "runtime.cluster.x-k8s.io/ok-to-delete"
+
+NOT_REFERENCED = NotReferenced()
+
+Child = MachineDeployment | MachineSet | MachinePool | Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Descendants:
+    """Everything that carries the Cluster's name label in its namespace, by name. Pool Machines are among the workers."""
+
+    machine_deployments: tuple[MachineDeployment, ...] = ()
+    machine_sets: tuple[MachineSet, ...] = ()
+    machine_pools: tuple[MachinePool, ...] = ()
+    control_plane_machines: tuple[Machine, ...] = ()
+    worker_machines: tuple[Machine, ...] = ()
+
+    @property
+    def own_worker_machines(self) -> tuple[Machine, ...]:
+        """Worker Machines that no MachinePool speaks for."""
+        return tuple(m for m in self.worker_machines if POOL_NAME_LABEL not in m.metadata.labels)
+
+    @property
+    def unhealthy_machines(self) -> tuple[Machine, ...]:
+        """Machines that a health check found unhealthy; pool Machines are their pool's concern."""
+        machines = (*self.control_plane_machines, *self.own_worker_machines)
+        return tuple(m for m in machines if is_false(m.status.conditions, "HealthCheckSucceeded"))
+
+    @property
+    def machines_to_be_remediated(self) -> tuple[Machine, ...]:
+        """Unhealthy Machines that their owner must replace."""
+        return tuple(m for m in self.unhealthy_machines if is_false(m.status.conditions, "OwnerRemediated"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSnapshot:
+    """A Cluster and all that its tables ask about.
+
+    `cluster` is the Cluster as it was read, then as the phases changed it: the condition tables see it after them.
+    `conditions` are those of this pass so far, so that a summary can read what was decided before it.
+    """
+
+    now: datetime
+    cluster: Cluster
+    infrastructure: Lookup = NOT_REFERENCED
+    control_plane: Lookup = NOT_REFERENCED
+    descendants: Descendants | None = None
+    """None: they could not be listed."""
+    descendants_error: str = ""
+    cluster_class: ClusterClass | None = None
+    health: Health = field(default_factory=Health)
+    connection_grace: timedelta = timedelta(seconds=50)
+    features: Mapping[str, bool] = field(default_factory=dict)
+    waiting_for_topology: bool = False
+    """The references of a managed topology are not there yet, so that no phase acts."""
+    deletion: Decision | None = None
+    """What the deletion table decided in this pass."""
+    gathered: dict[str, tuple[Sequence[Reporter], frozenset[str]]] = field(default_factory=dict, compare=False, repr=False)
+    """What tables gathered from descendants, by table: computed once, asked by every guard."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The Cluster's metadata."""
+        return self.cluster.metadata
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The Cluster's conditions as decided so far."""
+        return self.cluster.status.conditions
+
+    @property
+    def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
+        """The Cluster's v1beta1 conditions as decided so far."""
+        deprecated = self.cluster.status.deprecated
+        return deprecated.v1beta1.conditions if deprecated and deprecated.v1beta1 else ()
+
+    @property
+    def deleting(self) -> bool:
+        """The Cluster is being deleted."""
+        return self.cluster.metadata.deletion_timestamp is not None
+
+    @property
+    def has_topology(self) -> bool:
+        """The Cluster is managed by a ClusterClass."""
+        return has_topology(self.cluster)
+
+    @property
+    def infrastructure_kind(self) -> str:
+        """The kind that spec.infrastructureRef names."""
+        reference = self.cluster.spec.infrastructure_ref
+        return reference.kind if reference else ""
+
+    @property
+    def control_plane_kind(self) -> str:
+        """The kind that spec.controlPlaneRef names."""
+        reference = self.cluster.spec.control_plane_ref
+        return reference.kind if reference else ""
+
+    @property
+    def provisioned(self) -> bool:
+        """status.initialization.infrastructureProvisioned, which stays true."""
+        initialization = self.cluster.status.initialization
+        return bool(initialization and initialization.infrastructure_provisioned)
+
+    @property
+    def initialized(self) -> bool:
+        """status.initialization.controlPlaneInitialized, which stays true."""
+        initialization = self.cluster.status.initialization
+        return bool(initialization and initialization.control_plane_initialized)
+
+    @property
+    def endpoint_valid(self) -> bool:
+        """The API server's endpoint is known."""
+        return is_valid(self.cluster.spec.control_plane_endpoint)
+
+
+def has_topology(cluster: Cluster) -> bool:
+    """Whether the Cluster is managed by a ClusterClass; an empty topology is none."""
+    return cluster.spec.topology is not None and cluster.spec.topology != Topology()
+
+
+def is_valid(endpoint: APIEndpoint | None) -> bool:
+    """Whether the endpoint can be connected to: it has a host and a port."""
+    return endpoint is not None and endpoint.host != "" and endpoint.port != 0
+
+
+def is_defined(reference: ContractVersionedObjectReference | None) -> bool:
+    """Whether a reference names anything."""
+    return reference is not None and bool(reference.kind or reference.name or reference.api_group)
+
+
+def is_child_of(metadata: ObjectMeta, cluster: Cluster) -> bool:
+    """Whether the object belongs to the Cluster directly; raises ValueError where its ownerReferences cannot be understood."""
+    for reference in metadata.owner_references:
+        group_of(reference.api_version)
+    return is_owned_by(metadata, GROUP, "Cluster", cluster.metadata.name)
+
+
+def owned_children(seen: ClusterSnapshot) -> tuple[Child, ...]:
+    """What belongs to the Cluster directly, in the order of deletion; control-plane Machines only where no control plane owns them.
+
+    Raises ValueError where an ownerReference cannot be understood.
+    """
+    all_of = seen.descendants or Descendants()
+    standalone = not is_defined(seen.cluster.spec.control_plane_ref)
+    candidates: list[Child] = [*all_of.machine_pools, *all_of.machine_deployments, *all_of.machine_sets, *all_of.worker_machines]
+    candidates += all_of.control_plane_machines if standalone else ()
+    return tuple(c for c in candidates if is_child_of(c.metadata, seen.cluster))
+
+
+# ---------------------------------------------------------------------------------------------- reads
+
+
+async def look_up(reader: Reader, cluster: Cluster, reference: ContractVersionedObjectReference | None) -> Lookup | External:
+    """Read what the reference names; an object that exists comes back whole, to be made ours before it is understood."""
+    if reference is None or not is_defined(reference):
+        return NOT_REFERENCED
+    try:
+        return await get_external(reader, reference, cluster.metadata.namespace)
+    except NotFound:
+        return Missing()
+    except (ApiError, ContractUnknown) as error:
+        return Unreadable(f"failed to retrieve {reference.kind} {cluster.metadata.namespace}/{reference.name}: {error}")
+
+
+async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: bool) -> Descendants | Unreadable:
+    """All that carries the Cluster's label; the first list that fails makes all of it unknown."""
+    name, namespace = cluster.metadata.name, cluster.metadata.namespace
+    labels = {CLUSTER_NAME_LABEL: name}
+    kind = "MachineDeployments"
+    try:
+        deployments = await reader.list(MachineDeployment, namespace=namespace, labels=labels)
+        kind = "MachineSets"
+        sets = await reader.list(MachineSet, namespace=namespace, labels=labels)
+        kind = "MachinePools"
+        pools = await reader.list(MachinePool, namespace=namespace, labels=labels) if machine_pools else ()
+        kind = "Machines"
+        machines = await reader.list(Machine, namespace=namespace, labels=labels)
+    except ApiError as error:
+        return Unreadable(f"failed to list {kind} for cluster {namespace}/{name}: {error}")
+    control_plane = [m for m in machines if is_control_plane_machine(m.metadata, cluster)]
+    names = {m.metadata.name for m in control_plane}
+    return Descendants(
+        tuple(deployments),
+        tuple(sets),
+        tuple(pools),
+        tuple(control_plane),
+        tuple(m for m in machines if m.metadata.name not in names),
+    )
+
+
+def is_control_plane_machine(metadata: ObjectMeta, cluster: Cluster) -> bool:
+    """Labelled as one, or owned by the object that spec.controlPlaneRef names."""
+    if CONTROL_PLANE_LABEL in metadata.labels:
+        return True
+    reference = cluster.spec.control_plane_ref
+    return reference is not None and bool(reference.name) and is_owned_by(metadata, reference.api_group, reference.kind, reference.name)
+
+
+async def find_cluster_class(reader: Reader, cluster: Cluster) -> ClusterClass | None:
+    """The ClusterClass of a managed Cluster. One that is gone must not keep a Cluster from being deleted; otherwise raises."""
+    topology = cluster.spec.topology
+    if topology is None or not has_topology(cluster):
+        return None
+    key = ObjectKey(topology.class_ref.namespace or cluster.metadata.namespace, topology.class_ref.name)
+    try:
+        return await reader.get(ClusterClass, key)
+    except NotFound as error:
+        if cluster.metadata.deletion_timestamp is not None:
+            return None
+        error.add_note(f"failed to get ClusterClass {key}")
+        raise
+    except ApiError as error:
+        error.add_note(f"failed to get ClusterClass {key}")
+        raise

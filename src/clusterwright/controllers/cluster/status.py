@@ -1,0 +1,118 @@
+"""Phase and replica counters. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachinePool, MachineSet, ReplicaCounters
+from clusterwright.conditions import is_true
+from clusterwright.controllers.cluster.guards import Snapshot
+from clusterwright.controllers.cluster.providers import Found, control_plane_counters
+from clusterwright.controllers.cluster.snapshot import is_child_of, is_defined
+
+PHASES = frozenset({"Pending", "Provisioning", "Provisioned", "Deleting", "Failed"})
+
+
+def phase(c: Snapshot) -> str:
+    """The phase, for people: the last of these that holds.
+
+    Pending at first; Provisioning once a reference is set or infrastructure is provisioned; Provisioned with infrastructure
+    provisioned and the control plane initialized; Failed on a terminal failure; Deleting.
+    """
+    spec = c.cluster.spec
+    now = c.cluster.status.phase or "Pending"
+    if is_defined(spec.infrastructure_ref) or is_defined(spec.control_plane_ref) or c.provisioned:
+        now = "Provisioning"
+    if c.provisioned and is_true(c.conditions, "ControlPlaneInitialized"):
+        now = "Provisioned"
+    if any(isinstance(f, Found) and (f.failure_reason or f.failure_message) for f in (c.infrastructure, c.control_plane)):
+        now = "Failed"
+    return "Deleting" if c.deleting else now
+
+
+def known_phase(cluster: Cluster) -> str:
+    """The phase as read; anything that is none is Unknown."""
+    return cluster.status.phase if cluster.status.phase in PHASES else "Unknown"
+
+
+def control_plane_replicas(c: Snapshot) -> ReplicaCounters:
+    """`status.controlPlane`: what the control plane reports, or what its stand-alone Machines add up to.
+
+    A counter that the control plane does not report keeps its value; without the object, all are unknown.
+    """
+    before = c.cluster.status.control_plane or ReplicaCounters()
+    if is_defined(c.cluster.spec.control_plane_ref) or c.has_topology:
+        if not isinstance(c.control_plane, Found):
+            return ReplicaCounters()
+        return replace(before, **control_plane_counters(c.control_plane))
+    if c.descendants is None:
+        return before
+    machines = c.descendants.control_plane_machines
+    return ReplicaCounters(
+        desired_replicas=len(machines) or None,
+        replicas=len(machines) or None,
+        ready_replicas=_having(machines, "Ready") or None,
+        available_replicas=_having(machines, "Available") or None,
+        up_to_date_replicas=_having(machines, "UpToDate") or None,
+    )
+
+
+def worker_replicas(c: Snapshot) -> ReplicaCounters:
+    """`status.workers`: MachineDeployments and MachinePools, and what else belongs to the Cluster directly.
+
+    A counter that nobody reports is unknown, which is not zero.
+    """
+    if c.descendants is None:
+        return c.cluster.status.workers or ReplicaCounters()
+    all_of = c.descendants
+    counters = [_reported(d) for d in all_of.machine_deployments] + [_reported(p) for p in all_of.machine_pools]
+    counters += [_reported(s) for s in all_of.machine_sets if _is_child(c, s)]
+    counters += [_counted(m) for m in all_of.own_worker_machines if _is_child(c, m)]
+    return ReplicaCounters(
+        desired_replicas=_sum(k.desired_replicas for k in counters),
+        replicas=_sum(k.replicas for k in counters),
+        ready_replicas=_sum(k.ready_replicas for k in counters),
+        available_replicas=_sum(k.available_replicas for k in counters),
+        up_to_date_replicas=_sum(k.up_to_date_replicas for k in counters),
+    )
+
+
+def _is_child(c: Snapshot, obj: MachineSet | Machine) -> bool:
+    try:
+        return is_child_of(obj.metadata, c.cluster)
+    except ValueError:
+        return False
+
+
+def _reported(obj: MachineDeployment | MachinePool | MachineSet) -> ReplicaCounters:
+    return ReplicaCounters(
+        desired_replicas=obj.spec.replicas,
+        replicas=obj.status.replicas,
+        ready_replicas=obj.status.ready_replicas,
+        available_replicas=obj.status.available_replicas,
+        up_to_date_replicas=obj.status.up_to_date_replicas,
+    )
+
+
+def _counted(machine: Machine) -> ReplicaCounters:
+    def one(type: str) -> int | None:
+        return 1 if is_true(machine.status.conditions, type) else None
+
+    return ReplicaCounters(
+        desired_replicas=1,
+        replicas=1,
+        ready_replicas=one("Ready"),
+        available_replicas=one("Available"),
+        up_to_date_replicas=one("UpToDate"),
+    )
+
+
+def _having(machines: Sequence[Machine], type: str) -> int:
+    return sum(is_true(m.status.conditions, type) for m in machines)
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = [n for n in counts if n is not None]
+    return sum(known) if known else None
