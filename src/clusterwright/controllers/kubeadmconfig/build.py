@@ -1,0 +1,131 @@
+"""The wiring: what wakes a KubeadmConfig.
+
+Everything that a pass waits for is watched: the Cluster's infrastructure, endpoint and first control-plane node, the init lock, the
+certificates, the connection to the workload cluster. The requeues of the tables are the net below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clusterwright.api.bootstrap import KubeadmConfig
+from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.kubernetes import ConfigMap, Secret
+from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from clusterwright.conditions import get
+from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
+from clusterwright.controllers.kubeadmconfig.reconciler import KubeadmConfigReconciler
+from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.kubeadm.certificates import CertificateError, Purpose, parse_secret_name
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.reconcile import Watch
+
+_GROUP = "bootstrap.cluster.x-k8s.io"
+
+
+def config_of(owner: Machine | MachinePool) -> ObjectKey | None:
+    """The KubeadmConfig that a Machine or MachinePool refers to."""
+    spec = owner.spec if isinstance(owner, Machine) else owner.spec.template.spec
+    reference = spec.bootstrap.config_ref if spec is not None else None
+    if reference is None or (reference.api_group, reference.kind) != (_GROUP, "KubeadmConfig") or not reference.name:
+        return None
+    return ObjectKey(owner.metadata.namespace, reference.name)
+
+
+async def owner_to_config(owner: Machine | MachinePool, _: Reader) -> Sequence[ObjectKey]:
+    """A Machine or MachinePool wakes the config that it refers to."""
+    key = config_of(owner)
+    return () if key is None else (key,)
+
+
+async def cluster_to_configs(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
+    """A Cluster wakes the configs of all its Machines and MachinePools."""
+    return await _configs(reader, cluster.metadata.namespace, cluster.metadata.name)
+
+
+async def labelled_to_configs(obj: Object, reader: Reader) -> Sequence[ObjectKey]:
+    """An object that carries the name of its Cluster wakes the configs of all its Machines and MachinePools."""
+    name = obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+    return await _configs(reader, obj.metadata.namespace, name) if name else ()
+
+
+async def lock_to_configs(lock: ConfigMap, reader: Reader) -> Sequence[ObjectKey]:
+    """The init lock wakes the configs of control-plane Machines, which may be waiting for it."""
+    name = lock.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+    return await _configs(reader, lock.metadata.namespace, name, f",{CONTROL_PLANE_LABEL}") if name else ()
+
+
+async def _configs(reader: Reader, namespace: str, cluster: str, more: str = "") -> Sequence[ObjectKey]:
+    found: dict[ObjectKey, None] = {}
+    owners: list[Machine | MachinePool] = []
+    owners += await reader.list(Machine, namespace=namespace, labels=f"{CLUSTER_NAME_LABEL}={cluster}{more}")
+    if not more:
+        owners += await reader.list(MachinePool, namespace=namespace, labels=f"{CLUSTER_NAME_LABEL}={cluster}")
+    for owner in owners:
+        key = config_of(owner)
+        if key is not None:
+            found[key] = None
+    return tuple(found)
+
+
+def _waited_for(cluster: Cluster) -> tuple[Any, ...]:
+    """What a config may be waiting for on its Cluster."""
+    initialization = cluster.status.initialization
+    initialized = get(cluster.status.conditions, "ControlPlaneInitialized")
+    return (
+        bool(cluster.spec.paused),
+        cluster.spec.control_plane_endpoint,
+        bool(initialization and initialization.infrastructure_provisioned),
+        initialized.status if initialized is not None else "",
+    )
+
+
+def cluster_changed(old: Cluster | None, new: Cluster | None) -> bool:
+    """A Cluster that appeared, or in which something that a config may wait for changed."""
+    return new is not None and (old is None or _waited_for(old) != _waited_for(new))
+
+
+def owner_changed(old: Machine | MachinePool | None, new: Machine | MachinePool | None) -> bool:
+    """Any change of what we read of an owner: everything but its conditions and other status."""
+    if new is None:
+        return False
+    return old is None or _of_owner(old) != _of_owner(new)
+
+
+def _of_owner(owner: Machine | MachinePool) -> tuple[Any, ...]:
+    joined: Any = owner.status.node_ref if isinstance(owner, Machine) else owner.status.node_refs
+    return owner.spec, owner.metadata.labels, joined
+
+
+def is_lock(old: ConfigMap | None, new: ConfigMap | None) -> bool:
+    """An init lock that was released or changed; one that was taken is no news."""
+    return old is not None and old.metadata.name.endswith(NAME_SUFFIX)
+
+
+def is_certificate(old: Secret | None, new: Secret | None) -> bool:
+    """A certificate Secret that appeared or changed."""
+    if new is None or CLUSTER_NAME_LABEL not in new.metadata.labels or (old is not None and old.data == new.data):
+        return False
+    try:
+        _, purpose = parse_secret_name(new.metadata.name)
+    except CertificateError:
+        return new.metadata.name.endswith(f"-{Purpose.API_SERVER_ETCD_CLIENT}")
+    return purpose is not Purpose.KUBECONFIG
+
+
+CONTROLLER = ControllerDefinition(
+    name="kubeadmconfig",
+    kind=KubeadmConfig,
+    watches=(
+        Watch(Machine, owner_to_config, owner_changed),
+        Watch(MachinePool, owner_to_config, owner_changed),
+        Watch(Cluster, cluster_to_configs, cluster_changed),
+        Watch(ConfigMap, lock_to_configs, is_lock),
+        Watch(Secret, labelled_to_configs, is_certificate),
+    ),
+    make=KubeadmConfigReconciler,
+    workload_wake=WorkloadWake(map=cluster_to_configs),
+    concurrency=100,
+)

@@ -1,0 +1,85 @@
+"""How a joining node finds its cluster: what the spec leaves open is filled from the Cluster and its CA. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from clusterwright.api.bootstrap import (
+    BootstrapTokenDiscovery,
+    Discovery,
+    FileDiscovery,
+    JoinConfiguration,
+    KubeadmConfigSpec,
+    KubeConfigCluster,
+)
+from clusterwright.kubeadm.certificates import CertificateError, KeyPair, discovery_hashes
+from clusterwright.kubeadm.presence import defined
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The spec with what could be filled in; whether the endpoint or a token are still missing."""
+
+    spec: KubeadmConfigSpec
+    needs_endpoint: bool = False
+    needs_token: bool = False
+
+
+def fill(spec: KubeadmConfigSpec, endpoint: str, ca: KeyPair | None) -> Filled:
+    """Fill the gaps of the discovery; `endpoint` is `host:port` or empty. Raises CertificateError."""
+    discovery = discovery_of(spec)
+    file = defined(discovery.file)
+    return _fill_file(spec, file, endpoint, ca) if file is not None else _fill_token(spec, discovery, endpoint, ca)
+
+
+def discovery_of(spec: KubeadmConfigSpec) -> Discovery:
+    """The discovery section, perhaps empty."""
+    return (spec.join_configuration.discovery if spec.join_configuration else None) or Discovery()
+
+
+def with_discovery(spec: KubeadmConfigSpec, discovery: Discovery) -> KubeadmConfigSpec:
+    """The spec with another discovery section."""
+    join = spec.join_configuration or JoinConfiguration()
+    return replace(spec, join_configuration=replace(join, discovery=discovery))
+
+
+def with_token(spec: KubeadmConfigSpec, token: str) -> KubeadmConfigSpec:
+    """The spec with another token; nothing else changes."""
+    discovery = discovery_of(spec)
+    section = replace(discovery.bootstrap_token or BootstrapTokenDiscovery(), token=token)
+    return with_discovery(spec, replace(discovery, bootstrap_token=section))
+
+
+def _fill_token(spec: KubeadmConfigSpec, discovery: Discovery, endpoint: str, ca: KeyPair | None) -> Filled:
+    section = discovery.bootstrap_token or BootstrapTokenDiscovery()
+    if not section.ca_cert_hashes:
+        section = replace(section, ca_cert_hashes=discovery_hashes(_required(ca).certificate))
+    if not section.api_server_endpoint:
+        section = replace(section, api_server_endpoint=endpoint)
+    if section.unsafe_skip_ca_verification is None and not section.ca_cert_hashes:
+        section = replace(section, unsafe_skip_ca_verification=True)
+    filled = with_discovery(spec, replace(discovery, bootstrap_token=section))
+    return Filled(filled, needs_endpoint=not section.api_server_endpoint, needs_token=not section.token)
+
+
+def _fill_file(spec: KubeadmConfigSpec, file: FileDiscovery, endpoint: str, ca: KeyPair | None) -> Filled:
+    kubeconfig = defined(file.kube_config)
+    if kubeconfig is None:
+        return Filled(spec)  # the user brings the file
+    cluster = kubeconfig.cluster or KubeConfigCluster()
+    if not cluster.server:
+        if not endpoint:
+            return Filled(spec, needs_endpoint=True)
+        cluster = replace(cluster, server=f"https://{endpoint}")
+    if not cluster.certificate_authority_data:
+        cluster = replace(cluster, certificate_authority_data=_required(ca).certificate)
+    discovery = replace(discovery_of(spec), file=replace(file, kube_config=replace(kubeconfig, cluster=cluster)))
+    return Filled(with_discovery(spec, discovery))
+
+
+def _required(ca: KeyPair | None) -> KeyPair:
+    if ca is None:
+        raise CertificateError("failed to retrieve Cluster CA")
+    return ca

@@ -1,0 +1,146 @@
+"""The init lock: a ConfigMap that says which Machine runs `kubeadm init`, so that no second one does.
+
+    free      no ConfigMap: whoever creates it holds the lock
+    held      it names a Machine: only that Machine may go on (again and again, if its passes fail or the process dies)
+    stale     it names a Machine that is gone: deleted and created anew in one pass
+
+Every delete names the very ConfigMap that was read (uid and resourceVersion), so that nobody takes away a lock that changed
+hands in between. Whether the holder exists is asked of the API server, not of a cache.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.kubernetes import ConfigMap
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError, Conflict, NotFound
+
+INFORMATION_KEY = "lock-information"
+NAME_SUFFIX = "-lock"
+
+log = logging.getLogger(__name__)
+
+Acquired = Literal["new", "held-before", "taken-over", ""]
+"""How the lock came to be ours; empty: it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockInformation:
+    """Who holds the lock."""
+
+    machine_name: str
+
+
+def lock_key(cluster: Cluster) -> ObjectKey:
+    """Where the lock of a Cluster is."""
+    return ObjectKey(cluster.metadata.namespace, cluster.metadata.name + NAME_SUFFIX)
+
+
+def lock_config_map(cluster: Cluster, machine: str) -> Json:
+    """The lock, held by a Machine."""
+    namespace, name = lock_key(cluster)
+    owner = {"apiVersion": cluster.api_version, "kind": cluster.kind, "name": cluster.metadata.name, "uid": cluster.metadata.uid}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "labels": {CLUSTER_NAME_LABEL: cluster.metadata.name},
+            "ownerReferences": [owner],
+        },
+        "data": {INFORMATION_KEY: msgspec.json.encode({"machineName": machine}).decode()},
+    }
+
+
+def read_information(lock: ConfigMap) -> LockInformation | None:
+    """Who holds the lock; None if that cannot be read."""
+    try:
+        information = msgspec.json.decode(lock.data.get(INFORMATION_KEY, ""))
+    except msgspec.DecodeError:
+        return None
+    name = information.get("machineName") if isinstance(information, dict) else None
+    return LockInformation(name) if isinstance(name, str) else None
+
+
+class InitLock:
+    """Takes and releases the lock. Neither ever raises an ApiError: not to get the lock is an ordinary answer."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def acquire(self, cluster: Cluster, machine: str) -> Acquired:
+        """Take the lock for the Machine, if it is free, stale or the Machine's own."""
+        key = lock_key(cluster)
+        try:
+            lock = await self._client.live.find(ConfigMap, key)
+        except ApiError as error:
+            return _denied(key, "cannot be read", error)
+        if lock is None:
+            return "new" if await self._create(cluster, machine) else ""
+        information = read_information(lock)
+        if information is None:
+            return _denied(key, "does not say who holds it")
+        if information.machine_name == machine:
+            return "held-before"
+        if await self._is_gone(ObjectKey(cluster.metadata.namespace, information.machine_name)):
+            log.info("init lock is stale, its holder is gone", extra={"lock": str(key), "holder": information.machine_name})
+            if await self._delete(lock) and await self._create(cluster, machine):
+                return "taken-over"
+        return ""
+
+    async def release(self, cluster: Cluster, *, held_by: str = "") -> bool:
+        """Remove the lock; with `held_by`, only if that Machine holds it. Whether it is gone, or not that Machine's, afterwards."""
+        key = lock_key(cluster)
+        try:
+            lock = await self._client.live.find(ConfigMap, key)
+        except ApiError as error:
+            _denied(key, "cannot be read", error)
+            return False
+        if lock is None:
+            return True
+        if held_by and read_information(lock) != LockInformation(held_by):
+            return True
+        return await self._delete(lock)
+
+    async def _create(self, cluster: Cluster, machine: str) -> bool:
+        try:
+            await self._client.create(lock_config_map(cluster, machine))
+        except ApiError as error:
+            _denied(lock_key(cluster), "cannot be created", error)
+            return False
+        log.info("init lock acquired", extra={"lock": str(lock_key(cluster)), "machine": machine})
+        return True
+
+    async def _delete(self, lock: ConfigMap) -> bool:
+        try:
+            await self._client.delete(ConfigMap, lock.key, uid=lock.metadata.uid, resource_version=lock.metadata.resource_version)
+        except NotFound:
+            return True
+        except Conflict as error:
+            _denied(lock.key, "changed hands", error)
+            return False
+        except ApiError as error:
+            _denied(lock.key, "cannot be deleted", error)
+            return False
+        return True
+
+    async def _is_gone(self, machine: ObjectKey) -> bool:
+        try:
+            return await self._client.live.find(Machine, machine) is None
+        except ApiError as error:
+            log.warning("cannot tell whether the holder of the init lock exists", extra={"machine": str(machine), "error": str(error)})
+            return False
+
+
+def _denied(key: ObjectKey, why: str, error: ApiError | None = None) -> Literal[""]:
+    log.info("init lock %s", why, extra={"lock": str(key), "error": "" if error is None else str(error)})
+    return ""

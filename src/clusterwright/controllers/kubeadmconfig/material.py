@@ -1,0 +1,216 @@
+"""Reads and writes of Secrets: certificates, contents of files, passwords, the bootstrap data itself."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import datetime
+from random import Random
+
+from clusterwright.api.bootstrap import ClusterConfiguration, File, KubeadmConfig, User
+from clusterwright.api.core import Cluster
+from clusterwright.api.kubernetes import Secret
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.kubeadm import certificates as pki
+from clusterwright.kubeadm.files import MissingKey, secret_text, with_content, with_password
+from clusterwright.kubeadm.presence import defined
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFailed, ServerTimeout
+from clusterwright.runtime.keys import KeySource
+
+
+class MaterialFailed(Exception):
+    """A Secret that is needed cannot be read or written; the text names the Secret, never its content."""
+
+
+class OutcomeUnknown(MaterialFailed):
+    """No answer came: the write may or may not have taken effect."""
+
+
+# -------------------------------------------------------------------------------------------- certificates
+
+
+async def look_up(client: Client, cluster: Cluster, slots: Sequence[pki.Slot]) -> dict[pki.Purpose, pki.KeyPair]:
+    """The certificates that exist. A missing one is left out, unless it is external. Raises ApiError, CertificateError."""
+    found: dict[pki.Purpose, pki.KeyPair] = {}
+    for slot in slots:
+        key = ObjectKey(cluster.metadata.namespace, pki.secret_name(cluster.metadata.name, slot.purpose))
+        # a cache may not know Secrets without our label, or not yet
+        secret = await client.find(Secret, key) or await client.live.find(Secret, key)
+        if secret is not None:
+            found[slot.purpose] = pki.pair_from_secret(key.namespace, key.name, secret.data)
+        elif slot.external:
+            raise pki.CertificateError(f"external certificate not found: {key}")
+    return found
+
+
+async def generate(
+    client: Client,
+    keys: KeySource,
+    random: Random,
+    *,
+    cluster: Cluster,
+    config: KubeadmConfig,
+    slots: Sequence[pki.Slot],
+    found: dict[pki.Purpose, pki.KeyPair],
+    now: datetime,
+) -> dict[pki.Purpose, pki.KeyPair]:
+    """All certificates: those found, and those missing, made and saved now. Raises ApiError, CertificateError."""
+    settings = config.spec.cluster_configuration or ClusterConfiguration()
+    missing = [slot.purpose for slot in slots if slot.purpose not in found and not slot.external]
+    if not missing:
+        return found
+    algorithm = pki.key_algorithm(settings.encryption_algorithm)
+    made = await asyncio.gather(*(keys.new_key(algorithm) for _ in missing))
+    owner = config_reference(config, block=True)
+    out = dict(found)
+    for purpose, key in zip(missing, made, strict=True):
+        pair = pki.new_pair(purpose, key, now=now, serial=pki.new_serial(random), days=settings.ca_certificate_validity_period_days)
+        namespace, name = cluster.metadata.namespace, cluster.metadata.name
+        await client.create(pki.pair_secret(namespace=namespace, cluster=name, purpose=purpose, pair=pair, owner=owner))
+        out[purpose] = pair
+    return out
+
+
+def control_plane_slots(config: KubeadmConfig) -> tuple[pki.Slot, ...]:
+    """The certificates of a control-plane node with this spec."""
+    settings = config.spec.cluster_configuration or ClusterConfiguration()
+    external = defined(settings.etcd.external) if settings.etcd is not None else None
+    etcd = None
+    if external is not None:
+        etcd = pki.ExternalEtcd(ca_file=external.ca_file, cert_file=external.cert_file, key_file=external.key_file)
+    return pki.control_plane_slots(settings.certificates_dir, etcd)
+
+
+# ------------------------------------------------------------------------------------- files and passwords
+
+
+async def resolve_files(client: Client, namespace: str, files: Sequence[File]) -> tuple[File, ...]:
+    """The files with the contents that their Secrets hold. Raises MaterialFailed."""
+    out = []
+    for file in files:
+        source = defined(file.content_from)
+        if source is not None:
+            text = await _secret_value(client, ObjectKey(namespace, source.secret.name), source.secret.key, "file")
+            file = with_content(file, text)
+        out.append(file)
+    return tuple(out)
+
+
+async def resolve_users(client: Client, namespace: str, users: Sequence[User]) -> tuple[User, ...]:
+    """The users with the password hashes that their Secrets hold. Raises MaterialFailed."""
+    out = []
+    for user in users:
+        source = defined(user.passwd_from)
+        if source is not None:
+            text = await _secret_value(client, ObjectKey(namespace, source.secret.name), source.secret.key, "passwd")
+            user = with_password(user, text)
+        out.append(user)
+    return tuple(out)
+
+
+async def _secret_value(client: Client, key: ObjectKey, entry: str, what: str) -> str:
+    failed = f"failed to resolve {what} source"
+    try:
+        secret = await client.live.find(Secret, key)
+    except ApiError as error:
+        raise MaterialFailed(f'{failed}: failed to retrieve Secret "{key}": {error}') from error
+    if secret is None:
+        raise MaterialFailed(f'{failed}: secret not found: {key}: secrets "{key.name}" not found')
+    try:
+        return secret_text(secret.data, entry)
+    except MissingKey as error:
+        raise MaterialFailed(f"{failed}: {error}") from None
+
+
+# --------------------------------------------------------------------------------------- the bootstrap data
+
+
+def config_reference(config: KubeadmConfig, *, block: bool = False) -> OwnerReference:
+    """The config as the controller of an object."""
+    return OwnerReference(
+        api_version=config.api_version,
+        kind=config.kind,
+        name=config.metadata.name,
+        uid=config.metadata.uid,
+        controller=True,
+        block_owner_deletion=True if block else None,
+    )
+
+
+def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
+    """The Secret that carries the bootstrap data to the infrastructure."""
+    form = config.spec.format or "cloud-config"
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "namespace": config.metadata.namespace,
+            "name": config.metadata.name,
+            "labels": {CLUSTER_NAME_LABEL: cluster.metadata.name},
+            "ownerReferences": [pki.owner_json(config_reference(config))],
+        },
+        "type": pki.SECRET_TYPE,
+        "data": {"value": b64encode(data).decode(), "format": b64encode(form.encode()).decode()},
+    }
+
+
+async def store(client: Client, config: KubeadmConfig, cluster: Cluster, data: bytes) -> None:
+    """Create the Secret, or replace one that an earlier pass left. Raises MaterialFailed."""
+    secret, what = data_secret(config, cluster, data), "create"
+    try:
+        try:
+            await client.create(secret)
+        except AlreadyExists:
+            what = "update"
+            await client.update(secret)
+    except (ConnectionFailed, ServerTimeout) as error:
+        raise OutcomeUnknown(f"failed to {what} bootstrap data secret for KubeadmConfig {config.key}: {error}") from error
+    except ApiError as error:
+        raise MaterialFailed(f"failed to {what} bootstrap data secret for KubeadmConfig {config.key}: {error}") from error
+
+
+async def ensure_owner(client: Client, config: KubeadmConfig) -> None:
+    """Make the config the controller of its Secret, should there be one. Raises MaterialFailed."""
+    what = f"KubeadmConfig {config.metadata.name} as ownerReference to bootstrap Secret {config.metadata.name}"
+    try:
+        secret = await client.find(Secret, config.key)
+    except ApiError as error:
+        raise MaterialFailed(f"failed to add {what}: {error}") from error
+    if secret is None:
+        return
+    owners = repaired_owners(secret.metadata.owner_references, config)
+    if owners == secret.metadata.owner_references:
+        return
+    change: Json = {
+        "metadata": {
+            "resourceVersion": secret.metadata.resource_version,
+            "ownerReferences": [pki.owner_json(owner) for owner in owners],
+        }
+    }
+    try:
+        await client.patch(Secret, config.key, change)
+    except ApiError as error:
+        raise MaterialFailed(f"could not add {what}: {error}") from error
+
+
+def repaired_owners(owners: tuple[OwnerReference, ...], config: KubeadmConfig) -> tuple[OwnerReference, ...]:
+    """The references with the config as their only controller; the same tuple if nothing is to be done."""
+    ours = config_reference(config)
+    if any(_exact(owner) == _exact(ours) for owner in owners):
+        return owners
+    kept = tuple(owner for owner in owners if _same(owner, ours) or not owner.controller)
+    if any(_same(owner, ours) for owner in kept):
+        return tuple(ours if _same(owner, ours) else owner for owner in kept)
+    return (*kept, ours)
+
+
+def _exact(owner: OwnerReference) -> tuple[object, ...]:
+    return (owner.api_version, owner.kind, owner.name, owner.uid, bool(owner.controller))
+
+
+def _same(a: OwnerReference, b: OwnerReference) -> bool:
+    group_a, group_b = (GroupVersionKind.of(r.api_version, r.kind).group for r in (a, b))
+    return (group_a, a.kind, a.name) == (group_b, b.kind, b.name)

@@ -1,0 +1,20 @@
+"""What only workers get."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from clusterwright.api.bootstrap import JoinConfiguration, NodeRegistrationOptions
+from clusterwright.api.kubernetes import Taint
+
+UNINITIALIZED_TAINT = Taint(key="node.cluster.x-k8s.io/uninitialized", effect="NoSchedule")
+
+
+def with_uninitialized_taint(config: JoinConfiguration | None) -> JoinConfiguration:
+    """The document's settings with the taint that keeps Pods away until the Machine controller has labelled the node."""
+    join = config or JoinConfiguration()
+    registration = join.node_registration or NodeRegistrationOptions()
+    taints = registration.taints or ()
+    if any((t.key, t.effect) == (UNINITIALIZED_TAINT.key, UNINITIALIZED_TAINT.effect) for t in taints):
+        return join
+    return replace(join, node_registration=replace(registration, taints=(*taints, UNINITIALIZED_TAINT)))
