@@ -1,0 +1,692 @@
+"""The v1beta2 conditions of a Machine, as tables in the order of the specification. Pure.
+
+`conclude` runs them in their order: summaries come last and read what was decided before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from clusterwright.api.core import MachineTemplateSpec
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import Condition
+from clusterwright.api.wellknown import PENDING_HOOKS_ANNOTATION, UPDATE_IN_PROGRESS_ANNOTATION
+from clusterwright.conditions import (
+    Fallback,
+    InvalidConditions,
+    Priority,
+    Reasons,
+    Strategy,
+    conditions_of,
+    get,
+    group_control_plane_components,
+    has,
+    mirror,
+    reporter,
+    summary,
+)
+from clusterwright.controllers.machine.drain import BUDGET_VIOLATED, EVICTION_FAILED, NOT_COMPLETED, NOT_REMOVED
+from clusterwright.controllers.machine.node import node_health
+from clusterwright.controllers.machine.snapshot import (
+    Found,
+    Lookup,
+    MachineSnapshot,
+    Missing,
+    NodeFound,
+    NodeMissing,
+    NodeOutOfReach,
+    NodeUnreadable,
+    NodeUnsought,
+    NotReferenced,
+    Unreadable,
+)
+from clusterwright.controllers.machine.status import PHASE, with_outcome, with_phase
+from clusterwright.tables import (
+    KEEP,
+    OTHERWISE,
+    Because,
+    Collect,
+    Decision,
+    Outcome,
+    Row,
+    Table,
+    Transition,
+    computed,
+    false,
+    guard,
+    message,
+    true,
+    unknown,
+)
+
+OWNED = ("Paused", "Available", "Ready", "BootstrapConfigReady", "InfrastructureReady", "NodeReady", "NodeHealthy", "Deleting", "Updating")
+"""Conditions that are ours alone. UpToDate is written here too, but also by the owners of Machines."""
+
+OWNED_V1BETA1 = ("Ready", "BootstrapReady", "InfrastructureReady", "DrainingSucceeded")
+
+CHECK_LOGS = "Please check controller logs for errors"
+INTERNAL_ERROR: Transition[MachineSnapshot] = unknown("InternalError", CHECK_LOGS)
+PROBE_FAILURES = 5
+"""So many failed probes in a row mean that a cluster never reached is not merely slow."""
+
+UPDATE_MACHINE_HOOK = "UpdateMachine"
+
+
+@guard("metadata.deletionTimestamp is set")
+def deleting(s: MachineSnapshot) -> bool:
+    return s.deleting
+
+
+# ------------------------------------------------------------------------------- BootstrapConfigReady, InfrastructureReady
+
+
+def _readable(lookup: Lookup) -> bool:
+    if not isinstance(lookup, Found):
+        return True
+    try:
+        conditions_of(lookup.object)
+    except InvalidConditions:
+        return False
+    return True
+
+
+def _complaint(lookup: Lookup) -> str:
+    try:
+        conditions_of(lookup.object if isinstance(lookup, Found) else {})
+    except InvalidConditions as error:
+        return str(error)
+    return ""
+
+
+def _mirrored(lookup: Lookup, fallback: Fallback) -> Outcome:
+    ready = mirror(conditions_of(lookup.object) if isinstance(lookup, Found) else (), "Ready", fallback=fallback)
+    # a True without a reason is an old condition: say something less confusing
+    reason = "Ready" if ready.status == "True" and ready.reason == "NoReasonReported" else ready.reason
+    return Outcome(ready.status, reason, ready.message, last_transition_time=ready.last_transition_time)
+
+
+@guard("spec.bootstrap.configRef is not set")
+def no_config_ref(s: MachineSnapshot) -> bool:
+    return isinstance(s.bootstrap, NotReferenced)
+
+
+@guard("the bootstrap config was read")
+def config_found(s: MachineSnapshot) -> bool:
+    return isinstance(s.bootstrap, Found)
+
+
+@guard("the bootstrap config could not be read")
+def config_unreadable(s: MachineSnapshot) -> bool:
+    return isinstance(s.bootstrap, Unreadable)
+
+
+@guard("the bootstrap config does not exist")
+def config_missing(s: MachineSnapshot) -> bool:
+    return isinstance(s.bootstrap, Missing)
+
+
+@guard("its conditions are well-formed")
+def config_conditions_valid(s: MachineSnapshot) -> bool:
+    return _readable(s.bootstrap)
+
+
+@guard("bootstrap data was created")
+def data_secret_created(s: MachineSnapshot) -> bool:
+    return s.data_secret_created
+
+
+def _mirror_config(s: MachineSnapshot) -> Outcome:
+    if s.data_secret_created:
+        return _mirrored(s.bootstrap, Fallback("True", "Ready"))
+    return _mirrored(s.bootstrap, Fallback("False", "NotReady", f"{s.bootstrap_kind} status.initialization.dataSecretCreated is false"))
+
+
+@message("<what is wrong>")
+def config_complaint(s: MachineSnapshot) -> str:
+    return _complaint(s.bootstrap)
+
+
+@message("<Kind> has been deleted")
+def config_deleted(s: MachineSnapshot) -> str:
+    return f"{s.bootstrap_kind} has been deleted"
+
+
+@message("<Kind> does not exist")
+def config_does_not_exist(s: MachineSnapshot) -> str:
+    return f"{s.bootstrap_kind} does not exist"
+
+
+# fmt: off
+BOOTSTRAP_CONFIG_READY: Table[MachineSnapshot] = Table(
+    "BootstrapConfigReady",
+    Row("data-secret-provided", no_config_ref,                                  true("DataSecretProvided")),
+    Row("invalid",              config_found & ~config_conditions_valid,        unknown("InvalidConditionReported", config_complaint)),
+    Row("mirrored",             config_found,                                   computed(_mirror_config, status="mirrored", reason="mirrored", message="of Ready; not reported: by the flag dataSecretCreated")),
+    Row("unreadable",           config_unreadable,                              INTERNAL_ERROR),
+    Row("deleted",              config_missing & deleting & data_secret_created, false("ObjectDeleted", config_deleted)),
+    Row("missing",              config_missing,                                 false("ObjectDoesNotExist", config_does_not_exist)),
+    exactly_one=[(no_config_ref, config_found, config_unreadable, config_missing)],
+)
+# fmt: on
+
+
+@guard("the infrastructure machine was read")
+def infra_found(s: MachineSnapshot) -> bool:
+    return isinstance(s.infrastructure, Found)
+
+
+@guard("the infrastructure machine could not be read")
+def infra_unreadable(s: MachineSnapshot) -> bool:
+    return isinstance(s.infrastructure, Unreadable)
+
+
+@guard("the infrastructure machine does not exist")
+def infra_missing(s: MachineSnapshot) -> bool:
+    return isinstance(s.infrastructure, Missing | NotReferenced)
+
+
+@guard("its conditions are well-formed")
+def infra_conditions_valid(s: MachineSnapshot) -> bool:
+    return _readable(s.infrastructure)
+
+
+@guard("infrastructure was provisioned")
+def provisioned(s: MachineSnapshot) -> bool:
+    return s.provisioned
+
+
+def _mirror_infra(s: MachineSnapshot) -> Outcome:
+    if s.provisioned:
+        return _mirrored(s.infrastructure, Fallback("True", "Ready"))
+    return _mirrored(s.infrastructure, Fallback("False", "NotReady", f"{s.infrastructure_kind} status.initialization.provisioned is false"))
+
+
+@message("<what is wrong>")
+def infra_complaint(s: MachineSnapshot) -> str:
+    return _complaint(s.infrastructure)
+
+
+@message("<Kind> has been deleted")
+def infra_deleted(s: MachineSnapshot) -> str:
+    return f"{s.infrastructure_kind} has been deleted"
+
+
+@message("<Kind> has been deleted while the Machine still exists")
+def infra_lost(s: MachineSnapshot) -> str:
+    return f"{s.infrastructure_kind} has been deleted while the Machine still exists"
+
+
+@message("<Kind> does not exist")
+def infra_does_not_exist(s: MachineSnapshot) -> str:
+    return f"{s.infrastructure_kind} does not exist"
+
+
+# fmt: off
+INFRASTRUCTURE_READY: Table[MachineSnapshot] = Table(
+    "InfrastructureReady",
+    Row("invalid",    infra_found & ~infra_conditions_valid, unknown("InvalidConditionReported", infra_complaint)),
+    Row("mirrored",   infra_found,                           computed(_mirror_infra, status="mirrored", reason="mirrored", message="of Ready; not reported: by the flag provisioned")),
+    Row("unreadable", infra_unreadable,                      INTERNAL_ERROR),
+    Row("deleted",    deleting & provisioned,                false("ObjectDeleted", infra_deleted)),
+    Row("never-was",  deleting,                              false("ObjectDoesNotExist", infra_does_not_exist)),
+    Row("lost",       provisioned,                           false("ObjectDeleted", infra_lost)),
+    Row("missing",    OTHERWISE,                             false("ObjectDoesNotExist", infra_does_not_exist)),
+    exactly_one=[(infra_found, infra_unreadable, infra_missing)],
+)
+# fmt: on
+
+
+# ---------------------------------------------------------------------------------------------- NodeReady, NodeHealthy
+
+
+@guard("Cluster status.initialization.infrastructureProvisioned")
+def cluster_provisioned(s: MachineSnapshot) -> bool:
+    flags = s.cluster.status.initialization
+    return flags is not None and bool(flags.infrastructure_provisioned)
+
+
+@guard("Cluster ControlPlaneInitialized is True")
+def control_plane_initialized(s: MachineSnapshot) -> bool:
+    return _initialized_at(s) is not None
+
+
+def _initialized_at(s: MachineSnapshot) -> datetime | None:
+    found = get(s.cluster.status.conditions, "ControlPlaneInitialized")
+    return (found.last_transition_time or s.now) if found is not None and found.status == "True" else None
+
+
+@guard("no probe ever succeeded, and fewer than 5 failed in a row")
+def not_probed_yet(s: MachineSnapshot) -> bool:
+    return s.health.last_probe_success is None and s.health.consecutive_failures < PROBE_FAILURES
+
+
+@guard("both conditions are reported")
+def both_reported(s: MachineSnapshot) -> bool:
+    return has(s.machine.status.conditions, "NodeReady") and has(s.machine.status.conditions, "NodeHealthy")
+
+
+@guard("neither a probe succeeded nor the control plane became initialized within the grace period")
+def grace_passed(s: MachineSnapshot) -> bool:
+    moments = [t for t in (s.health.last_probe_success, _initialized_at(s)) if t is not None]
+    return bool(moments) and s.now - max(moments) > s.grace_period
+
+
+@guard("there is no connection to the workload cluster")
+def out_of_reach(s: MachineSnapshot) -> bool:
+    return isinstance(s.node, NodeOutOfReach)
+
+
+@guard("reading the Node failed")
+def node_unreadable(s: MachineSnapshot) -> bool:
+    return isinstance(s.node, NodeUnreadable)
+
+
+@guard("the Node was read")
+def node_found(s: MachineSnapshot) -> bool:
+    return isinstance(s.node, NodeFound)
+
+
+@guard("there is no Node")
+def node_missing(s: MachineSnapshot) -> bool:
+    return isinstance(s.node, NodeMissing | NodeUnsought)
+
+
+@guard("status.nodeRef is set")
+def node_ref(s: MachineSnapshot) -> bool:
+    return s.machine.status.node_ref is not None
+
+
+@guard("spec.providerID is set")
+def provider_id(s: MachineSnapshot) -> bool:
+    return bool(s.machine.spec.provider_id)
+
+
+@message("Last successful probe at <time>")
+def last_probe(s: MachineSnapshot) -> str:
+    success = s.health.last_probe_success
+    return f"Last successful probe at {success:%Y-%m-%dT%H:%M:%SZ}" if success else ""
+
+
+def _node_name(s: MachineSnapshot) -> str:
+    return s.machine.status.node_ref.name if s.machine.status.node_ref else ""
+
+
+@message("Node <name> has been deleted")
+def node_deleted(s: MachineSnapshot) -> str:
+    return f"Node {_node_name(s)} has been deleted"
+
+
+@message("Node <name> has been deleted while the Machine still exists")
+def node_lost(s: MachineSnapshot) -> str:
+    return f"Node {_node_name(s)} has been deleted while the Machine still exists"
+
+
+@message("Waiting for a Node with spec.providerID <id> to exist")
+def awaiting_node(s: MachineSnapshot) -> str:
+    return f"Waiting for a Node with spec.providerID {s.machine.spec.provider_id} to exist"
+
+
+@message("Waiting for <Kind> to report spec.providerID")
+def awaiting_provider_id(s: MachineSnapshot) -> str:
+    return f"Waiting for {s.infrastructure_kind} to report spec.providerID"
+
+
+def _node_ready(node: Node) -> Outcome:
+    ready = next((c for c in reversed(node.status.conditions) if c.type == "Ready"), None)
+    if ready is None:
+        return Outcome("Unknown", "NodeReadyUnknown", "* Node.Ready: Condition not yet reported")
+    reason = {"True": "NodeReady", "False": "NodeNotReady"}.get(ready.status, "NodeReadyUnknown")
+    text = f"* Node.Ready: {ready.message}" if ready.status != "True" and ready.message else ""
+    return Outcome(ready.status, reason, text, last_transition_time=ready.last_transition_time)
+
+
+def _node_healthy(node: Node) -> Outcome:
+    health = node_health(node)
+    reason = {"True": "NodeHealthy", "False": "NodeNotHealthy"}.get(health.status, "NodeHealthyUnknown")
+    return Outcome(health.status, reason, health.message)
+
+
+def _of_node(judge: Callable[[Node], Outcome]) -> Callable[[MachineSnapshot], Outcome]:
+    def outcome(s: MachineSnapshot) -> Outcome:
+        if isinstance(s.node, NodeFound):
+            return judge(s.node.node)
+        return Outcome("Unknown", "InternalError", CHECK_LOGS)
+
+    return outcome
+
+
+# fmt: off
+def _node_table(name: str, judge: Callable[[Node], Outcome], about: str) -> Table[MachineSnapshot]:
+    """Both conditions of the Node say the same, but for what the Node itself reports."""
+    return Table(
+        name,
+        Row("cluster-unprovisioned",     ~cluster_provisioned,             unknown("InspectionFailed", "Waiting for Cluster status.initialization.infrastructureProvisioned to be true")),
+        Row("control-plane-uninitialized", ~control_plane_initialized,     unknown("InspectionFailed", "Waiting for Cluster control plane to be initialized")),
+        Row("never-connected",           not_probed_yet & ~both_reported,  unknown("ConnectionDown", "Remote connection not established yet")),
+        Row("never-connected-kept",      not_probed_yet,                   KEEP),
+        Row("connection-down",           grace_passed,                     unknown("ConnectionDown", last_probe)),
+        Row("out-of-reach",              out_of_reach & ~both_reported,    unknown("ConnectionDown", last_probe)),
+        Row("out-of-reach-kept",         out_of_reach,                     KEEP),
+        Row("unreadable",                node_unreadable,                  INTERNAL_ERROR),
+        Row("reported",                  node_found,                       computed(_of_node(judge), status="from the Node", reason=about)),
+        Row("gone-as-wanted",            deleting & node_ref,              false("NodeDeleted", node_deleted)),
+        Row("never-was",                 deleting,                         unknown("NodeDoesNotExist", "Node does not exist")),
+        Row("lost",                      node_ref,                         false("NodeDeleted", node_lost)),
+        Row("awaiting-node",             provider_id,                      unknown("InspectionFailed", awaiting_node)),
+        Row("awaiting-provider-id",      OTHERWISE,                        unknown("InspectionFailed", awaiting_provider_id)),
+        exactly_one=[(out_of_reach, node_unreadable, node_found, node_missing)],
+    )
+# fmt: on
+
+
+NODE_READY = _node_table("NodeReady", _node_ready, "NodeReady, NodeNotReady or NodeReadyUnknown")
+NODE_HEALTHY = _node_table("NodeHealthy", _node_healthy, "NodeHealthy, NodeNotHealthy or NodeHealthyUnknown")
+
+
+# ------------------------------------------------------------------------------------------------------------ Deleting
+
+
+@guard("deletion was worked on in this pass")
+def deletion_worked_on(s: MachineSnapshot) -> bool:
+    return s.deletion is not None
+
+
+def _deletion_stage(s: MachineSnapshot) -> Outcome:
+    return Outcome("True", s.deletion.reason, s.deletion.message) if s.deletion else Outcome("True", "Deleting", "Deletion started")
+
+
+# fmt: off
+DELETING: Table[MachineSnapshot] = Table(
+    "Deleting",
+    Row("not-deleting", ~deleting,          false("NotDeleting")),
+    Row("stage",        deletion_worked_on, computed(_deletion_stage, status="True", reason="the stage", message="what it waits for")),
+    Row("resting",      OTHERWISE,          KEEP),
+    about="A deletion that rests between two looks at the drain keeps what it said.",
+)
+# fmt: on
+
+
+# ------------------------------------------------------------------------------------------------------------ Updating
+
+
+def is_updating(s: MachineSnapshot) -> bool:
+    """Whether an in-place update is under way, as the annotations of the Machine tell."""
+    annotations = s.machine.metadata.annotations
+    return UPDATE_IN_PROGRESS_ANNOTATION in annotations or UPDATE_MACHINE_HOOK in annotations.get(PENDING_HOOKS_ANNOTATION, "").split(",")
+
+
+@guard("an in-place update is in progress")
+def updating(s: MachineSnapshot) -> bool:
+    return is_updating(s)
+
+
+@guard("the update had something to say in this pass")
+def update_spoke(s: MachineSnapshot) -> bool:
+    return s.updating is not None
+
+
+def _update_stage(s: MachineSnapshot) -> Outcome:
+    return Outcome("True", s.updating.reason, s.updating.message) if s.updating else Outcome("True", "InPlaceUpdating")
+
+
+# fmt: off
+UPDATING: Table[MachineSnapshot] = Table(
+    "Updating",
+    Row("stage",        updating & update_spoke, computed(_update_stage, status="True", reason="InPlaceUpdating or InPlaceUpdateFailed", message="what the update says")),
+    Row("in-progress",  updating,                true("InPlaceUpdating", "In-place update in progress")),
+    Row("not-updating", OTHERWISE,               false("NotUpdating")),
+)
+# fmt: on
+
+
+# ------------------------------------------------------------------------------------------------------------ UpToDate
+
+
+@guard("a MachineSet of a MachineDeployment owns the Machine")
+def deployed(s: MachineSnapshot) -> bool:
+    return s.machine_set is not None and s.deployment is not None
+
+
+def _templates(s: MachineSnapshot) -> tuple[MachineTemplateSpec, MachineTemplateSpec]:
+    if s.machine_set is None or s.deployment is None:
+        return MachineTemplateSpec(), MachineTemplateSpec()
+    return s.machine_set.spec.template, s.deployment.spec.template
+
+
+def _bare_kind(template_kind: str) -> str:
+    return template_kind.removesuffix("Template")
+
+
+@guard("versions differ")
+def version_differs(s: MachineSnapshot) -> bool:
+    mine, wanted = _templates(s)
+    return mine.spec.version != wanted.spec.version
+
+
+@guard("bootstrap templates differ")
+def bootstrap_differs(s: MachineSnapshot) -> bool:
+    mine, wanted = _templates(s)
+    return mine.spec.bootstrap != wanted.spec.bootstrap
+
+
+@guard("the MachineSet has a bootstrap template")
+def has_bootstrap_template(s: MachineSnapshot) -> bool:
+    return _templates(s)[0].spec.bootstrap.config_ref is not None
+
+
+@guard("infrastructure templates differ")
+def infrastructure_differs(s: MachineSnapshot) -> bool:
+    mine, wanted = _templates(s)
+    return mine.spec.infrastructure_ref != wanted.spec.infrastructure_ref
+
+
+@guard("failure domains differ")
+def failure_domain_differs(s: MachineSnapshot) -> bool:
+    mine, wanted = _templates(s)
+    return mine.spec.failure_domain != wanted.spec.failure_domain
+
+
+@guard("MachineDeployment spec.rollout.after has passed, and the MachineSet was created before it")
+def rollout_due(s: MachineSnapshot) -> bool:
+    after = s.deployment.spec.rollout.after if s.deployment is not None and s.deployment.spec.rollout is not None else None
+    created = s.machine_set.metadata.creation_timestamp if s.machine_set is not None else None
+    return after is not None and created is not None and after < s.now and created < after
+
+
+@message("Version <X>, <Y> required")
+def version_required(s: MachineSnapshot) -> str:
+    mine, wanted = _templates(s)
+    return f"Version {mine.spec.version}, {wanted.spec.version} required"
+
+
+@message("<BootstrapKind> is not up-to-date")
+def bootstrap_not_up_to_date(s: MachineSnapshot) -> str:
+    ref = _templates(s)[0].spec.bootstrap.config_ref
+    return f"{_bare_kind(ref.kind if ref else '')} is not up-to-date"
+
+
+@message("spec.bootstrap.dataSecretName <X>, <Y> required")
+def data_secret_required(s: MachineSnapshot) -> str:
+    mine, wanted = (t.spec.bootstrap.data_secret_name for t in _templates(s))
+    return f"spec.bootstrap.dataSecretName {'nil' if mine is None else mine}, {'nil' if wanted is None else wanted} required"
+
+
+@message("<InfraKind> is not up-to-date")
+def infrastructure_not_up_to_date(s: MachineSnapshot) -> str:
+    return f"{_bare_kind(_templates(s)[0].spec.infrastructure_ref.kind)} is not up-to-date"
+
+
+@message("Failure domain <X>, <Y> required")
+def failure_domain_required(s: MachineSnapshot) -> str:
+    mine, wanted = _templates(s)
+    return f"Failure domain {mine.spec.failure_domain}, {wanted.spec.failure_domain} required"
+
+
+@guard("Updating is True")
+def updating_reported(s: MachineSnapshot) -> bool:
+    found = get(s.machine.status.conditions, "Updating")
+    return found is not None and found.status == "True"
+
+
+@message("* <Updating's message>")
+def updating_message(s: MachineSnapshot) -> str:
+    found = get(s.machine.status.conditions, "Updating")
+    return f"* {found.message}" if found is not None and found.message else "* In-place update in progress"
+
+
+# fmt: off
+UP_TO_DATE: Table[MachineSnapshot] = Table(
+    "UpToDate",
+    Row("not-deployed",              ~deployed,         KEEP),
+    Collect("outdated",              false("NotUpToDate"),
+        Because("version",           version_differs,                            version_required),
+        Because("bootstrap",         bootstrap_differs & has_bootstrap_template, bootstrap_not_up_to_date),
+        Because("data-secret",       bootstrap_differs & ~has_bootstrap_template, data_secret_required),
+        Because("infrastructure",    infrastructure_differs,                     infrastructure_not_up_to_date),
+        Because("failure-domain",    failure_domain_differs,                     failure_domain_required),
+        Because("rollout-after",     rollout_due,                                "MachineDeployment spec.rolloutAfter expired"),
+    ),
+    Row("updating",                  updating_reported, false("Updating", updating_message)),
+    Row("up-to-date",                OTHERWISE,         true("UpToDate")),
+    about="Written for workers of a MachineDeployment only; the owners of other Machines write theirs.",
+)
+# fmt: on
+
+
+# --------------------------------------------------------------------------------------------------------------- Ready
+
+_READY_TYPES = ("Deleting", "Updating", "BootstrapConfigReady", "InfrastructureReady", "NodeHealthy", "HealthCheckSucceeded")
+_NEGATIVE = frozenset({"Deleting", "Updating"})
+_GONE = {
+    "BootstrapConfigReady": {"ObjectDeleted", "ObjectDoesNotExist"},
+    "InfrastructureReady": {"ObjectDeleted", "ObjectDoesNotExist"},
+    "NodeHealthy": {"NodeDeleted", "NodeDoesNotExist"},
+}
+"""While a Machine is deleted, that these are gone is as it should be."""
+
+LONG_DELETION = timedelta(minutes=15)
+LONG_DRAIN = timedelta(minutes=5)
+_DELAYS = (
+    (BUDGET_VIOLATED, "PodDisruptionBudgets"),
+    (NOT_REMOVED, "Pods not terminating"),
+    (EVICTION_FAILED, "Pod eviction errors"),
+    (NOT_COMPLETED, "Pods not completed yet"),
+)
+
+
+def deleting_in_short(s: MachineSnapshot) -> str:
+    """How far deletion is, in few different words, so that Machines that are equally far say the same."""
+    found = get(s.machine.status.conditions, "Deleting")
+    since = s.machine.metadata.deletion_timestamp
+    if found is None or since is None:
+        return "Machine deletion in progress"
+    if s.now - since <= LONG_DELETION:
+        return f"Machine deletion in progress, stage: {found.reason}"
+    text = f"Machine deletion in progress since more than 15m, stage: {found.reason}"
+    started = s.machine.status.deletion.node_drain_start_time if s.machine.status.deletion else None
+    if found.reason == "DrainingNode" and started is not None and s.now - started > LONG_DRAIN:
+        causes = [cause for sign, cause in _DELAYS if sign in found.message]
+        text += f", delay likely due to {', '.join(causes)}" if causes else ""
+    return text
+
+
+@guard("a readiness gate names Ready itself")
+def gates_name_ready(s: MachineSnapshot) -> bool:
+    return any(gate.condition_type == "Ready" for gate in s.machine.spec.readiness_gates)
+
+
+def _summarized(s: MachineSnapshot) -> Outcome:
+    gates = s.machine.spec.readiness_gates
+    overrides = []
+    if s.deleting and has(s.machine.status.conditions, "Deleting"):
+        overrides.append(Condition(type="Deleting", status="True", reason="Deleting", message=deleting_in_short(s)))
+
+    def priority(condition: Condition) -> Priority | None:
+        return Priority.INFO if s.deleting and condition.reason in _GONE.get(condition.type, ()) else None
+
+    ready = summary(
+        reporter(s.machine),
+        (*_READY_TYPES, *(gate.condition_type for gate in gates)),
+        target="Ready",
+        ignore_if_missing=("HealthCheckSucceeded",),
+        overrides=overrides,
+        strategy=Strategy(
+            reasons=Reasons("NotReady", "ReadyUnknown", "Ready"),
+            negative=_NEGATIVE | {gate.condition_type for gate in gates if gate.polarity == "Negative"},
+            priority=priority,
+            transform=group_control_plane_components,
+        ),
+    )
+    return Outcome(ready.status, ready.reason, ready.message)
+
+
+# fmt: off
+READY: Table[MachineSnapshot] = Table(
+    "Ready",
+    Row("circular", gates_name_ready, INTERNAL_ERROR),
+    Row("summary",  OTHERWISE,        computed(_summarized, status="summary", reason="Ready, NotReady or ReadyUnknown", message="of Deleting, Updating, BootstrapConfigReady, InfrastructureReady, NodeHealthy, HealthCheckSucceeded and the readiness gates")),
+)
+# fmt: on
+
+
+# ----------------------------------------------------------------------------------------------------------- Available
+
+
+@guard("Ready is reported")
+def ready_reported(s: MachineSnapshot) -> bool:
+    return has(s.machine.status.conditions, "Ready")
+
+
+@guard("Ready is True")
+def ready(s: MachineSnapshot) -> bool:
+    found = get(s.machine.status.conditions, "Ready")
+    return found is not None and found.status == "True"
+
+
+@guard("Ready has been True for spec.minReadySeconds")
+def ready_long_enough(s: MachineSnapshot) -> bool:
+    return ready(s) and remaining_min_ready(s) <= timedelta(0)
+
+
+def remaining_min_ready(s: MachineSnapshot) -> timedelta:
+    """How long the Machine must still stay Ready before it is Available."""
+    found = get(s.machine.status.conditions, "Ready")
+    since = found.last_transition_time if found is not None else None
+    return timedelta(seconds=s.machine.spec.min_ready_seconds or 0) - (s.now - (since or s.now))
+
+
+# fmt: off
+AVAILABLE: Table[MachineSnapshot] = Table(
+    "Available",
+    Row("ready-unreported", ~ready_reported,   INTERNAL_ERROR),
+    Row("not-ready",        ~ready,            false("NotReady")),
+    Row("available",        ready_long_enough, true("Available")),
+    Row("maturing",         OTHERWISE,         false("WaitingForMinReadySeconds")),
+    assuming=[ready_reported | ~ready, ready | ~ready_long_enough],
+)
+# fmt: on
+
+TABLES = (
+    BOOTSTRAP_CONFIG_READY, INFRASTRUCTURE_READY, NODE_READY, NODE_HEALTHY, DELETING, UPDATING, UP_TO_DATE, READY, PHASE, AVAILABLE,
+)  # fmt: skip
+
+
+def conclude(s: MachineSnapshot) -> tuple[MachineSnapshot, tuple[Decision, ...], timedelta | None]:
+    """The Machine with all its conditions and its phase; which rows decided; and when Available is worth another look.
+
+    Both conditions of the Node are decided before either is written: each asks whether the other is reported.
+    """
+    decisions: list[Decision] = []
+    for group in ((BOOTSTRAP_CONFIG_READY, INFRASTRUCTURE_READY), (NODE_READY, NODE_HEALTHY), *((t,) for t in TABLES[4:])):
+        made = [table.decide(s) for table in group]
+        for decision in made:
+            if decision.table == PHASE.name:
+                machine = with_phase(s.machine, decision.outcome, s.now)
+            else:
+                machine = with_outcome(s.machine, decision.table, decision.outcome, s.now)
+            s = replace(s, machine=machine)
+        decisions += made
+    maturing = decisions[-1].row == "maturing"
+    return s, tuple(decisions), remaining_min_ready(s) if maturing else None

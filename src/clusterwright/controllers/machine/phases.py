@@ -1,0 +1,449 @@
+"""What the bootstrap config, the infrastructure machine and the Node do to a Machine, and to its v1beta1 conditions. Pure.
+
+Each table decides one phase of a pass: the v1beta1 condition, what the Machine takes over (`ensure`: the Machine as it becomes),
+when to look again, and whether the pass ends in an error. All phases run, whatever befalls the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from msgspec.structs import replace as replace_struct
+
+from clusterwright.api.core import Machine, MachineAddress, MachineNodeReference
+from clusterwright.api.meta import OwnerReference, Unstructured, V1Beta1Condition
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL, MACHINE_POOL_NAME_LABEL, MACHINE_SET_NAME_LABEL
+from clusterwright.conditions import v1beta1
+from clusterwright.controllers.external import WrongType, flag_at, text_at, value_at
+from clusterwright.controllers.machine.conditions import (
+    config_found,
+    config_missing,
+    config_unreadable,
+    deleting,
+    infra_found,
+    infra_missing,
+    infra_unreadable,
+    no_config_ref,
+    node_found,
+    node_missing,
+    node_ref,
+    node_unreadable,
+    out_of_reach,
+    provider_id,
+    provisioned,
+)
+from clusterwright.controllers.machine.node import node_health_v1beta1
+from clusterwright.controllers.machine.snapshot import Found, Lookup, MachineSnapshot, NodeFound, NodeOutOfReach, NodeUnreadable, Unreadable
+from clusterwright.controllers.machine.status import failed, initialized, with_spec, with_status, with_v1beta1_outcome
+from clusterwright.tables import (
+    KEEP,
+    OTHERWISE,
+    Decision,
+    Ensure,
+    Outcome,
+    Row,
+    Table,
+    Transition,
+    computed,
+    false,
+    guard,
+    message,
+    true,
+    unknown,
+)
+
+EXTERNAL_RETRY = timedelta(seconds=30)
+"""An object that is referenced but not there is looked for again after this time: nothing can be watched by its owner yet."""
+
+_ADOPTED_LABELS = (MACHINE_SET_NAME_LABEL, MACHINE_POOL_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
+
+
+# ----------------------------------------------------------------------------------------------------- owner and labels
+
+
+def with_owner_and_label(s: MachineSnapshot) -> Machine:
+    """The Machine with the label of its Cluster; a stand-alone one is owned by the Cluster, so that it goes with it."""
+    machine = s.machine
+    metadata = machine.metadata
+    labels = {**metadata.labels, CLUSTER_NAME_LABEL: machine.spec.cluster_name}
+    owners = metadata.owner_references
+    if is_stand_alone(machine) and not any(o.kind == "Cluster" and _group(o) == "cluster.x-k8s.io" for o in owners):
+        cluster = s.cluster
+        owners = (
+            *owners,
+            OwnerReference(api_version=cluster.api_version, kind=cluster.kind, name=cluster.metadata.name, uid=cluster.metadata.uid),
+        )
+    if labels == metadata.labels and owners == metadata.owner_references:
+        return machine
+    return replace_struct(machine, metadata=replace_struct(metadata, labels=labels, owner_references=owners))
+
+
+def is_stand_alone(machine: Machine) -> bool:
+    """Whether nobody controls the Machine, and no label promises that somebody will."""
+    controlled = any(o.controller for o in machine.metadata.owner_references)
+    return not controlled and not any(label in machine.metadata.labels for label in _ADOPTED_LABELS)
+
+
+def _group(owner: OwnerReference) -> str:
+    return owner.api_version.rpartition("/")[0]
+
+
+# -------------------------------------------------------------------------------------------------- reading by contract
+
+
+def data_secret_created(config: Found) -> bool:
+    """Whether the bootstrap config says that the data is there. Raises WrongType."""
+    return _flag(config, "dataSecretCreated")
+
+
+def infrastructure_provisioned(infra: Found) -> bool:
+    """Whether the infrastructure machine says that it is provisioned. Raises WrongType."""
+    return _flag(infra, "provisioned")
+
+
+def _flag(found: Found, name: str) -> bool:
+    path = ("status", "ready") if found.contract == "v1beta1" else ("status", "initialization", name)
+    return bool(flag_at(found.object, *path))
+
+
+def addresses_of(obj: Unstructured) -> tuple[MachineAddress, ...] | None:
+    """The addresses of an infrastructure machine; None if it does not tell. Raises WrongType."""
+    value = value_at(obj, "status", "addresses")
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(a, dict) for a in value):
+        raise WrongType(f"status.addresses of {obj.kind} {obj.key} must be a list of addresses")
+    return tuple(MachineAddress(type=str(a.get("type", "")), address=str(a.get("address", ""))) for a in value)
+
+
+def is_interruptible(lookup: Lookup) -> bool:
+    """Whether the infrastructure may take the machine away at any time. Raises WrongType."""
+    return isinstance(lookup, Found) and bool(flag_at(lookup.object, "status", "interruptible"))
+
+
+def with_failure(machine: Machine, lookup: Lookup) -> Machine:
+    """The Machine with the terminal failure that a provider's object reports, if it does."""
+    if not isinstance(lookup, Found):
+        return machine
+    obj = lookup.object
+    reason, text = obj.at("status", "failureReason"), obj.at("status", "failureMessage")
+    described = f'{obj.gvk.api_version}, Kind={obj.kind} with name "{obj.key.name}"'
+    return failed(
+        machine,
+        reason=reason if isinstance(reason, str) else "",
+        message=f"Failure detected from referenced resource {described}: {text}" if isinstance(text, str) and text else "",
+    )
+
+
+def _error_of(lookup: Any) -> str:
+    if isinstance(lookup, Unreadable | NodeUnreadable | NodeOutOfReach):
+        return str(lookup.error) or type(lookup.error).__name__
+    return ""
+
+
+def _complaint(read: Any, *arguments: Any) -> str:
+    try:
+        read(*arguments)
+    except WrongType as error:
+        return str(error)
+    return ""
+
+
+def _mirrored(s: MachineSnapshot, lookup: Lookup, *, holds: bool, waiting: str) -> Outcome:
+    """Ready of a provider's object as our v1beta1 condition; not reported: by the flag of the contract."""
+    reason = "Deleting" if s.deleting else waiting
+    fallback = V1Beta1Condition(status="True") if holds else V1Beta1Condition(status="False", severity="Info", reason=reason)
+    source = v1beta1.of_foreign(lookup.object) if isinstance(lookup, Found) else ()
+    found = v1beta1.mirror(source, "Ready", fallback) or fallback
+    return Outcome(found.status, found.reason, found.message, found.severity, found.last_transition_time)
+
+
+def _is_deleting(lookup: Lookup) -> bool:
+    return isinstance(lookup, Found) and lookup.object.metadata.deletion_timestamp is not None
+
+
+_V1BETA1_TRUE: Transition[MachineSnapshot] = true("")
+
+
+# ------------------------------------------------------------------------------------------------------------ bootstrap
+
+
+@guard("spec.bootstrap.dataSecretName is set")
+def secret_name_set(s: MachineSnapshot) -> bool:
+    return s.machine.spec.bootstrap.data_secret_name is not None
+
+
+@guard("the contract's flag can be read")
+def config_flag_valid(s: MachineSnapshot) -> bool:
+    return not isinstance(s.bootstrap, Found) or not _complaint(data_secret_created, s.bootstrap)
+
+
+@guard("the bootstrap config is being deleted")
+def config_deleting(s: MachineSnapshot) -> bool:
+    return _is_deleting(s.bootstrap)
+
+
+@guard("the bootstrap config says that the data is there")
+def config_says_created(s: MachineSnapshot) -> bool:
+    return isinstance(s.bootstrap, Found) and config_flag_valid(s) and data_secret_created(s.bootstrap)
+
+
+@guard("it names the secret")
+def config_names_secret(s: MachineSnapshot) -> bool:
+    if not isinstance(s.bootstrap, Found):
+        return False
+    value = s.bootstrap.object.at("status", "dataSecretName")
+    return isinstance(value, str) and bool(value)
+
+
+@message("<the error>")
+def config_error(s: MachineSnapshot) -> str:
+    return _error_of(s.bootstrap)
+
+
+@message("<what is wrong>")
+def config_garbled(s: MachineSnapshot) -> str:
+    return _complaint(data_secret_created, s.bootstrap) if isinstance(s.bootstrap, Found) else ""
+
+
+@message("<Kind> <name> says that the data was created, but status.dataSecretName is empty")
+def config_nameless(s: MachineSnapshot) -> str:
+    name = s.bootstrap.object.key if isinstance(s.bootstrap, Found) else ""
+    return f"{s.bootstrap_kind} {name} says that the data was created, but status.dataSecretName is empty"
+
+
+def _mirror_config(s: MachineSnapshot) -> Outcome:
+    return _mirrored(s, s.bootstrap, holds=config_says_created(s), waiting="WaitingForDataSecret")
+
+
+def _take_secret(s: MachineSnapshot) -> list[Machine]:
+    if not isinstance(s.bootstrap, Found):
+        return []
+    name = text_at(s.bootstrap.object, "status", "dataSecretName")
+    machine = with_spec(s.machine, bootstrap=replace_struct(s.machine.spec.bootstrap, data_secret_name=name))
+    return [initialized(machine, bootstrap_data_secret_created=True)]
+
+
+_MIRROR_CONFIG: Transition[MachineSnapshot] = computed(
+    _mirror_config, status="mirrored", reason="mirrored", message="of Ready; not reported: by the contract's flag"
+)
+_SECRET_CREATED: Ensure[MachineSnapshot] = Ensure(
+    "status.initialization.bootstrapDataSecretCreated", lambda s: [initialized(s.machine, bootstrap_data_secret_created=True)]
+)
+_TAKE_SECRET: Ensure[MachineSnapshot] = Ensure(
+    "spec.bootstrap.dataSecretName, status.initialization.bootstrapDataSecretCreated", _take_secret
+)
+
+# fmt: off
+BOOTSTRAP: Table[MachineSnapshot] = Table(
+    "BootstrapReady",
+    Row("not-referenced",   no_config_ref,                                 KEEP),
+    Row("missing-deleting", config_missing & deleting,                     KEEP),
+    Row("missing",          config_missing,                                KEEP,           requeue=EXTERNAL_RETRY),
+    Row("unreadable",       config_unreadable,                             KEEP,           error=config_error),
+    Row("taken-before",     secret_name_set,                               _V1BETA1_TRUE,  ensure=_SECRET_CREATED),
+    Row("garbled",          ~config_flag_valid,                            KEEP,           error=config_garbled),
+    Row("config-deleting",  config_deleting,                               _MIRROR_CONFIG),
+    Row("waiting",          ~config_says_created,                          _MIRROR_CONFIG),
+    Row("nameless",         ~config_names_secret,                          _MIRROR_CONFIG, error=config_nameless),
+    Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, ensure=_TAKE_SECRET),
+    exactly_one=[(no_config_ref, config_found, config_unreadable, config_missing)],
+    about="The first secret name that the bootstrap config reports is taken over for good.",
+)
+# fmt: on
+
+
+# ------------------------------------------------------------------------------------------------------- infrastructure
+
+
+@guard("the contract's flag can be read")
+def infra_flag_valid(s: MachineSnapshot) -> bool:
+    return not isinstance(s.infrastructure, Found) or not _complaint(infrastructure_provisioned, s.infrastructure)
+
+
+@guard("the infrastructure machine is being deleted")
+def infra_deleting(s: MachineSnapshot) -> bool:
+    return _is_deleting(s.infrastructure)
+
+
+@guard("the infrastructure machine says that it is provisioned")
+def infra_says_provisioned(s: MachineSnapshot) -> bool:
+    return isinstance(s.infrastructure, Found) and infra_flag_valid(s) and infrastructure_provisioned(s.infrastructure)
+
+
+@guard("it reports spec.providerID")
+def infra_reports_provider_id(s: MachineSnapshot) -> bool:
+    if not isinstance(s.infrastructure, Found):
+        return False
+    value = s.infrastructure.object.at("spec", "providerID")
+    return isinstance(value, str) and bool(value)
+
+
+@guard("its addresses and failure domains can be read")
+def infra_details_valid(s: MachineSnapshot) -> bool:
+    return not infra_details_garbled(s)
+
+
+@message("<the error>")
+def infra_error(s: MachineSnapshot) -> str:
+    return _error_of(s.infrastructure)
+
+
+@message("<what is wrong>")
+def infra_garbled(s: MachineSnapshot) -> str:
+    return _complaint(infrastructure_provisioned, s.infrastructure) if isinstance(s.infrastructure, Found) else ""
+
+
+@message("<what is wrong>")
+def infra_details_garbled(s: MachineSnapshot) -> str:
+    if not isinstance(s.infrastructure, Found):
+        return ""
+    obj = s.infrastructure.object
+    return (
+        _complaint(addresses_of, obj)
+        or _complaint(text_at, obj, "spec", "failureDomain")
+        or _complaint(text_at, obj, "status", "failureDomain")
+    )
+
+
+@message("<Kind> <name> of Machine <name> is gone")
+def infra_gone(s: MachineSnapshot) -> str:
+    return f"could not find {s.infrastructure_kind} {_infra_name(s)} for Machine {s.machine.key}"
+
+
+def _infra_name(s: MachineSnapshot) -> str:
+    return f"{s.machine.metadata.namespace}/{s.machine.spec.infrastructure_ref.name}"
+
+
+def _mirror_infra(s: MachineSnapshot) -> Outcome:
+    return _mirrored(s, s.infrastructure, holds=infra_says_provisioned(s), waiting="WaitingForInfrastructure")
+
+
+def _fail(s: MachineSnapshot) -> list[Machine]:
+    text = f"Machine infrastructure resource {s.infrastructure_kind} {_infra_name(s)} has been deleted after provisioning was completed"
+    return [failed(s.machine, reason="InvalidConfiguration", message=text)]
+
+
+def _take_over(s: MachineSnapshot) -> list[Machine]:
+    if not isinstance(s.infrastructure, Found):
+        return []
+    obj, machine = s.infrastructure.object, s.machine
+    if (addresses := addresses_of(obj)) is not None:
+        machine = with_status(machine, addresses=addresses)
+    if requested := text_at(obj, "spec", "failureDomain"):
+        machine = with_spec(machine, failure_domain=requested)
+    if actual := text_at(obj, "status", "failureDomain"):
+        machine = with_status(machine, failure_domain=actual)
+    machine = with_spec(machine, provider_id=text_at(obj, "spec", "providerID"))
+    return [initialized(machine, infrastructure_provisioned=True)]
+
+
+_MIRROR_INFRA: Transition[MachineSnapshot] = computed(
+    _mirror_infra, status="mirrored", reason="mirrored", message="of Ready; not reported: by the contract's flag"
+)
+_FAIL: Ensure[MachineSnapshot] = Ensure("status.deprecated.v1beta1.failureReason and failureMessage", _fail)
+_TAKE_OVER: Ensure[MachineSnapshot] = Ensure("addresses, failure domains, spec.providerID, infrastructureProvisioned", _take_over)
+
+# fmt: off
+INFRASTRUCTURE: Table[MachineSnapshot] = Table(
+    "InfrastructureReady (v1beta1)",
+    Row("missing-deleting", infra_missing & deleting,                  KEEP),
+    Row("lost",             infra_missing & provisioned,               KEEP,          ensure=_FAIL, error=infra_gone),
+    Row("missing",          infra_missing,                             KEEP,          requeue=EXTERNAL_RETRY),
+    Row("unreadable",       infra_unreadable,                          KEEP,          error=infra_error),
+    Row("garbled",          ~infra_flag_valid,                         KEEP,          error=infra_garbled),
+    Row("infra-deleting",   infra_deleting,                            _MIRROR_INFRA),
+    Row("waiting",          ~infra_says_provisioned & ~provisioned,    _MIRROR_INFRA),
+    Row("no-provider-id",   ~infra_reports_provider_id,                _MIRROR_INFRA),
+    Row("details-garbled",  ~infra_details_valid,                      _MIRROR_INFRA, error=infra_details_garbled),
+    Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, ensure=_TAKE_OVER),
+    exactly_one=[(infra_found, infra_unreadable, infra_missing)],
+    about="What is taken over is refreshed for ever; that the Machine was provisioned is never taken back.",
+)
+# fmt: on
+
+
+# ----------------------------------------------------------------------------------------------------------------- Node
+
+
+@guard("the Node was brought in line")
+def node_synced(s: MachineSnapshot) -> bool:
+    return not isinstance(s.node, NodeFound) or s.node.sync_error is None
+
+
+@guard("the infrastructure machine is there to stay")
+def infra_stays(s: MachineSnapshot) -> bool:
+    return isinstance(s.infrastructure, Found) and not _is_deleting(s.infrastructure)
+
+
+@message("<the error>")
+def node_error(s: MachineSnapshot) -> str:
+    return _error_of(s.node)
+
+
+@message("<the error>")
+def node_sync_error(s: MachineSnapshot) -> str:
+    error = s.node.sync_error if isinstance(s.node, NodeFound) else None
+    return "" if error is None else str(error) or type(error).__name__
+
+
+@message("no Node matches the providerID of Machine <name>")
+def no_matching_node(s: MachineSnapshot) -> str:
+    return f"no Node matches the providerID of Machine {s.machine.key}"
+
+
+def _judge_node(s: MachineSnapshot) -> Outcome:
+    if not isinstance(s.node, NodeFound):
+        return Outcome("Unknown", "NodeInspectionFailed")
+    health = node_health_v1beta1(s.node.node)
+    match health.status:
+        case "True":
+            return Outcome("True", "")
+        case "False":
+            return Outcome("False", "NodeConditionsFailed", health.message, "Warning")
+        case _:
+            return Outcome("Unknown", "NodeConditionsFailed", health.message)
+
+
+def _take_node(s: MachineSnapshot) -> list[Machine]:
+    if not isinstance(s.node, NodeFound):
+        return []
+    machine, node = s.machine, s.node.node
+    if machine.status.node_ref is None:
+        machine = with_status(machine, node_ref=MachineNodeReference(name=node.metadata.name))
+    return [with_status(machine, node_info=node.status.node_info)]
+
+
+_TAKE_NODE: Ensure[MachineSnapshot] = Ensure("status.nodeRef, if it is empty; status.nodeInfo", _take_node)
+_HEALTH: Transition[MachineSnapshot] = computed(
+    _judge_node, status="from the Node", reason="NodeConditionsFailed", message="Node condition <type> is <status>"
+)
+
+# fmt: off
+NODE: Table[MachineSnapshot] = Table(
+    "NodeHealthy (v1beta1)",
+    Row("out-of-reach",     out_of_reach,                           KEEP, error=node_error),
+    Row("no-provider-id",   ~provider_id,                           false("WaitingForNodeRef", severity="Info")),
+    Row("unreadable",       node_unreadable,                        unknown("NodeInspectionFailed", "Failed to get the Node for this Machine by ProviderID"), error=node_error),
+    Row("missing-deleting", node_missing & deleting,                KEEP),
+    Row("lost",             node_missing & node_ref,                false("NodeNotFound", severity="Error"), error=no_matching_node),
+    Row("provisioning",     node_missing,                           false("NodeProvisioning", "Waiting for a node with matching ProviderID to exist", "Warning")),
+    Row("unsynced",         ~node_synced,                           KEEP, ensure=_TAKE_NODE, error=node_sync_error),
+    Row("infra-going",      ~infra_stays,                           false("Deleting", severity="Info"), ensure=_TAKE_NODE),
+    Row("judged",           OTHERWISE,                              _HEALTH, ensure=_TAKE_NODE),
+    exactly_one=[(out_of_reach, node_unreadable, node_found, node_missing)],
+)
+# fmt: on
+
+V1BETA1_TYPES = {BOOTSTRAP.name: "BootstrapReady", INFRASTRUCTURE.name: "InfrastructureReady", NODE.name: "NodeHealthy"}
+TABLES = (BOOTSTRAP, INFRASTRUCTURE, NODE)
+
+
+def advance(s: MachineSnapshot, table: Table[MachineSnapshot]) -> tuple[MachineSnapshot, Decision]:
+    """The snapshot after a phase: the Machine as it becomes, with the v1beta1 condition."""
+    decision = table.decide(s)
+    machine: Machine = decision.intents[-1] if decision.intents else s.machine
+    machine = with_v1beta1_outcome(machine, V1BETA1_TYPES[table.name], decision.outcome, s.now)
+    return replace(s, machine=machine), decision

@@ -1,0 +1,219 @@
+"""The parts of a Machine's status that are no v1beta2 conditions: phase, expiry of certificates, v1beta1; and how to set them. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from clusterwright.api.core import (
+    Machine,
+    MachineDeprecatedStatus,
+    MachineInitializationStatus,
+    MachineStatus,
+    MachineV1Beta1DeprecatedStatus,
+)
+from clusterwright.api.meta import Condition, V1Beta1Condition
+from clusterwright.api.wellknown import CERTIFICATES_EXPIRY_ANNOTATION, CONTROL_PLANE_LABEL
+from clusterwright.conditions import is_true, set_condition, v1beta1
+from clusterwright.controllers.machine.snapshot import Found, MachineSnapshot
+from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, guard
+
+V1BETA1_READY_TYPES = ("InfrastructureReady", "BootstrapReady", "HealthCheckSucceeded", "OwnerRemediated", "DrainingSucceeded")
+
+
+# -------------------------------------------------------------------------------------------------- changed copies
+
+
+def with_spec(machine: Machine, **changes: Any) -> Machine:
+    """The Machine with these spec fields."""
+    return replace(machine, spec=replace(machine.spec, **changes))
+
+
+def with_status(machine: Machine, **changes: Any) -> Machine:
+    """The Machine with these status fields."""
+    return replace(machine, status=replace(machine.status, **changes))
+
+
+def initialized(machine: Machine, **flags: bool) -> Machine:
+    """The Machine with these one-way flags set."""
+    return with_status(machine, initialization=replace(machine.status.initialization or MachineInitializationStatus(), **flags))
+
+
+def failed(machine: Machine, *, reason: str = "", message: str = "") -> Machine:
+    """The Machine with these terminal failure fields of v1beta1; an empty one stays as it is."""
+    deprecated = _v1beta1_status(machine.status)
+    changes: dict[str, Any] = {}
+    if reason:
+        changes["failure_reason"] = reason
+    if message:
+        changes["failure_message"] = message
+    return _with_v1beta1_status(machine, replace(deprecated, **changes)) if changes else machine
+
+
+def with_outcome(machine: Machine, type: str, outcome: Outcome | None, now: datetime) -> Machine:
+    """The Machine with the condition that a table decided; None leaves it as it is."""
+    if outcome is None:
+        return machine
+    condition = Condition(
+        type=type,
+        status=outcome.status,
+        reason=outcome.reason,
+        message=outcome.message,
+        last_transition_time=outcome.last_transition_time,
+    )
+    conditions = set_condition(machine.status.conditions, condition, generation=machine.metadata.generation, now=now)
+    return machine if conditions is machine.status.conditions else with_status(machine, conditions=conditions)
+
+
+def with_v1beta1_outcome(machine: Machine, type: str, outcome: Outcome | None, now: datetime) -> Machine:
+    """The Machine with the v1beta1 condition that a table decided; None leaves it as it is."""
+    if outcome is None:
+        return machine
+    condition = V1Beta1Condition(
+        type=type,
+        status=outcome.status,
+        severity=outcome.severity,
+        reason=outcome.reason,
+        message=outcome.message,
+        last_transition_time=outcome.last_transition_time,
+    )
+    return with_v1beta1_condition(machine, condition, now)
+
+
+def with_v1beta1_condition(machine: Machine, condition: V1Beta1Condition, now: datetime) -> Machine:
+    """The Machine with the v1beta1 condition."""
+    deprecated = _v1beta1_status(machine.status)
+    conditions = v1beta1.set_condition(deprecated.conditions, condition, now=now)
+    return machine if conditions == deprecated.conditions else _with_v1beta1_status(machine, replace(deprecated, conditions=conditions))
+
+
+def v1beta1_conditions(machine: Machine) -> tuple[V1Beta1Condition, ...]:
+    """The v1beta1 conditions."""
+    return _v1beta1_status(machine.status).conditions
+
+
+def _v1beta1_status(status: MachineStatus) -> MachineV1Beta1DeprecatedStatus:
+    return (status.deprecated and status.deprecated.v1beta1) or MachineV1Beta1DeprecatedStatus()
+
+
+def _with_v1beta1_status(machine: Machine, v1beta1_status: MachineV1Beta1DeprecatedStatus) -> Machine:
+    return with_status(machine, deprecated=replace(machine.status.deprecated or MachineDeprecatedStatus(), v1beta1=v1beta1_status))
+
+
+# ----------------------------------------------------------------------------------------------------------- phase
+
+
+@guard("deletionTimestamp is set")
+def _deleting(s: MachineSnapshot) -> bool:
+    return s.deleting
+
+
+@guard("Updating is True")
+def _updating(s: MachineSnapshot) -> bool:
+    return is_true(s.machine.status.conditions, "Updating")
+
+
+@guard("status.nodeRef is set")
+def _node_ref(s: MachineSnapshot) -> bool:
+    return s.machine.status.node_ref is not None
+
+
+@guard("infrastructure was provisioned")
+def _provisioned(s: MachineSnapshot) -> bool:
+    return s.provisioned
+
+
+@guard("spec.providerID is set")
+def _provider_id(s: MachineSnapshot) -> bool:
+    return bool(s.machine.spec.provider_id)
+
+
+@guard("bootstrap data was created")
+def _bootstrapped(s: MachineSnapshot) -> bool:
+    return s.data_secret_created
+
+
+@guard("status.phase is empty")
+def _no_phase(s: MachineSnapshot) -> bool:
+    return not s.machine.status.phase
+
+
+def _phase(name: str) -> Transition[MachineSnapshot]:
+    return Transition(name, "")
+
+
+# fmt: off
+PHASE: Table[MachineSnapshot] = Table(
+    "Phase",
+    Row("deleting",     _deleting,                      _phase("Deleting")),
+    Row("updating",     _updating,                      _phase("Updating")),
+    Row("running",      _node_ref & _provisioned,       _phase("Running")),
+    Row("provisioned",  _provider_id,                   _phase("Provisioned")),
+    Row("provisioning", _bootstrapped & ~_provisioned,  _phase("Provisioning")),
+    Row("pending",      _no_phase,                      _phase("Pending")),
+    Row("unchanged",    OTHERWISE,                      KEEP),
+    about="The furthest stage that the Machine has reached; a stage once reached is not left for Pending.",
+)
+# fmt: on
+
+
+def with_phase(machine: Machine, outcome: Outcome | None, now: datetime) -> Machine:
+    """The Machine in the phase that `PHASE` decided; `lastUpdated` moves with it."""
+    if outcome is None or outcome.status == machine.status.phase:
+        return machine
+    return with_status(machine, phase=outcome.status, last_updated=now.replace(microsecond=0))
+
+
+# --------------------------------------------------------------------------------------------------- certificates
+
+
+class BadExpiry(ValueError):
+    """The annotation that tells the expiry of certificates is no RFC 3339 time."""
+
+
+def is_control_plane(machine: Machine) -> bool:
+    """Whether the Machine hosts the control plane."""
+    return CONTROL_PLANE_LABEL in machine.metadata.labels
+
+
+def with_certificates_expiry(s: MachineSnapshot) -> Machine:
+    """The Machine with the expiry that its own annotation tells, else that of its bootstrap config, else none. Raises BadExpiry.
+
+    Workers have no such certificates, and are left as they are.
+    """
+    machine = s.machine
+    if not is_control_plane(machine):
+        return machine
+    text = machine.metadata.annotations.get(CERTIFICATES_EXPIRY_ANNOTATION)
+    if text is None and isinstance(s.bootstrap, Found):
+        text = s.bootstrap.object.metadata.annotations.get(CERTIFICATES_EXPIRY_ANNOTATION)
+    expiry = None if text is None else _rfc3339(text)
+    return machine if expiry == machine.status.certificates_expiry_date else with_status(machine, certificates_expiry_date=expiry)
+
+
+def _rfc3339(text: str) -> datetime:
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.tzinfo is None or text[10:11] != "T":
+        raise BadExpiry(f"annotation {CERTIFICATES_EXPIRY_ANNOTATION}: {text!r} is not an RFC 3339 time")
+    return parsed.astimezone(UTC).replace(microsecond=0)
+
+
+# --------------------------------------------------------------------------------------------------------- v1beta1
+
+
+def with_v1beta1_ready(machine: Machine, now: datetime) -> Machine:
+    """The Machine with the v1beta1 Ready condition: the summary of the others, counting steps only while it is being set up."""
+    ready = v1beta1.summary(
+        "Machine",
+        machine.metadata.name,
+        v1beta1_conditions(machine),
+        types=V1BETA1_READY_TYPES,
+        step_counter=machine.metadata.deletion_timestamp is None and not machine.spec.provider_id,
+        step_counter_if_only=("BootstrapReady", "InfrastructureReady"),
+    )
+    return machine if ready is None else with_v1beta1_condition(machine, ready, now)
