@@ -57,6 +57,11 @@ async def lock_to_configs(lock: ConfigMap, reader: Reader) -> Sequence[ObjectKey
     return await _configs(reader, lock.metadata.namespace, name, f",{CONTROL_PLANE_LABEL}") if name else ()
 
 
+async def gone_to_configs(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
+    """A control-plane Machine that is gone wakes the others: it may have held the init lock."""
+    return await _configs(reader, machine.metadata.namespace, machine.spec.cluster_name, f",{CONTROL_PLANE_LABEL}")
+
+
 async def _configs(reader: Reader, namespace: str, cluster: str, more: str = "") -> Sequence[ObjectKey]:
     found: dict[ObjectKey, None] = {}
     owners: list[Machine | MachinePool] = []
@@ -99,6 +104,11 @@ def _of_owner(owner: Machine | MachinePool) -> tuple[Any, ...]:
     return owner.spec, owner.metadata.labels, joined
 
 
+def is_gone(old: Machine | None, new: Machine | None) -> bool:
+    """A control-plane Machine that is gone."""
+    return old is not None and new is None and CONTROL_PLANE_LABEL in old.metadata.labels
+
+
 def is_lock(old: ConfigMap | None, new: ConfigMap | None) -> bool:
     """An init lock that was released or changed; one that was taken is no news."""
     return old is not None and old.metadata.name.endswith(NAME_SUFFIX)
@@ -120,6 +130,7 @@ CONTROLLER = ControllerDefinition(
     kind=KubeadmConfig,
     watches=(
         Watch(Machine, owner_to_config, owner_changed),
+        Watch(Machine, gone_to_configs, is_gone),
         Watch(MachinePool, owner_to_config, owner_changed),
         Watch(Cluster, cluster_to_configs, cluster_changed),
         Watch(ConfigMap, lock_to_configs, is_lock),

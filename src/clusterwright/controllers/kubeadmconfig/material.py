@@ -17,7 +17,7 @@ from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.files import MissingKey, secret_text, with_content, with_password
 from clusterwright.kubeadm.presence import defined
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFailed, ServerTimeout
+from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound, ServerTimeout
 from clusterwright.runtime.keys import KeySource
 
 
@@ -170,6 +170,23 @@ async def store(client: Client, config: KubeadmConfig, cluster: Cluster, data: b
         raise OutcomeUnknown(f"failed to {what} bootstrap data secret for KubeadmConfig {config.key}: {error}") from error
     except ApiError as error:
         raise MaterialFailed(f"failed to {what} bootstrap data secret for KubeadmConfig {config.key}: {error}") from error
+
+
+async def discard_unused(client: Client, config: KubeadmConfig) -> bool:
+    """Remove data that an earlier pass stored but never told the owner about; whether nothing is left that a node could use."""
+    try:
+        secret = await client.live.find(Secret, config.key)
+        if secret is None or not any(owner.uid == config.metadata.uid for owner in secret.metadata.owner_references):
+            return True
+        latest = await client.live.find(KubeadmConfig, config.key)
+        if latest is not None and latest.status.data_secret_name:
+            return False
+        await client.delete(Secret, secret.key, uid=secret.metadata.uid, resource_version=secret.metadata.resource_version)
+    except NotFound:
+        return True
+    except ApiError:
+        return False
+    return True
 
 
 async def ensure_owner(client: Client, config: KubeadmConfig) -> None:

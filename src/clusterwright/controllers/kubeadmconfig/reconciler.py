@@ -203,6 +203,9 @@ class KubeadmConfigReconciler:
         except material.OutcomeUnknown:
             raise  # the data may be there: only this Machine may go on
         except Exception as error:
+            # as long as data for `kubeadm init` may be around, nobody else may make any
+            if acquired == "held-before" and not await material.discard_unused(self._client, work.config):
+                raise
             if not await self._lock.release(cluster, held_by=machine):
                 raise ReconcileFailed(f"[{error}, failed to unlock the kubeadm init lock]") from error
             raise
