@@ -57,7 +57,7 @@ from clusterwright.controllers.cluster.guards import (
     provisioned,
     topology,
 )
-from clusterwright.controllers.cluster.plan import PAST_CONTROL_PLANE, PAST_INFRASTRUCTURE
+from clusterwright.controllers.cluster.plan import CHECK_LOGS, PAST_CONTROL_PLANE, PAST_INFRASTRUCTURE
 from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup
 from clusterwright.controllers.cluster.snapshot import Descendants
 from clusterwright.tables import (
@@ -229,10 +229,15 @@ def any_node(c: Snapshot) -> bool:
     return any(m.status.node_ref and m.status.node_ref.name for m in (c.descendants or Descendants()).control_plane_machines)
 
 
+@guard("Machines could be listed")
+def machines_listed(c: Snapshot) -> bool:
+    return c.control_plane_machines is not None
+
+
 @guard("any active machine has nodeRef")
 def any_active_node(c: Snapshot) -> bool:
-    machines = (c.descendants or Descendants()).control_plane_machines
-    return any(m.status.node_ref and m.status.node_ref.name for m in machines if m.metadata.deletion_timestamp is None)
+    machines = [m for m in c.control_plane_machines or () if m.metadata.deletion_timestamp is None]
+    return any(m.status.node_ref and m.status.node_ref.name for m in machines)
 
 
 # fmt: off
@@ -398,6 +403,11 @@ REMEDIATING: Table[Snapshot] = Table(
 # ---------------------------------------------------------------------------------------------------- Deleting
 
 
+@guard("Delete errors")
+def delete_failed(c: Snapshot) -> bool:
+    return c.delete_failed
+
+
 def _deleting(c: Snapshot) -> Outcome:
     decided = c.deletion.outcome if c.deletion else None
     return decided or Outcome("True", "InternalError", "")
@@ -407,8 +417,9 @@ def _deleting(c: Snapshot) -> Outcome:
 DELETING: Table[Snapshot] = Table(
     "Deleting",
     Row("not-deleting",          ~deleting,                                        false("NotDeleting")),
+    Row("delete-failed",         deleting & delete_failed,                         true("InternalError", CHECK_LOGS)),
     Row("deleting",              deleting,                                         computed(_deleting, status="True", reason="<deletingReason>", message="<deletingMessage>")),
-    about="Reason and message are those of the row of `reconcileDelete` that fired.",
+    about="Reason and message are those of the row of `reconcileDelete` that fired, unless a delete that it asked for failed.",
 )
 # fmt: on
 
@@ -574,7 +585,7 @@ V1BETA1_CONTROL_PLANE_INITIALIZED: Table[Snapshot] = Table(
     Row("already-initialized",   already_initialized_v1beta1,                      KEEP),
     Row("cp-initialized",        control_plane_ready & ~control_plane_deleting,    true("")),
     Row("cp-uninitialized",      control_plane_not_ready & ~control_plane_deleting, false("WaitingForControlPlaneProviderInitialized", "Waiting for control plane provider to indicate the control plane has been initialized", "Info")),
-    Row("not-told",              ~no_control_plane_ref | deleting | ~descendants_listed, KEEP),
+    Row("not-told",              ~no_control_plane_ref | deleting | ~machines_listed, KEEP),
     Row("first-node-up",         no_control_plane_ref & any_active_node,           true("")),
     Row("no-node-yet",           no_control_plane_ref & ~any_active_node,          false("MissingNodeRef", "Waiting for the first control plane machine to have its status.nodeRef set", "Info")),
     about="Deprecated, and one-way too. Machines that are being deleted do not count here.",

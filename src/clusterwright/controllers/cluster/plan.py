@@ -399,12 +399,6 @@ RECONCILE_DELETE: Table[Snapshot] = Table(
 )
 # fmt: on
 
-DELETE_FAILED: Table[Snapshot] = Table(
-    "deleteFailed",
-    Row("delete-failed", OTHERWISE, true("InternalError", CHECK_LOGS)),
-    about="Stands in for `reconcileDelete` in a pass in which a delete that it asked for failed; the pass ends in that error.",
-)
-
 PAST_CONTROL_PLANE = frozenset({"infrastructure-unreadable", "infrastructure-remains", "completed"})
 """Rows of the deletion that fire only when no control plane is left."""
 PAST_INFRASTRUCTURE = frozenset({"completed"})

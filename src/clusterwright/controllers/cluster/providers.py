@@ -19,7 +19,7 @@ from clusterwright.api.contract import (
     Read,
     Value,
 )
-from clusterwright.api.core import APIEndpoint, FailureDomain
+from clusterwright.api.core import APIEndpoint, FailureDomain, ReplicaCounters
 from clusterwright.api.meta import Condition, Unstructured, V1Beta1Condition
 from clusterwright.conditions import InvalidConditions, conditions_of, v1beta1
 from clusterwright.controllers.external import External
@@ -128,21 +128,21 @@ def _with_defaults(domains: tuple[FailureDomain, ...] | Garbled) -> tuple[Failur
     return tuple(replace(d, control_plane=bool(d.control_plane)) for d in domains)
 
 
-def control_plane_counters(found: Found) -> dict[str, int]:
-    """The replica counters that a control-plane object reports, by field of `ReplicaCounters`; what is missing or no number is left out."""
+def control_plane_counters(found: Found, before: ReplicaCounters) -> ReplicaCounters:
+    """The replica counters of a control-plane object; what it does not report, or not as a number, stays as it was before."""
     paths = CONTRACTS[found.contract].control_plane
-    desired = _count(found, paths.spec_replicas)
-    available = _count(found, paths.available_replicas)
-    if (unavailable := _count(found, paths.unavailable_replicas)) is not None and desired is not None:
-        available = max(desired - unavailable, 0)
-    counters = {
-        "desired_replicas": desired,
+    reported = {
+        "desired_replicas": _count(found, paths.spec_replicas),
         "replicas": _count(found, paths.status_replicas),
         "ready_replicas": _count(found, paths.ready_replicas),
-        "available_replicas": available,
+        "available_replicas": _count(found, paths.available_replicas),
         "up_to_date_replicas": _count(found, paths.up_to_date_replicas),
     }
-    return {name: count for name, count in counters.items() if count is not None}
+    now = replace(before, **{name: count for name, count in reported.items() if count is not None})
+    unavailable = _count(found, paths.unavailable_replicas)
+    if unavailable is not None and now.desired_replicas is not None:
+        now = replace(now, available_replicas=max(now.desired_replicas - unavailable, 0))
+    return now
 
 
 def _count(found: Found, path: Path[int] | None) -> int | None:

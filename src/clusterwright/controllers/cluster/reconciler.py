@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from clusterwright.api.core import Cluster, ClusterDeprecatedStatus, ClusterV1Beta1DeprecatedStatus
 from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition
-from clusterwright.conditions import set_condition, v1beta1
+from clusterwright.conditions import is_true, set_condition, v1beta1
 from clusterwright.controllers.cluster import plan
 from clusterwright.controllers.cluster.conditions import OWNED, OWNED_V1BETA1, TABLES, V1BETA1_TABLES
 from clusterwright.controllers.cluster.guards import references_missing
@@ -19,7 +19,6 @@ from clusterwright.controllers.cluster.plan import Change, Delete
 from clusterwright.controllers.cluster.providers import Lookup, Missing, Unreadable, understand
 from clusterwright.controllers.cluster.snapshot import (
     ClusterSnapshot,
-    Descendants,
     find_cluster_class,
     has_topology,
     list_descendants,
@@ -124,14 +123,15 @@ class ClusterReconciler:
             control_plane = await self._make_ours(cluster, control_plane, adopt=adopt)
         if isinstance(control_plane, External):
             control_plane = understand(control_plane, "controlPlane")
-        found = await list_descendants(reader, cluster, machine_pools=seen.features.get("MachinePool", False))
-        if isinstance(found, Unreadable):
-            under_way.errors.append(found.error)
+        listing = await list_descendants(reader, cluster, machine_pools=seen.features.get("MachinePool", False))
+        if listing.error:
+            under_way.errors.append(listing.error)
         return with_(
             seen,
             infrastructure=infrastructure,
             control_plane=control_plane,
-            descendants=found if isinstance(found, Descendants) else None,
+            descendants=listing.descendants,
+            control_plane_machines=listing.control_plane_machines,
         )
 
     async def _make_ours(self, cluster: Cluster, external: External, *, adopt: bool) -> External | Lookup:
@@ -180,12 +180,10 @@ class ClusterReconciler:
                     continue
                 except ApiError as error:
                     failures.append(f"error deleting cluster {seen.cluster.key}: failed to delete {intent.kind.kind} {intent.key}: {error}")
-        if failures:
-            under_way.errors += failures
-            decision = plan.DELETE_FAILED.decide(seen)
+        under_way.errors += failures
         under_way.take(decision)
         changed = plan.change(seen, [i for i in decision.intents if isinstance(i, Change)])
-        return with_(seen, deletion=decision, cluster=changed)
+        return with_(seen, deletion=decision, delete_failed=bool(failures), cluster=changed)
 
     async def _ensure_kubeconfig(self, seen: ClusterSnapshot, under_way: _Pass) -> None:
         view = await look_at_secrets(self._deps.client, seen.cluster, seen.now)
@@ -227,11 +225,11 @@ class ClusterReconciler:
             record(before, "Normal", "Deleted", f"Cluster {name} has been deleted")
         for error in dict.fromkeys(under_way.errors):
             record(before, "Warning", "ReconcileError", error)
-            self._log.error("Reconcile step failed", cluster=str(before.key), error=error)
 
 
 def conclude(seen: ClusterSnapshot, under_way: _Pass) -> Cluster:
     """The Cluster with every condition, the counters and the phase as this pass leaves them. Pure."""
+    was_initialized = is_true(seen.conditions, "ControlPlaneInitialized")
     for table in TABLES:
         decision = under_way.take(table.decide(seen))
         seen = with_(seen, cluster=_decided(seen, decision))
@@ -239,7 +237,12 @@ def conclude(seen: ClusterSnapshot, under_way: _Pass) -> Cluster:
         for table in V1BETA1_TABLES[:-1]:
             seen = with_(seen, cluster=_decided_v1beta1(seen, under_way.take(table.decide(seen))))
     seen = with_(seen, cluster=_decided_v1beta1(seen, under_way.take(V1BETA1_TABLES[-1].decide(seen))))
-    status = replace(seen.cluster.status, phase=phase(seen), control_plane=control_plane_replicas(seen), workers=worker_replicas(seen))
+    status = replace(
+        seen.cluster.status,
+        phase=phase(seen, was_initialized=was_initialized),
+        control_plane=control_plane_replicas(seen),
+        workers=worker_replicas(seen),
+    )
     return seen.cluster if status == seen.cluster.status else replace(seen.cluster, status=status)
 
 

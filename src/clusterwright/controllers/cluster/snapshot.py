@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from clusterwright.api.core import (
     APIEndpoint,
@@ -34,6 +35,7 @@ OK_TO_DELETE_ANNOTATION = "runtime.cluster.x-k8s.io/ok-to-delete"
 
 NOT_REFERENCED = NotReferenced()
 
+C = TypeVar("C", MachineDeployment, MachineSet, MachinePool, Machine)
 Child = MachineDeployment | MachineSet | MachinePool | Machine
 
 
@@ -78,7 +80,8 @@ class ClusterSnapshot:
     control_plane: Lookup = NOT_REFERENCED
     descendants: Descendants | None = None
     """None: they could not be listed."""
-    descendants_error: str = ""
+    control_plane_machines: tuple[Machine, ...] | None = None
+    """Known even where other descendants could not be listed."""
     cluster_class: ClusterClass | None = None
     health: Health = field(default_factory=Health)
     connection_grace: timedelta = timedelta(seconds=50)
@@ -87,6 +90,8 @@ class ClusterSnapshot:
     """The references of a managed topology are not there yet, so that no phase acts."""
     deletion: Decision | None = None
     """What the deletion table decided in this pass."""
+    delete_failed: bool = False
+    """A delete that it asked for failed."""
     gathered: dict[str, tuple[Sequence[Reporter], frozenset[str]]] = field(default_factory=dict, compare=False, repr=False)
     """What tables gathered from descendants, by table: computed once, asked by every guard."""
 
@@ -195,30 +200,37 @@ async def look_up(reader: Reader, cluster: Cluster, reference: ContractVersioned
         return Unreadable(f"failed to retrieve {reference.kind} {cluster.metadata.namespace}/{reference.name}: {error}")
 
 
-async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: bool) -> Descendants | Unreadable:
-    """All that carries the Cluster's label; the first list that fails makes all of it unknown."""
-    name, namespace = cluster.metadata.name, cluster.metadata.namespace
-    labels = {CLUSTER_NAME_LABEL: name}
-    kind = "MachineDeployments"
-    try:
-        deployments = await reader.list(MachineDeployment, namespace=namespace, labels=labels)
-        kind = "MachineSets"
-        sets = await reader.list(MachineSet, namespace=namespace, labels=labels)
-        kind = "MachinePools"
-        pools = await reader.list(MachinePool, namespace=namespace, labels=labels) if machine_pools else ()
-        kind = "Machines"
-        machines = await reader.list(Machine, namespace=namespace, labels=labels)
-    except ApiError as error:
-        return Unreadable(f"failed to list {kind} for cluster {namespace}/{name}: {error}")
-    control_plane = [m for m in machines if is_control_plane_machine(m.metadata, cluster)]
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What came of listing: everything or an error; and the control-plane Machines, if those could be listed."""
+
+    descendants: Descendants | None
+    control_plane_machines: tuple[Machine, ...] | None
+    error: str = ""
+
+
+async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: bool) -> Listing:
+    """All that carries the Cluster's label; one list that fails makes all of it unknown."""
+    error = ""
+
+    async def listed(kind: type[C]) -> tuple[C, ...]:
+        nonlocal error
+        try:
+            return tuple(await reader.list(kind, namespace=cluster.metadata.namespace, labels={CLUSTER_NAME_LABEL: cluster.metadata.name}))
+        except ApiError as failure:
+            error = error or f"failed to list {kind.__name__}s for cluster {cluster.key}: {failure}"
+            return ()
+
+    deployments, sets = await listed(MachineDeployment), await listed(MachineSet)
+    pools = await listed(MachinePool) if machine_pools else ()
+    first_error, error = error, ""
+    machines = await listed(Machine)
+    control_plane = tuple(m for m in machines if is_control_plane_machine(m.metadata, cluster))
+    if first_error or error:
+        return Listing(None, None if error else control_plane, first_error or error)
     names = {m.metadata.name for m in control_plane}
-    return Descendants(
-        tuple(deployments),
-        tuple(sets),
-        tuple(pools),
-        tuple(control_plane),
-        tuple(m for m in machines if m.metadata.name not in names),
-    )
+    workers = tuple(m for m in machines if m.metadata.name not in names)
+    return Listing(Descendants(deployments, sets, pools, control_plane, workers), control_plane)
 
 
 def is_control_plane_machine(metadata: ObjectMeta, cluster: Cluster) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msgspec.structs import replace
-
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachinePool, MachineSet, ReplicaCounters
 from clusterwright.conditions import is_true
 from clusterwright.controllers.cluster.guards import Snapshot
@@ -15,17 +13,18 @@ from clusterwright.controllers.cluster.snapshot import is_child_of, is_defined
 PHASES = frozenset({"Pending", "Provisioning", "Provisioned", "Deleting", "Failed"})
 
 
-def phase(c: Snapshot) -> str:
+def phase(c: Snapshot, *, was_initialized: bool) -> str:
     """The phase, for people: the last of these that holds.
 
     Pending at first; Provisioning once a reference is set or infrastructure is provisioned; Provisioned with infrastructure
-    provisioned and the control plane initialized; Failed on a terminal failure; Deleting.
+    provisioned and the control plane initialized; Failed on a terminal failure; Deleting. While references of a topology are
+    missing, no phase acts, so that what became initialized only in this pass does not count yet.
     """
     spec = c.cluster.spec
     now = c.cluster.status.phase or "Pending"
     if is_defined(spec.infrastructure_ref) or is_defined(spec.control_plane_ref) or c.provisioned:
         now = "Provisioning"
-    if c.provisioned and is_true(c.conditions, "ControlPlaneInitialized"):
+    if c.provisioned and is_true(c.conditions, "ControlPlaneInitialized") and (was_initialized or not c.waiting_for_topology):
         now = "Provisioned"
     if any(isinstance(f, Found) and (f.failure_reason or f.failure_message) for f in (c.infrastructure, c.control_plane)):
         now = "Failed"
@@ -46,7 +45,7 @@ def control_plane_replicas(c: Snapshot) -> ReplicaCounters:
     if is_defined(c.cluster.spec.control_plane_ref) or c.has_topology:
         if not isinstance(c.control_plane, Found):
             return ReplicaCounters()
-        return replace(before, **control_plane_counters(c.control_plane))
+        return control_plane_counters(c.control_plane, before)
     if c.descendants is None:
         return before
     machines = c.descendants.control_plane_machines
