@@ -1,0 +1,300 @@
+"""A whole controller in small, and the scenario that tries it: a Parent wants N Children, its status counts them.
+
+It is here to be read, and to show that the runtime keeps its promises under every fault: `sound` survives all of them. `broken`
+makes the two mistakes that controllers make, random child names and no regard for its own writes, and is caught.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from clusterwright.api.meta import Condition, Json, Object, ObjectKey, ObjectMeta, OwnerReference, Struct
+from clusterwright.api.wire import Transport
+from clusterwright.conditions import set_condition
+from clusterwright.runtime.client import Client, Original
+from clusterwright.runtime.clock import Clock, LoopClock
+from clusterwright.runtime.errors import AlreadyExists, ApiError, Conflict, NotFound
+from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
+from clusterwright.runtime.manager import Manager, Options
+from clusterwright.runtime.mapping import to_owners
+from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.reconcile import Result, Watch
+from clusterwright.runtime.resources import gvk_of
+from clusterwright.simulation.world import Program, Violation, World
+
+GROUP: Final = "sample.clusterwright.dev"
+FINALIZER: Final = f"{GROUP}/parent"
+NAMESPACE: Final = "default"
+
+
+class ParentSpec(Struct):
+    """How many children are wanted."""
+
+    children: int = 0
+
+
+class ParentStatus(Struct):
+    """How many there are."""
+
+    children: int | None = None
+    observed_generation: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Parent(Object):
+    """Wants children."""
+
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "Parent"
+    spec: ParentSpec = ParentSpec()
+    status: ParentStatus | None = None
+
+
+class Child(Object):
+    """Is one."""
+
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "Child"
+
+
+def crds() -> list[Json]:
+    """The definitions of both kinds."""
+    open_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    found: list[Json] = []
+    for kind, plural in (("Parent", "parents"), ("Child", "children")):
+        schema = {"type": "object", "properties": {"spec": open_object, "status": open_object}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
+        found.append(
+            {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": f"{plural}.{GROUP}"},
+                "spec": {
+                    "group": GROUP,
+                    "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+                    "scope": "Namespaced",
+                    "versions": [version],
+                },
+            }
+        )
+    return found
+
+
+class ParentReconciler:
+    """Brings the number of children to what is wanted. `random`: name children at random, which is the mistake."""
+
+    def __init__(self, client: Client, clock: Clock, random: Random | None = None) -> None:
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._patcher = Patcher(client, clock)
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One pass."""
+        original = await self._client.read(Parent, key)
+        if original is None:
+            return Result.await_change()
+        case = await ensure_finalizer(self._patcher, original, FINALIZER)
+        if case in {Finalization.ADDED, Finalization.ABSENT}:
+            return Result.await_change()
+        parent = original.object
+        children = list(await self._client.list(Child, namespace=key.namespace, owner=parent.metadata.uid))
+        if case is Finalization.CLEANUP:
+            return await self._clean_up(original, children)
+        wanted = parent.spec.children
+        if self._random is None:
+            names = {f"{key.name}-{n}" for n in range(wanted)}
+            missing = sorted(names - {child.metadata.name for child in children})
+            surplus = [child for child in children if child.metadata.name not in names]
+        else:
+            missing = [f"{key.name}-{self._random.getrandbits(40):x}" for _ in range(wanted - len(children))]
+            surplus = children[wanted:]
+        for child in surplus:
+            await self._delete(child)
+        for name in missing:
+            await self._create(parent, name)
+        # not `children` plus what was just made: what is there is what the status says
+        count = len(await self._client.list(Child, namespace=key.namespace, owner=parent.metadata.uid))
+        status = parent.status or ParentStatus()
+        ready = Condition(type="Ready", status="True" if count == wanted else "False", reason="Counted", message=f"{count} of {wanted}")
+        conditions = set_condition(status.conditions, ready, generation=parent.metadata.generation, now=self._clock.now())
+        after = replace(parent, status=replace(status, children=count, conditions=conditions))
+        await self._patcher.patch(original, after, owned_conditions=("Ready",), observed_generation=True)
+        return Result.await_change()
+
+    async def _clean_up(self, original: Original[Parent], children: list[Child]) -> Result:
+        for child in children:
+            await self._delete(child)
+        if not await self._client.list(Child, namespace=original.object.metadata.namespace, owner=original.object.metadata.uid):
+            await self._patcher.patch(original, without_finalizer(original.object, FINALIZER))
+        return Result.await_change()
+
+    async def _create(self, parent: Parent, name: str) -> None:
+        owner = OwnerReference(
+            api_version=parent.api_version, kind=parent.kind, name=parent.metadata.name, uid=parent.metadata.uid, controller=True
+        )
+        # it may be ours from a pass whose answer was lost, or a predecessor's, whose event will wake us when it goes
+        with suppress(AlreadyExists):
+            await self._client.create(Child(metadata=ObjectMeta(namespace=parent.metadata.namespace, name=name, owner_references=(owner,))))
+
+    async def _delete(self, child: Child) -> None:
+        with suppress(NotFound, Conflict):  # gone, or another one has its name
+            await self._client.delete(Child, child.key, uid=child.metadata.uid)
+
+
+def program(*, broken: bool = False, options: Options | None = None) -> Program:
+    """The controller's process."""
+
+    async def main(transport: Transport, clock: LoopClock, random: Random) -> None:
+        manager = Manager(transport, clock=clock, random=random, options=options)
+        if broken:
+            manager.rest.observer = None
+        manager.add_controller(
+            "parent",
+            Parent,
+            lambda controller: ParentReconciler(manager.client, clock, random if broken else None),
+            watches=(Watch(Child, to_owners(GROUP, "Parent")),),
+            concurrency=2,
+        )
+        await manager.run()
+
+    return main
+
+
+sound: Program = program()
+broken: Program = program(broken=True)
+
+
+class Judge:
+    """Sees every change of the store at once, and remembers the worst."""
+
+    def __init__(self, world: World) -> None:
+        self._allowed: dict[str, int] = {}
+        self._living: dict[str, dict[str, None]] = {}
+        self.violation = ""
+        world.server.store.table(f"children.{GROUP}").hooks.append(self)
+
+    def allow(self, parent: str, children: int) -> None:
+        """The user wants so many: never more than the most that was ever wanted may live."""
+        self._allowed[parent] = max(children, self._allowed.get(parent, 0))
+
+    def offer(self, event: Any) -> None:
+        """A child came, changed or went."""
+        obj = msgspec.json.decode(event.entry.raw)
+        parent, name = obj["metadata"]["ownerReferences"][0]["name"], obj["metadata"]["name"]
+        living = self._living.setdefault(parent, {})
+        if event.type == "DELETED":
+            living.pop(name, None)
+        else:
+            living[name] = None
+        if len(living) > self._allowed.get(parent, 0) and not self.violation:
+            self.violation = f"{parent} has {len(living)} children, of {self._allowed.get(parent, 0)} wanted at most"
+
+
+def scenario(program: Program, *, steps: int = 12) -> Any:
+    """Users make, scale, label and delete Parents while everything fails; then it calms down and must be as they want it."""
+
+    async def play(world: World) -> None:
+        for crd in crds():
+            await world.client.create(crd)
+        judge = Judge(world)
+        random = Random(world.random.getrandbits(64))
+        world.start("controller", program)
+        wanted: dict[str, int] = {}
+        labels: dict[str, dict[str, str]] = {}
+        for step in range(steps):
+            await world.clock.sleep(random.uniform(0, 30))
+            name = random.choice(["ada", "bob"])
+            if name not in wanted:
+                wanted[name], labels[name] = random.randrange(1, 5), {}
+                judge.allow(name, wanted[name])
+                await world.client.create(
+                    Parent(metadata=ObjectMeta(namespace=NAMESPACE, name=name), spec=ParentSpec(children=wanted[name]))
+                )
+                continue
+            match random.randrange(3):
+                case 0:
+                    wanted[name] = random.randrange(0, 6)
+                    judge.allow(name, wanted[name])
+                    await _patch(world, name, {"spec": {"children": wanted[name]}})
+                case 1:
+                    labels[name][f"step-{step}"] = "kept"
+                    await _patch(world, name, {"metadata": {"labels": {f"step-{step}": "kept"}}})
+                case 2:
+                    labels[name][f"finalizer-{step}"] = f"{GROUP}/step-{step}"
+                    await _add_foreign(world, name, f"{GROUP}/step-{step}")
+        world.calm()
+
+        async def settled() -> bool:
+            return all([await _problem(world, name, wanted[name], labels[name]) == "" for name in wanted])
+
+        try:
+            await world.until(settled, within=3000, what="the desired state")
+        except Violation:
+            problems = [await _problem(world, name, wanted[name], labels[name]) for name in wanted]
+            raise Violation("; ".join(filter(None, problems))) from None
+        for name in wanted:
+            # the foreign finalizers go first; ours must then be the last to go
+            own = await world.client.get(Parent, ObjectKey(NAMESPACE, name))
+            await _patch(world, name, {"metadata": {"finalizers": [f for f in own.metadata.finalizers if f == FINALIZER]}})
+            await world.client.delete(Parent, ObjectKey(NAMESPACE, name))
+
+        async def gone() -> bool:
+            return not await world.client.list(Parent) and not await world.client.list(Child)
+
+        await world.until(gone, within=3000, what="deletion of everything")
+        if judge.violation:
+            raise Violation(judge.violation)
+
+    return play
+
+
+async def _patch(world: World, name: str, patch: Json) -> None:
+    await world.client.patch(gvk_of(Parent), ObjectKey(NAMESPACE, name), patch)
+
+
+async def _add_foreign(world: World, name: str, finalizer: str) -> None:
+    """What another controller would do: add its finalizer and its condition, with locks."""
+    key = ObjectKey(NAMESPACE, name)
+    for subresource in ("", "status"):
+        while True:
+            found = await world.client.get(Parent, key)
+            locked = {"resourceVersion": found.metadata.resource_version}
+            if subresource:
+                conditions = [msgspec.to_builtins(c) for c in found.status.conditions] if found.status else []
+                conditions.append(
+                    {"type": finalizer, "status": "True", "reason": "Foreign", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+                )
+                patch: Json = {"metadata": locked, "status": {"conditions": conditions}}
+            else:
+                patch = {"metadata": {**locked, "finalizers": [*found.metadata.finalizers, finalizer]}}
+            try:
+                await world.client.patch(gvk_of(Parent), key, patch, subresource=subresource)
+                break
+            except Conflict:
+                continue
+
+
+async def _problem(world: World, name: str, wanted: int, labels: dict[str, str]) -> str:
+    """What is not yet, or never will be, as it should; empty: nothing."""
+    try:
+        parent = await world.client.get(Parent, ObjectKey(NAMESPACE, name))
+    except ApiError as error:
+        return str(error)
+    children = list(await world.client.list(Child, owner=parent.metadata.uid))
+    status = parent.status or ParentStatus()
+    foreign = [value for key, value in labels.items() if key.startswith("finalizer-")]
+    if len(children) != wanted or status.children != wanted or status.observed_generation != parent.metadata.generation:
+        return f"{name}: {len(children)} children, status {status.children}, wanted {wanted}"
+    if FINALIZER not in parent.metadata.finalizers or any(f not in parent.metadata.finalizers for f in foreign):
+        return f"{name}: lost update of finalizers"
+    if any(f not in {c.type for c in status.conditions} for f in foreign):
+        return f"{name}: lost update of conditions"
+    if any(parent.metadata.labels.get(key) != value for key, value in labels.items() if key.startswith("step-")):
+        return f"{name}: lost update of labels"
+    return ""

@@ -1,0 +1,51 @@
+"""What was said between processes and API servers, and when: as a hash, to tell runs apart, and as text, to read them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+
+from clusterwright.api.wire import Request, Response
+
+
+class Trace:
+    """Everything that was exchanged, in order. Two runs with the same hash did the same at the same virtual times."""
+
+    def __init__(self, *, keep: int = 2000) -> None:
+        self._hash = hashlib.sha256()
+        self._lines: deque[str] = deque(maxlen=keep)
+        self.requests = 0
+
+    def exchange(self, process: str, request: Request, response: Response) -> None:
+        """A request reached the API server and was answered."""
+        self.requests += 1
+        query = "&".join(f"{name}={value}" for name, value in request.query)
+        self._add(f"{process} {request.method} {request.path}?{query} -> {response.status}", request.body, response.body)
+
+    def line(self, process: str, line: bytes) -> None:
+        """A watch line was delivered."""
+        self._add(f"{process} event", line)
+
+    def note(self, process: str, text: str) -> None:
+        """Anything else that happened."""
+        self._add(f"{process} {text}")
+
+    def _add(self, text: str, *bodies: bytes) -> None:
+        stamped = f"{asyncio.get_running_loop().time():.6f} {text}"
+        self._hash.update(stamped.encode())
+        for body in bodies:
+            self._hash.update(len(body).to_bytes(4))
+            self._hash.update(body)
+        # only heads are kept for reading: bodies may hold secrets
+        self._lines.append(stamped)
+
+    @property
+    def digest(self) -> str:
+        """The hash of all that happened so far."""
+        return self._hash.hexdigest()
+
+    @property
+    def lines(self) -> list[str]:
+        """The last things that happened."""
+        return list(self._lines)

@@ -1,0 +1,70 @@
+import asyncio
+import time
+
+import pytest
+
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation.loop import Stalled, run_virtual
+from clusterwright.simulation.world import START
+
+
+def test_an_hour_of_sleeping_takes_no_time_and_is_exactly_an_hour():
+    async def main():
+        loop = asyncio.get_running_loop()
+        for _ in range(3600):
+            await asyncio.sleep(1.0)
+        return loop.time()
+
+    started = time.monotonic()
+    assert run_virtual(main()) == pytest.approx(3600.0)
+    assert time.monotonic() - started < 3.0
+
+
+def test_timers_fire_in_order_of_their_time_then_of_their_making():
+    async def main():
+        seen = []
+        loop = asyncio.get_running_loop()
+        loop.call_later(2, seen.append, "c")
+        loop.call_later(1, seen.append, "a")
+        loop.call_later(1, seen.append, "b")
+        await asyncio.sleep(3)
+        return seen
+
+    assert run_virtual(main()) == ["a", "b", "c"]
+
+
+def test_awkward_fractions_never_spin_before_their_timer():
+    async def main():
+        loop = asyncio.get_running_loop()
+        for n in range(1, 2000):
+            before = loop.time()
+            await asyncio.sleep(n / 7 + 1e-7)
+            assert loop.time() == pytest.approx(before + n / 7 + 1e-7)
+
+    run_virtual(main())
+
+
+def test_waiting_for_nothing_is_an_error_not_a_hang():
+    with pytest.raises(Stalled):
+        run_virtual(asyncio.Event().wait())
+
+
+def test_executor_work_is_done_on_the_spot_and_its_errors_reach_the_waiter():
+    async def main():
+        loop = asyncio.get_running_loop()
+        assert await loop.run_in_executor(None, sum, [1, 2]) == 3
+        with pytest.raises(ZeroDivisionError):
+            await loop.run_in_executor(None, lambda: 1 / 0)
+        return await asyncio.to_thread(len, "four")
+
+    assert run_virtual(main()) == 4
+
+
+def test_the_clock_follows_the_loop():
+    async def main():
+        clock = LoopClock(START)
+        assert clock.now() == START
+        await clock.sleep(90)
+        return (clock.now() - START).total_seconds(), clock.monotonic()
+
+    assert run_virtual(main()) == (90.0, 90.0)
