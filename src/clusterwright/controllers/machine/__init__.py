@@ -1,6 +1,6 @@
 """The Machine controller: one host, from the first reference to a bootstrap config until its Node and its machine are gone.
 
-A pass (`reconciler`) reads the objects that the Machine refers to (`ownership`, `phases`), finds and syncs its Node (`node`,
+A pass (`reconciler`) reads the objects that the Machine refers to (`ownership`, `plan`), finds and syncs its Node (`node`,
 `remote`), works on deletion (`deletion`, `drain`, `volumes`) or on an in-place update (`inplace`), and concludes with the
 conditions (`conditions`) and the rest of the status (`status`). Everything but `reconciler` and `remote` is pure.
 

@@ -6,7 +6,7 @@ that touch the Node are left out where `NODE_HANDLING` says so: without a living
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from clusterwright.api.core import Machine
@@ -130,7 +130,7 @@ class HandlingSnapshot:
 
     cluster_deleting: bool = False
     node_known: bool = True
-    control_plane: Lookup = NotReferenced()
+    control_plane: Lookup = field(default_factory=NotReferenced)
     control_planes_left: int | Exception = 1
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace as replace_struct
 
 from clusterwright.api.core import Cluster, Machine, MachineDeletionStatus, MachineDeployment, MachineNodeReference, MachineSet
 from clusterwright.api.kubernetes import Pod, VolumeAttachment
-from clusterwright.api.meta import ObjectKey, OwnerReference
+from clusterwright.api.meta import ObjectKey, OwnerReference, Unstructured
 from clusterwright.api.wellknown import (
     CLUSTER_NAME_LABEL,
     CONTROL_PLANE_LABEL,
@@ -26,7 +27,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.external import AlreadyControlled, ContractUnknown, Reference, WrongType, get_external, text_at
-from clusterwright.controllers.machine import deletion, drain, inplace, phases, remote, volumes
+from clusterwright.controllers.machine import deletion, drain, inplace, plan, remote, volumes
 from clusterwright.controllers.machine.conditions import OWNED, OWNED_V1BETA1, conclude
 from clusterwright.controllers.machine.ownership import owned_metadata
 from clusterwright.controllers.machine.snapshot import (
@@ -90,7 +91,7 @@ class Pass:
 
     def advance(self, table: Table[MachineSnapshot], cause: Exception | None = None) -> None:
         """Let a phase's table decide."""
-        self.seen, decision = phases.advance(self.seen, table)
+        self.seen, decision = plan.advance(self.seen, table)
         self.rows[decision.table] = decision.row
         if decision.requeue is not None:
             self.votes.append(decision.requeue)
@@ -173,19 +174,19 @@ class MachineReconciler:
 
     async def _phases(self, run: Pass) -> None:
         spec = run.machine.spec
-        run.become(phases.with_owner_and_label(run.seen))
+        run.become(plan.with_owner_and_label(run.seen))
         if spec.bootstrap.config_ref is not None:
             config = await self._adopt(run.seen, spec.bootstrap.config_ref)
-            run.seen = replace(run.seen, bootstrap=config, machine=phases.with_failure(run.machine, config))
-        run.advance(phases.BOOTSTRAP, _cause(run.seen.bootstrap))
+            run.seen = replace(run.seen, bootstrap=config, machine=plan.with_failure(run.machine, config))
+        run.advance(plan.BOOTSTRAP, _cause(run.seen.bootstrap))
         infra = await self._adopt(run.seen, spec.infrastructure_ref)
-        run.seen = replace(run.seen, infrastructure=infra, machine=phases.with_failure(run.machine, infra))
-        run.advance(phases.INFRASTRUCTURE, _cause(infra))
+        run.seen = replace(run.seen, infrastructure=infra, machine=plan.with_failure(run.machine, infra))
+        run.advance(plan.INFRASTRUCTURE, _cause(infra))
         had_node = run.machine.status.node_ref is not None
         self._wakes.learn(run.machine, run.seen.cluster.key)
         found = await remote.observe_node(self._deps.workload, self._wakes, run.seen, self._sync)
         run.seen = replace(run.seen, node=found)
-        run.advance(phases.NODE, _cause(found))
+        run.advance(plan.NODE, _cause(found))
         if run.machine.status.node_ref is not None and not had_node:
             self._wakes.learn(run.machine, run.seen.cluster.key)
             self._record(run, "Normal", "SuccessfulSetNodeRef", run.machine.status.node_ref.name)
@@ -243,7 +244,8 @@ class MachineReconciler:
         cluster, machine = run.seen.cluster, run.machine
         deleting = cluster.metadata.deletion_timestamp is not None
         if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.seen)):
-            if name := await remote.find_node_name(self._deps.workload, cluster.key, provider_id):
+            name = await remote.find_node_name(self._deps.workload, cluster.key, provider_id)
+            if name:
                 run.become(with_status(machine, node_ref=MachineNodeReference(name=name)))
         handling = deletion.HandlingSnapshot(cluster_deleting=deleting, node_known=run.machine.status.node_ref is not None)
         if not deleting and handling.node_known:
@@ -314,7 +316,7 @@ class MachineReconciler:
         run.votes.append(self._wakes.rest(run.machine.key, run.seen.now, drain.RETRY, seen_before))
         return _stop(run, Stage("DrainingNode", text))
 
-    async def _start_drain(self, run: Pass) -> Any:
+    async def _start_drain(self, run: Pass) -> datetime:
         """When the drain started; the first time it is written before anything is done, so that no crash starts the clock anew."""
         machine, now = run.machine, run.seen.now.replace(microsecond=0)
         status = machine.status.deletion or MachineDeletionStatus()
@@ -323,11 +325,11 @@ class MachineReconciler:
         run.become(with_status(machine, deletion=replace_struct(status, node_drain_start_time=now)))
         if v1beta1.get(v1beta1_conditions(machine), "DrainingSucceeded") is None:
             run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", "Draining the node before deletion"))
-        await self._patch(run, with_v1beta1_ready(run.machine, run.seen.now))
-        latest = await self._client.read(Machine, machine.key)
-        if latest is None:
-            raise NotFound(f"Machine {machine.key} is gone")
-        run.original = latest
+        sent = with_v1beta1_ready(run.machine, run.seen.now)
+        answer = await self._patch(run, sent)
+        if answer is not None:
+            # what is written at the end is a change of what was written now
+            run.original = Original(sent, msgspec.json.encode(answer.json))
         return now
 
     async def _await_volumes(self, run: Pass) -> bool:
@@ -415,7 +417,7 @@ class MachineReconciler:
             return
         try:
             answer = await self._update_extensions[0](run.machine, infra.object, config.object if isinstance(config, Found) else None)
-        except Exception as error:  # noqa: BLE001 - an extension is foreign code
+        except Exception as error:
             run.seen = replace(run.seen, updating=inplace.HOOK_FAILED)
             run.fail("in-place update: the extension failed", error)
             return
@@ -455,8 +457,8 @@ class MachineReconciler:
         self._deps.trace(machine.key, run.rows)
         await self._patch(run, machine)
 
-    async def _patch(self, run: Pass, machine: Machine) -> None:
-        await self._patcher.patch(run.original, machine, owned_conditions=OWNED, owned_v1beta1_conditions=OWNED_V1BETA1)
+    async def _patch(self, run: Pass, machine: Machine) -> Unstructured | None:
+        return await self._patcher.patch(run.original, machine, owned_conditions=OWNED, owned_v1beta1_conditions=OWNED_V1BETA1)
 
     def _record(self, run: Pass, type: str, reason: str, message: str) -> None:
         self._deps.events.record(run.original.object, type, reason, message)

@@ -17,7 +17,7 @@ from clusterwright.controllers.external import WrongType
 from clusterwright.controllers.machine import drain, node, volumes
 from clusterwright.controllers.machine.conditions import control_plane_initialized
 from clusterwright.controllers.machine.deletion import NODE_DELETION_PAUSE, NODE_DELETION_TRIES
-from clusterwright.controllers.machine.phases import is_interruptible
+from clusterwright.controllers.machine.plan import is_interruptible
 from clusterwright.controllers.machine.snapshot import (
     MachineSnapshot,
     NodeFound,

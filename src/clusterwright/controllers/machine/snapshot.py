@@ -113,7 +113,7 @@ class MachineSnapshot:
     bootstrap: Lookup = NotReferenced()
     infrastructure: Lookup = Missing()
     node: NodeLookup = NodeUnsought()
-    health: Health = Health()
+    health: Health = field(default_factory=Health)
     grace_period: timedelta = GRACE_PERIOD
     deletion: Stage | None = None
     updating: Stage | None = None

@@ -73,7 +73,7 @@ class VolumeWait:
 
 def volume_wait(attached: AttachedVolumes, volumes: Iterable[PersistentVolume], ignored: Collection[ObjectKey]) -> VolumeWait:
     """What to wait for: everything attached, but the claims of Pods that the drain leaves on the Node (`ignored`)."""
-    claims: list[ObjectKey] = []
+    claims: set[ObjectKey] = set()
     unclaimed: list[str] = []
     by_node, by_attachment = set(attached.by_node), set(attached.by_attachment)
     for volume in volumes:
@@ -86,8 +86,8 @@ def volume_wait(attached: AttachedVolumes, volumes: Iterable[PersistentVolume], 
         if claim is None or claim.kind != "PersistentVolumeClaim":
             unclaimed.append(name)
         elif (key := ObjectKey(claim.namespace, claim.name)) not in ignored:
-            claims.append(key)
-    return VolumeWait(tuple(claims), tuple(unclaimed), tuple(sorted(by_node)), tuple(sorted(by_attachment)))
+            claims.add(key)
+    return VolumeWait(tuple(sorted(claims)), tuple(unclaimed), tuple(sorted(by_node)), tuple(sorted(by_attachment)))
 
 
 def _name_on_node(volume: PersistentVolume) -> str:
