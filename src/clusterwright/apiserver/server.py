@@ -19,7 +19,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver import deletes, kinds, loading, nonresource, reads, subresources, writes
+from clusterwright.apiserver import deletes, kinds, loading, nonresource, reads, reviews, subresources, writes
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.calls import Call, query_of
 from clusterwright.apiserver.crds import TABLE as CRD_TABLE
@@ -37,6 +37,7 @@ from clusterwright.apiserver.store import Entry, Journal, Store, Table
 from clusterwright.apiserver.watch import Stream
 
 log = logging.getLogger(__name__)
+assert reviews  # registers the kinds that are asked, not stored
 _encode = msgspec.json.Encoder().encode
 NOT_FOUND_TEXT: Final = Response(status=404, headers={"content-type": "text/plain; charset=utf-8"}, body=b"404 page not found\n")
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
@@ -104,6 +105,9 @@ class ApiServer:
         self.upgrade_handler = upgrade
         self.version = version
         self.bookmark_interval: float = 60.0
+        self.watch_timeout = 0
+        """Seconds after which a watch that names no timeout ends; 0: never."""
+        self.token_sources: list[Callable[[str], User | None]] = []
         self._later: deque[Callable[[], None]] = deque()
         self._draining = False
         self._streams: dict[str, set[tuple[str, Stream]]] = {}
@@ -265,6 +269,11 @@ class ApiServer:
         """A random uid."""
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
 
+    def token_user(self, token: str) -> User | None:
+        """Whose bearer token this is."""
+        found = (source(token) for source in self.token_sources)
+        return next((user for user in found if user is not None), None)
+
     def admission_chain(self) -> list[Admission]:
         """The links that a write passes."""
         return self.admission
@@ -409,6 +418,8 @@ class ApiServer:
         member = (call.resource.api_version, stream)
         self._streams.setdefault(key, set()).add(member)
         stream.on_close(lambda: self._streams[key].discard(member))
+        if timeout <= 0 and self.watch_timeout:
+            timeout = self.watch_timeout + self.random.randrange(self.watch_timeout)
         if timeout > 0:
             handle = loop.call_later(timeout, stream.close)
             stream.on_close(handle.cancel)
