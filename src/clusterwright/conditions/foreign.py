@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -73,13 +74,23 @@ def _text(item: Mapping[str, Any], field: str, type_: str) -> str:
     return value
 
 
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def parse_time(value: Any) -> datetime | None:
+    """An RFC 3339 text as a time; None for anything else."""
+    if not isinstance(value, str) or not _RFC3339.fullmatch(value):
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return None
+
+
 def _time(value: Any) -> datetime | None:
     if value is None or value == "":
         return None
-    try:
-        parsed = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        parsed = None
-    if parsed is None or parsed.tzinfo is None or "T" not in value:
+    parsed = parse_time(value)
+    if parsed is None:
         raise InvalidConditions(f"failed to unmarshal lastTransitionTime value: {value}: not an RFC 3339 time")
     return parsed

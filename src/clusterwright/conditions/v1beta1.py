@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from clusterwright.api.meta import Object, Unstructured, V1Beta1Condition
+from clusterwright.conditions.foreign import parse_time
 from clusterwright.conditions.patching import ConditionConflict
 
 READY: Final = "Ready"
@@ -87,22 +88,30 @@ def delete_condition(conditions: tuple[V1Beta1Condition, ...], type: str) -> tup
 
 
 def of_foreign(obj: Unstructured) -> tuple[V1Beta1Condition, ...]:
-    """`status.conditions` of an object of any kind, read as v1beta1 conditions; what does not fit is left out."""
+    """`status.conditions` of an object of any kind, read as v1beta1 conditions.
+
+    An item of a wrong form spoils the list: then nothing is reported. A condition whose status is none is left out.
+    """
     items = obj.at("status", "conditions")
+    if not isinstance(items, list | tuple) or not all(_is_condition(item) for item in items):
+        return ()
     found = []
-    for item in items if isinstance(items, list | tuple) else ():
-        if isinstance(item, dict) and isinstance(item.get("type"), str) and item.get("status") in ("True", "False", "Unknown"):
-            texts = {f: item[f] for f in ("severity", "reason", "message") if isinstance(item.get(f), str)}
-            found.append(V1Beta1Condition(type=item["type"], status=item["status"], last_transition_time=_time(item), **texts))
+    for item in items:
+        if item is not None and item.get("status") in {"True", "False", "Unknown"}:
+            texts = {f: item[f] for f in ("type", "severity", "reason", "message") if item.get(f)}
+            since = parse_time(item.get("lastTransitionTime"))
+            found.append(V1Beta1Condition(status=item["status"], last_transition_time=since, **texts))
     return tuple(found)
 
 
-def _time(item: dict[str, Any]) -> datetime | None:
-    try:
-        parsed = datetime.fromisoformat(item.get("lastTransitionTime") or "")
-    except (TypeError, ValueError):
-        return None
-    return parsed if parsed.tzinfo else None
+def _is_condition(item: Any) -> bool:
+    if item is None:
+        return True
+    if not isinstance(item, dict):
+        return False
+    texts = (item.get(f) for f in ("type", "status", "severity", "reason", "message"))
+    since = item.get("lastTransitionTime")
+    return all(isinstance(t, str | None) for t in texts) and (since is None or parse_time(since) is not None)
 
 
 def mirror(source: Iterable[V1Beta1Condition], target: str, fallback: V1Beta1Condition | None = None) -> V1Beta1Condition | None:
