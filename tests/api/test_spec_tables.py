@@ -43,7 +43,37 @@ SCALARS: Mapping[str, dict[str, Any]] = {
     "int-or-string": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
 }
 KEYWORDS = frozenset(
-    ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minimum", "maximum", "pattern", "enum", "default", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations", "type", "format", "anyOf", "x-kubernetes-int-or-string", "nullable", "oneOf", "allOf", "not", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "x-kubernetes-embedded-resource"]
+    [
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+        "minimum",
+        "maximum",
+        "pattern",
+        "enum",
+        "default",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+        "type",
+        "format",
+        "anyOf",
+        "x-kubernetes-int-or-string",
+        "nullable",
+        "oneOf",
+        "allOf",
+        "not",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "uniqueItems",
+        "x-kubernetes-embedded-resource",
+    ]
 )
 
 

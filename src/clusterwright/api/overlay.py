@@ -30,7 +30,13 @@ def merge_patch(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mappin
     """The JSON merge patch that turns `before` into `after` on the wire, where `before` is the projection of `raw`.
 
     Empty when nothing changed. Lists are sent whole, each item with the unknown fields of the raw item that it was.
+    `spec` and `status` themselves are never cleared: only what is known of them.
     """
+    kept: Json = {part: {} for part in ("spec", "status") if isinstance(before.get(part), dict) and part not in after}
+    return _diff(raw, before, {**after, **kept} if kept else after)
+
+
+def _diff(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Json:
     patch: Json = {}
     for key, value in after.items():
         if key not in before:
@@ -41,7 +47,7 @@ def merge_patch(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mappin
             continue
         stored = raw.get(key)
         if isinstance(value, dict) and isinstance(old, dict) and isinstance(stored, Mapping):
-            nested = merge_patch(stored, old, value)
+            nested = _diff(stored, old, value)
             if nested:
                 patch[key] = nested
         elif isinstance(value, list) and isinstance(old, list) and isinstance(stored, Sequence):
@@ -81,7 +87,7 @@ def _merge_list(raw: Sequence[Any], before: list[Any], after: list[Any]) -> list
 def _lay_over(raw: Any, before: Any, after: Json) -> Any:
     if not isinstance(raw, Mapping) or not isinstance(before, Mapping):
         return after
-    return apply_merge_patch(raw, merge_patch(raw, before, after))
+    return apply_merge_patch(raw, _diff(raw, before, after))
 
 
 def _origins(before: list[Any], after: list[Any]) -> list[int | None]:
