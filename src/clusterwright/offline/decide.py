@@ -9,6 +9,7 @@ from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
+from clusterwright.offline.contracts import complete
 from clusterwright.offline.registry import PACKAGES, controller
 from clusterwright.offline.world import World, decoded
 from clusterwright.runtime.keys import sample_keys
@@ -33,7 +34,7 @@ def decide_bundle(bundle: Bundle, subject: str) -> Json:
         raise BadBundle(f"subject {subject!r}: no controller reconciles {kind or 'it'}; known: {', '.join(sorted(PACKAGES))}")
     key = ObjectKey(namespace, name)
     now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
-    world = World(bundle, now, sample_keys())
+    world = World(complete(bundle), now, sample_keys())
     result = _run(_pass(world, definition.make(world.dependencies()), definition.kind, key))
     return result
 
