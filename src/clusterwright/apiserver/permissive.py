@@ -16,16 +16,23 @@ from clusterwright.apiserver.interfaces import Column, KindHandler, NameRule, Re
 from clusterwright.apiserver.status import FieldError
 
 
+_SELECTABLE: Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]] = {
+    ("", "Pod"): {"spec.nodeName": ("spec", "nodeName"), "status.phase": ("status", "phase")},
+    ("", "Node"): {"spec.unschedulable": ("spec", "unschedulable")},
+    ("", "Secret"): {"type": ("type",)},
+}
+
+
 class PermissiveHandler:
     """Keeps unknown fields and validates nothing."""
 
     name_rule: NameRule = "subdomain"
     columns: Sequence[Column] = (Column("Age", "date", json_path=".metadata.creationTimestamp"),)
-    selectable_fields: Mapping[str, tuple[str, ...]] = {}
     schema: Any = None
 
     def __init__(self, gvk: GroupVersionKind, *, status: bool = True) -> None:
         self.gvk = gvk
+        self.selectable_fields: Mapping[str, tuple[str, ...]] = _SELECTABLE.get((gvk.group, gvk.kind), {})
         self.status = status
 
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
