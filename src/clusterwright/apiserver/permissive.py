@@ -15,7 +15,6 @@ from clusterwright.api.scheme import SCHEME
 from clusterwright.apiserver.interfaces import Column, KindHandler, NameRule, Resource, Scale
 from clusterwright.apiserver.status import FieldError
 
-
 _SELECTABLE: Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]] = {
     ("", "Pod"): {"spec.nodeName": ("spec", "nodeName"), "status.phase": ("status", "phase")},
     ("", "Node"): {"spec.unschedulable": ("spec", "unschedulable")},
