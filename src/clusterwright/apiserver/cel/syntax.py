@@ -1,0 +1,366 @@
+"""CEL source text to syntax trees."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+MAX_DEPTH: Final = 100
+MAX_LENGTH: Final = 100_000
+
+RESERVED: Final = frozenset(["as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"])
+
+_TOKEN: Final = re.compile(
+    r"""(?P<space>\s+|//[^\n]*)
+      |(?P<float>(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?))
+      |(?P<uint>0x[0-9a-fA-F]+[uU]|\d+[uU])
+      |(?P<int>0x[0-9a-fA-F]+|\d+)
+      |(?P<text>(?:[rR][bB]?|[bB][rR]?)?(?:\"\"\"|'''|"|'))
+      |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+      |(?P<quoted>`[A-Za-z0-9_.\-/ ]+`)
+      |(?P<op>\&\&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,\[\](){}])""",
+    re.VERBOSE,
+)
+
+
+class SyntaxProblem(Exception):
+    """The text is not CEL. `offset` points into the source."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the tree. `op` names it; `args` are its children, `value` its literal or name."""
+
+    op: str
+    at: int
+    args: tuple[Node, ...] = ()
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    at: int
+    value: Any = None
+
+
+def parse(source: str) -> Node:
+    """The tree of an expression; raises SyntaxProblem."""
+    if len(source) > MAX_LENGTH:
+        raise SyntaxProblem("expression code point size exceeds limit", 0)
+    return _Parser(source).parse()
+
+
+def _tokens(source: str) -> list[_Token]:
+    out: list[_Token] = []
+    i = 0
+    while i < len(source):
+        found = _TOKEN.match(source, i)
+        if found is None:
+            raise SyntaxProblem(f"token recognition error at: '{source[i]}'", i)
+        kind = str(found.lastgroup)
+        text = found.group()
+        at = i
+        i = found.end()
+        if kind == "space":
+            continue
+        if kind == "text":
+            value, i = _string(source, at, text)
+            out.append(_Token("bytes" if isinstance(value, bytes) else "string", source[at:i], at, value))
+        elif kind == "int":
+            out.append(_Token(kind, text, at, int(text, 0) if text.startswith("0x") else int(text)))
+        elif kind == "uint":
+            body = text[:-1]
+            out.append(_Token(kind, text, at, int(body, 16) if body.startswith("0x") else int(body)))
+        elif kind == "float":
+            out.append(_Token(kind, text, at, float(text)))
+        elif kind == "quoted":
+            out.append(_Token(kind, text[1:-1], at))
+        else:
+            out.append(_Token(kind, text, at))
+    out.append(_Token("end", "<EOF>", len(source)))
+    return out
+
+
+_SIMPLE: Final = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "`": "`",
+    "?": "?",
+}
+
+
+def _string(source: str, at: int, opening: str) -> tuple[str | bytes, int]:
+    prefix = opening.rstrip("\"'").lower()
+    quote = opening[len(prefix) :]
+    raw, binary = "r" in prefix, "b" in prefix
+    i = at + len(opening)
+    out: list[str] = []
+    data = bytearray()
+
+    def emit(text: str) -> None:
+        if binary:
+            data.extend(text.encode())
+        else:
+            out.append(text)
+
+    while True:
+        if i >= len(source):
+            raise SyntaxProblem("unterminated string", at)
+        if source.startswith(quote, i):
+            return (bytes(data) if binary else "".join(out)), i + len(quote)
+        c = source[i]
+        if len(quote) == 1 and c == "\n":
+            raise SyntaxProblem("unterminated string", at)
+        if c != "\\" or raw:
+            emit(c)
+            i += 1
+            continue
+        d = source[i + 1 : i + 2]
+        if d in _SIMPLE:
+            emit(_SIMPLE[d])
+            i += 2
+            continue
+        width = {"x": 2, "X": 2, "u": 4, "U": 8}.get(d)
+        digits, base = (source[i + 2 : i + 2 + width], 16) if width else (source[i + 1 : i + 4], 8)
+        try:
+            code = int(digits, base)
+            if len(digits) != (width or 3):
+                raise ValueError
+            if binary and d in ("x", "X", "0", "1", "2", "3"):
+                data.append(code)
+            else:
+                emit(chr(code))
+        except (ValueError, OverflowError):
+            raise SyntaxProblem("invalid escape sequence", i) from None
+        i += 2 + width if width else 4
+
+
+_RELATIONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "in"})
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self.tokens = _tokens(source)
+        self.i = 0
+        self.depth = 0
+
+    def parse(self) -> Node:
+        node = self.expression()
+        if self.peek().kind != "end":
+            self.unexpected()
+        return node
+
+    def peek(self) -> _Token:
+        return self.tokens[self.i]
+
+    def next(self) -> _Token:
+        token = self.tokens[self.i]
+        self.i += 1
+        return token
+
+    def accept(self, text: str) -> _Token | None:
+        token = self.tokens[self.i]
+        if token.kind == "op" and token.text == text:
+            self.i += 1
+            return token
+        return None
+
+    def expect(self, text: str) -> _Token:
+        token = self.accept(text)
+        if token is None:
+            self.unexpected(f"'{text}'")
+        assert token is not None
+        return token
+
+    def unexpected(self, wanted: str = "") -> None:
+        token = self.peek()
+        text = f"mismatched input '{token.text}' expecting {wanted}" if wanted else f"extraneous input '{token.text}'"
+        raise SyntaxProblem(f"Syntax error: {text}", token.at)
+
+    def expression(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise SyntaxProblem("expression recursion limit exceeded: 100", self.peek().at)
+        try:
+            condition = self.either()
+            mark = self.accept("?")
+            if mark is None:
+                return condition
+            yes = self.either()
+            self.expect(":")
+            return Node("?:", mark.at, (condition, yes, self.expression()))
+        finally:
+            self.depth -= 1
+
+    def either(self) -> Node:
+        node = self.both()
+        while mark := self.accept("||"):
+            node = Node("||", mark.at, (node, self.both()))
+        return node
+
+    def both(self) -> Node:
+        node = self.relation()
+        while mark := self.accept("&&"):
+            node = Node("&&", mark.at, (node, self.relation()))
+        return node
+
+    def relation(self) -> Node:
+        node = self.sum()
+        while True:
+            token = self.peek()
+            if token.text not in _RELATIONS or token.kind not in ("op", "name"):
+                return node
+            self.i += 1
+            node = Node(token.text, token.at, (node, self.sum()))
+
+    def sum(self) -> Node:
+        node = self.product()
+        while mark := self.accept("+") or self.accept("-"):
+            node = Node(mark.text, mark.at, (node, self.product()))
+        return node
+
+    def product(self) -> Node:
+        node = self.unary()
+        while mark := self.accept("*") or self.accept("/") or self.accept("%"):
+            node = Node(mark.text, mark.at, (node, self.unary()))
+        return node
+
+    def unary(self) -> Node:
+        if mark := self.accept("!"):
+            count = 1
+            while self.accept("!"):
+                count += 1
+            inner = self.member()
+            return inner if count % 2 == 0 else Node("!", mark.at, (inner,))
+        if mark := self.accept("-"):
+            count = 1
+            while self.accept("-"):
+                count += 1
+            token = self.peek()
+            if count % 2 and token.kind in ("int", "float") and not self._followed(token):
+                self.i += 1
+                return Node("const", mark.at, value=-token.value)
+            inner = self.member()
+            return inner if count % 2 == 0 else Node("neg", mark.at, (inner,))
+        return self.member()
+
+    def _followed(self, token: _Token) -> bool:
+        following = self.tokens[self.i + 1]
+        return following.kind == "op" and following.text in (".", "[")
+
+    def member(self) -> Node:
+        node = self.primary()
+        steps = 0
+        while True:
+            steps += 1
+            if steps > 1000:
+                raise SyntaxProblem("expression recursion limit exceeded", self.peek().at)
+            if dot := self.accept("."):
+                optional = self.accept("?") is not None
+                token = self.next()
+                if token.kind == "quoted":
+                    node = Node("select?" if optional else "select", dot.at, (node,), token.text)
+                    continue
+                if token.kind != "name":
+                    self.i -= 1
+                    self.unexpected("IDENTIFIER")
+                if not optional and self.accept("("):
+                    node = Node("method", token.at, (node, *self.arguments(")")), token.text)
+                else:
+                    node = Node("select?" if optional else "select", dot.at, (node,), token.text)
+            elif bracket := self.accept("["):
+                optional = self.accept("?") is not None
+                index = self.expression()
+                self.expect("]")
+                node = Node("index?" if optional else "index", bracket.at, (node, index))
+            else:
+                return node
+
+    def arguments(self, closing: str) -> list[Node]:
+        out: list[Node] = []
+        if self.accept(closing):
+            return out
+        while True:
+            out.append(self.expression())
+            if self.accept(closing):
+                return out
+            self.expect(",")
+
+    def primary(self) -> Node:
+        token = self.next()
+        match token.kind:
+            case "int":
+                return Node("const", token.at, value=token.value)
+            case "uint":
+                return Node("uint", token.at, value=token.value)
+            case "float" | "string" | "bytes":
+                return Node("const", token.at, value=token.value)
+            case "name":
+                return self.name(token)
+        if token.kind == "op":
+            if token.text == "(":
+                node = self.expression()
+                self.expect(")")
+                return node
+            if token.text == "[":
+                return self.list_literal(token)
+            if token.text == "{":
+                return self.map_literal(token)
+            if token.text == ".":
+                return self.name(self.next())
+        self.i -= 1
+        self.unexpected()
+        raise AssertionError
+
+    def name(self, token: _Token) -> Node:
+        constants = {"true": True, "false": False, "null": None}
+        if token.text in constants:
+            return Node("const", token.at, value=constants[token.text])
+        if token.text in RESERVED:
+            raise SyntaxProblem(f"reserved identifier: {token.text}", token.at)
+        if token.text == "in" or token.kind != "name":
+            self.i -= 1
+            self.unexpected()
+        if self.accept("("):
+            return Node("call", token.at, tuple(self.arguments(")")), token.text)
+        return Node("ident", token.at, value=token.text)
+
+    def list_literal(self, token: _Token) -> Node:
+        items: list[Node] = []
+        optional: list[bool] = []
+        while not self.accept("]"):
+            optional.append(self.accept("?") is not None)
+            items.append(self.expression())
+            if not self.accept(","):
+                self.expect("]")
+                break
+        return Node("list", token.at, tuple(items), tuple(optional))
+
+    def map_literal(self, token: _Token) -> Node:
+        entries: list[Node] = []
+        optional: list[bool] = []
+        while not self.accept("}"):
+            optional.append(self.accept("?") is not None)
+            key = self.expression()
+            self.expect(":")
+            entries.extend((key, self.expression()))
+            if not self.accept(","):
+                self.expect("}")
+                break
+        return Node("map", token.at, tuple(entries), tuple(optional))

@@ -1,0 +1,176 @@
+"""Values that CEL has and JSON has not, and the errors of evaluation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+
+
+class CelError(Exception):
+    """Evaluation failed; the text is CEL's."""
+
+
+class UInt(int):
+    """An unsigned integer."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """The type of a value, as `type(x)` gives it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """optional.of(value), or optional.none() when `present` is false."""
+
+    value: Any = None
+    present: bool = False
+
+
+NONE: Final = Optional()
+
+_QUANTITY: Final = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
+_SUFFIXES: Final = {
+    "": Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": Decimal(10**3),
+    "M": Decimal(10**6),
+    "G": Decimal(10**9),
+    "T": Decimal(10**12),
+    "P": Decimal(10**15),
+    "E": Decimal(10**18),
+    "Ki": Decimal(2**10),
+    "Mi": Decimal(2**20),
+    "Gi": Decimal(2**30),
+    "Ti": Decimal(2**40),
+    "Pi": Decimal(2**50),
+    "Ei": Decimal(2**60),
+}
+_BAD_QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_BAD_SUFFIX: Final = "unable to parse quantity's suffix"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Quantity:
+    """A Kubernetes quantity."""
+
+    amount: Decimal
+
+
+def parse_quantity(text: str) -> Quantity:
+    """A quantity; raises CelError with the API machinery's text."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None or not text.isascii():
+        raise CelError(_BAD_QUANTITY)
+    number, suffix = found.groups()
+    try:
+        if suffix in _SUFFIXES:
+            return Quantity(Decimal(number) * _SUFFIXES[suffix])
+        if re.fullmatch(r"[eE][+-]?[0-9]+", suffix):
+            return Quantity(Decimal(number) * Decimal(10) ** int(suffix[1:]))
+    except (InvalidOperation, OverflowError):
+        raise CelError(_BAD_QUANTITY) from None
+    raise CelError(_BAD_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class Semver:
+    """A semantic version."""
+
+    major: int
+    minor: int
+    patch: int
+    pre: tuple[tuple[int, int, str], ...] = ()
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """For comparison: a pre-release is before its release."""
+        return (self.major, self.minor, self.patch, not self.pre, self.pre)
+
+
+_SEMVER: Final = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+
+
+def parse_semver(text: str, normalize: bool = False) -> Semver:
+    """A semantic version; raises CelError."""
+    if normalize:
+        text = text.removeprefix("v")
+        core, mark, rest = text, "", ""
+        for m in ("-", "+"):
+            if m in core:
+                core, mark, tail = core.partition(m)
+                rest = mark + tail + rest
+        parts = [p.lstrip("0") or "0" for p in core.split(".")]
+        text = ".".join(parts + ["0"] * (3 - len(parts))) + rest
+    found = _SEMVER.fullmatch(text)
+    if found is None:
+        raise CelError(f"No Major.Minor.Patch elements found in {text!r}")
+    major, minor, patch, pre = found.groups()
+    identifiers = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in pre.split(".")) if pre else ()
+    return Semver(int(major), int(minor), int(patch), identifiers)
+
+
+_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_MICROS: Final = {"ns": 1e-3, "us": 1, "µs": 1, "μs": 1, "ms": 1e3, "s": 1e6, "m": 6e7, "h": 3.6e9}
+
+
+def parse_duration(text: str) -> timedelta:
+    """Go's duration syntax (`1h30m`); raises CelError."""
+    body = text[1:] if text[:1] in "+-" else text
+    if body == "0":
+        return timedelta(0)
+    total, at = 0.0, 0
+    while at < len(body):
+        found = _DURATION_PART.match(body, at)
+        if found is None:
+            break
+        total += float(found.group(1)) * _MICROS[found.group(2)]
+        at = found.end()
+    if not body or at != len(body):
+        raise CelError(f'time: invalid duration "{text}"')
+    try:
+        return timedelta(microseconds=-total if text.startswith("-") else total)
+    except OverflowError:
+        raise CelError(f'time: invalid duration "{text}"') from None
+
+
+def show_duration(value: timedelta) -> str:
+    """A duration as CEL's string() shows it: seconds with an `s`."""
+    micros = value // timedelta(microseconds=1)
+    whole, rest = divmod(abs(micros), 10**6)
+    sign = "-" if micros < 0 else ""
+    return f"{sign}{whole}s" if not rest else f"{sign}{whole}.{rest:06d}".rstrip("0") + "s"
+
+
+_RFC3339: Final = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(\.\d+)?([Zz]|[+-]\d{2}:\d{2})")
+
+
+def parse_timestamp(text: str) -> datetime:
+    """An RFC 3339 time; raises CelError."""
+    found = _RFC3339.fullmatch(text)
+    if found is not None:
+        day, clock, fraction, zone = found.groups()
+        micros = ((fraction or ".0")[1:7]).ljust(6, "0")
+        try:
+            return datetime.fromisoformat(f"{day}T{clock}.{micros}{'+00:00' if zone in 'Zz' else zone}").astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+    raise CelError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"')
+
+
+def show_timestamp(value: datetime) -> str:
+    """A timestamp as CEL's string() shows it."""
+    text = value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return text + (f".{value.microsecond:06d}".rstrip("0") if value.microsecond else "") + "Z"

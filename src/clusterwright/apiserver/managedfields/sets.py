@@ -1,0 +1,132 @@
+"""Sets of field paths, as tries in the very shape of FieldsV1.
+
+A node maps path elements (`f:name`, `k:{"a":1}`, `v:"x"`, `i:0`) to nodes; the key `.` says that the path to the node itself is
+in the set. The wire form leaves out the dot of a leaf; `load` and `dump` translate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterwright.apiserver.managedfields.types import LIST, MergeType
+
+Set = dict[str, Any]
+DOT: Set = {}
+
+
+def load(fields: Any) -> Set:
+    """A set from FieldsV1; raises ValueError for what is none."""
+    if type(fields) is not dict:
+        raise ValueError("not an object")
+    out: Set = {}
+    for key, child in fields.items():
+        if key == ".":
+            out["."] = DOT
+            continue
+        if key[:2] not in ("f:", "k:", "v:", "i:"):
+            raise ValueError(f"unrecognized path element {key!r}")
+        node = load(child)
+        out[key] = node or {".": DOT}
+    return out
+
+
+def dump(node: Set) -> dict[str, Any]:
+    """FieldsV1 of a set, sorted."""
+    if len(node) == 1:
+        key, child = next(iter(node.items()))
+        return {} if key == "." else {key: dump(child)}
+    return {key: ({} if key == "." else dump(node[key])) for key in sorted(node)}
+
+
+def union(a: Set, b: Set) -> Set:
+    """What is in either."""
+    if not a:
+        return b
+    if not b:
+        return a
+    out = dict(a)
+    for key, child in b.items():
+        mine = out.get(key)
+        out[key] = child if mine is None or key == "." else union(mine, child)
+    return out
+
+
+def difference(a: Set, b: Set) -> Set:
+    """What is in `a` and not in `b`."""
+    if not b or not a:
+        return a
+    out: Set = {}
+    for key, child in a.items():
+        theirs = b.get(key)
+        if theirs is None:
+            out[key] = child
+        elif key != ".":
+            rest = difference(child, theirs)
+            if rest:
+                out[key] = rest
+    return out
+
+
+def intersection(a: Set, b: Set) -> Set:
+    """What is in both."""
+    if not a or not b:
+        return {}
+    out: Set = {}
+    for key, child in a.items():
+        theirs = b.get(key)
+        if theirs is None:
+            continue
+        if key == ".":
+            out[key] = DOT
+        else:
+            both = intersection(child, theirs)
+            if both:
+                out[key] = both
+    return out
+
+
+def without(a: Set, paths: list[tuple[str, ...]]) -> Set:
+    """The set without some fields and everything below them."""
+    for path in paths:
+        a = _without(a, path)
+    return a
+
+
+def _without(a: Set, path: tuple[str, ...]) -> Set:
+    key = f"f:{path[0]}"
+    child = a.get(key)
+    if child is None:
+        return a
+    out = dict(a)
+    rest = _without(child, path[1:]) if len(path) > 1 else {}
+    if rest:
+        out[key] = rest
+    else:
+        del out[key]
+    return out
+
+
+def with_named_fields(a: Set, kind: MergeType | None) -> Set:
+    """The set with every named field of a struct that it passes through: members of maps and items of lists stay as they are."""
+    out: Set = {}
+    for key, child in a.items():
+        if key == ".":
+            out[key] = child
+            continue
+        field = None
+        if kind is not None:
+            field = kind.element if kind.kind == LIST else kind.child(key[2:]) if key[:2] == "f:" else kind.element
+        node = with_named_fields(child, field)
+        if key[:2] == "f:" and kind is not None and key[2:] in kind.fields and "." not in node:
+            node = {".": DOT, **node}
+        out[key] = node
+    return out
+
+
+def paths(a: Set, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """All paths of a set in kube-apiserver's order: the members of a level before what is below them."""
+    keys = sorted(k for k in a if k != ".")
+    out = [(*prefix, k) for k in keys if "." in a[k]]
+    for key in keys:
+        out.extend(paths(a[key], (*prefix, key)))
+    return out

@@ -1,0 +1,391 @@
+"""The built-in types of Kubernetes as data (`types.json`), and what Go's decoder and encoder make of JSON for them.
+
+A type is `{"f": {field: {...}}, "atomic": 1?}`; a field has
+
+    t   type: string bool int32 int64 float64 bytes time microtime duration quantity intstr raw any schema, a type's name,
+        and the prefixes * (pointer), [] (list), {} (map with string keys)
+    n   number in protobuf               a   written even when empty          r   required by the API's documentation
+    l k list type and keys of map lists  d   default                          ps pk   strategy and key of strategic merge
+    atomic   one owner for the whole     inline   its fields stand in the JSON of the type that has it
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+from clusterwright.apiserver.cel.values import CelError, parse_quantity
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.schema.formats import is_duration
+from clusterwright.apiserver.schema.times import micro_time, second_time
+
+Json = dict[str, Any]
+
+
+@cache
+def table() -> dict[str, Json]:
+    """All types by name, as they are in the data file."""
+    data: dict[str, Json] = json.loads(resources.files(__package__).joinpath("types.json").read_text())
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class GoField:
+    """A field of a struct, with what its decoder needs."""
+
+    name: str
+    type: str
+    always: bool
+    pointer: bool
+    decode: Callable[[Any, str, list[str]], Any]
+    zero: Callable[[], Any]
+    source: Json
+
+
+@dataclass(frozen=True, slots=True)
+class GoStruct:
+    """A struct: its fields as JSON has them (inlined ones included)."""
+
+    name: str
+    fields: dict[str, GoField]
+    always: tuple[GoField, ...]
+
+    def decode(self, value: Any, path: str, unknown: list[str]) -> Json:
+        """The value as Go would write it after reading it. Paths of unknown fields are appended to `unknown`."""
+        if value is None:
+            value = {}
+        if type(value) is not dict:
+            raise _mismatch(value, path, self.name)
+        out: Json = {}
+        fields = self.fields
+        for key, item in value.items():
+            field = fields.get(key)
+            here = f"{path}.{key}" if path else key
+            if field is None:
+                unknown.append(here)
+                continue
+            decoded = field.decode(item, here, unknown)
+            if decoded is None and (field.pointer or not field.always):
+                continue
+            if not field.always and not field.pointer and not decoded:
+                continue
+            out[key] = decoded
+        for field in self.always:
+            if field.name not in out:
+                out[field.name] = field.zero()
+        return out
+
+    def zero(self) -> Json:
+        """The value of a struct in which nothing is set."""
+        return {f.name: f.zero() for f in self.always}
+
+
+@cache
+def struct(name: str) -> GoStruct:
+    """A type by name."""
+    fields = json_fields(name)
+    made = {k: _field(k, f) for k, f in fields.items()}
+    return GoStruct(name, made, tuple(f for f in made.values() if f.always))
+
+
+@cache
+def json_fields(name: str) -> dict[str, Json]:
+    """The fields of a type as its JSON has them: inlined types are spread out."""
+    out: dict[str, Json] = {}
+    for key, field in table()[name]["f"].items():
+        if field.get("inline"):
+            out.update(json_fields(field["t"].lstrip("*")))
+        else:
+            out[key] = field
+    return out
+
+
+def _field(name: str, source: Json) -> GoField:
+    kind = source["t"]
+    pointer = kind.startswith("*")
+    bare = kind.lstrip("*")
+    return GoField(name, bare, bool(source.get("a")), pointer, _decoder(bare), (lambda: None) if pointer else _zero(bare), source)
+
+
+def _zero(kind: str) -> Callable[[], Any]:
+    if kind in table():
+        return lambda: struct(kind).zero()
+    values: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "quantity": "0", "duration": "0s"}
+    value = values.get(kind)
+    return lambda: value
+
+
+def _mismatch(value: Any, path: str, wanted: str) -> DecodeError:
+    kind = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "value")
+    return DecodeError(f"json: cannot unmarshal {kind} into Go struct field {path} of type {wanted}")
+
+
+def _decoder(kind: str) -> Callable[[Any, str, list[str]], Any]:
+    if kind.startswith("[]"):
+        return _list_decoder(kind[2:])
+    if kind.startswith("{}"):
+        return _map_decoder(kind[2:])
+    if kind in table():
+        return lambda v, p, u: struct(kind).decode(v, p, u)
+    return _SCALARS[kind]
+
+
+def _list_decoder(kind: str) -> Callable[[Any, str, list[str]], Any]:
+    item = _decoder(kind.lstrip("*"))
+    pointer = kind.startswith("*")
+
+    def decode(value: Any, path: str, unknown: list[str]) -> Any:
+        if value is None:
+            return None
+        if type(value) is not list:
+            raise _mismatch(value, path, f"[]{kind}")
+        return [None if v is None and pointer else item(v, f"{path}[{i}]", unknown) for i, v in enumerate(value)]
+
+    return decode
+
+
+def _map_decoder(kind: str) -> Callable[[Any, str, list[str]], Any]:
+    item = _decoder(kind.lstrip("*"))
+
+    def decode(value: Any, path: str, unknown: list[str]) -> Any:
+        if value is None:
+            return None
+        if type(value) is not dict:
+            raise _mismatch(value, path, f"map[string]{kind}")
+        return {k: item(v, f"{path}.{k}", unknown) for k, v in value.items()}
+
+    return decode
+
+
+def _string(value: Any, path: str, unknown: list[str]) -> str:
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise _mismatch(value, path, "string")
+    return value
+
+
+def _bool(value: Any, path: str, unknown: list[str]) -> bool | None:
+    if value is None or type(value) is bool:
+        return value
+    raise _mismatch(value, path, "bool")
+
+
+def _integer(bits: int) -> Callable[[Any, str, list[str]], int | None]:
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def decode(value: Any, path: str, unknown: list[str]) -> int | None:
+        if value is None:
+            return None
+        if type(value) is float and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not low <= value <= high:
+            raise _mismatch(value, path, f"int{bits}")
+        return value
+
+    return decode
+
+
+def _float(value: Any, path: str, unknown: list[str]) -> float | None:
+    if value is None or type(value) is float or type(value) is int:
+        return value
+    raise _mismatch(value, path, "float64")
+
+
+def _bytes(value: Any, path: str, unknown: list[str]) -> str:
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise _mismatch(value, path, "[]uint8")
+    try:
+        data = base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise DecodeError(f"illegal base64 data at input byte {_first_bad(value)}") from None
+    return base64.b64encode(data).decode()
+
+
+def _first_bad(text: str) -> int:
+    found = re.search(r"[^A-Za-z0-9+/\r\n]", text)
+    return found.start() if found else len(text) - len(text) % 4
+
+
+def _time(value: Any, path: str, unknown: list[str]) -> str | None:
+    if value is None or value == "":
+        return None
+    made = second_time(value) if type(value) is str else None
+    if made is None:
+        raise DecodeError(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"')
+    return made
+
+
+def _micro(value: Any, path: str, unknown: list[str]) -> str | None:
+    if value is None or value == "":
+        return None
+    made = micro_time(value) if type(value) is str else None
+    if made is None:
+        raise DecodeError(f'parsing time "{value}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{value}" as ".000000"')
+    return made
+
+
+def _duration(value: Any, path: str, unknown: list[str]) -> str | None:
+    if value is None:
+        return None
+    if type(value) is not str or not is_duration(value):
+        raise DecodeError(f'time: invalid duration "{value}"')
+    return value
+
+
+_DECIMAL_SUFFIXES: Final = (("E", 18), ("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0), ("m", -3), ("u", -6), ("n", -9))
+_BINARY_SUFFIXES: Final = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+
+
+def canonical_quantity(text: str) -> str:
+    """A quantity in its canonical form (`1000m` is `1`); raises CelError."""
+    amount = parse_quantity(text).amount
+    if amount == 0:
+        return "0"
+    if text.endswith("i"):
+        if amount == amount.to_integral_value():
+            whole = int(amount)
+            for suffix, bits in _BINARY_SUFFIXES:
+                if abs(whole) >= 1 << bits and whole % (1 << bits) == 0:
+                    return f"{whole >> bits}{suffix}"
+            return str(whole)
+    elif re.search(r"[eE][+-]?[0-9]+$", text):
+        exponent = 0
+        while amount == amount.to_integral_value() and int(amount) % 1000 == 0:
+            amount /= 1000
+            exponent += 3
+        return f"{int(amount)}e{exponent}" if exponent and amount == amount.to_integral_value() else _plain(amount)
+    for suffix, power in _DECIMAL_SUFFIXES:
+        scaled = amount.scaleb(-power)
+        if scaled == scaled.to_integral_value():
+            return f"{int(scaled)}{suffix}"
+    return f"{int(amount.scaleb(9).to_integral_value(rounding='ROUND_CEILING'))}n"
+
+
+def _plain(amount: Decimal) -> str:
+    return format(amount.normalize(), "f")
+
+
+def _quantity(value: Any, path: str, unknown: list[str]) -> str:
+    if value is None:
+        return "0"
+    if type(value) is bool or not isinstance(value, (str, int, float)):
+        raise _mismatch(value, path, "resource.Quantity")
+    try:
+        return canonical_quantity(value if isinstance(value, str) else _plain(Decimal(str(value))))
+    except CelError as e:
+        raise DecodeError(str(e)) from None
+
+
+def _int_or_string(value: Any, path: str, unknown: list[str]) -> Any:
+    if value is None:
+        return None
+    if type(value) is str or type(value) is int:
+        return value
+    raise _mismatch(value, path, "int32")
+
+
+def _any(value: Any, path: str, unknown: list[str]) -> Any:
+    return value
+
+
+_SCALARS: Final[dict[str, Callable[[Any, str, list[str]], Any]]] = {
+    "string": _string,
+    "bool": _bool,
+    "byte": _integer(32),
+    "int32": _integer(32),
+    "int64": _integer(64),
+    "float64": _float,
+    "bytes": _bytes,
+    "time": _time,
+    "microtime": _micro,
+    "duration": _duration,
+    "quantity": _quantity,
+    "intstr": _int_or_string,
+    "raw": _any,
+    "any": _any,
+    "schema": _any,
+}
+
+
+def decode_metadata(obj: Json, path: str = "metadata") -> list[str]:
+    """Fit `obj.metadata` to ObjectMeta, in place; returns the paths of unknown fields. Raises DecodeError."""
+    meta = obj.get("metadata")
+    if meta is None:
+        if "metadata" in obj:
+            obj["metadata"] = {}
+        return []
+    if type(meta) is not dict:
+        raise _mismatch(meta, path, "v1.ObjectMeta")
+    unknown: list[str] = []
+    sent = meta.get("managedFields")
+    if _is_plain(meta):
+        return unknown
+    made = struct("meta.v1.ObjectMeta").decode(meta, path, unknown)
+    if sent == []:
+        made["managedFields"] = []  # an empty list resets managedFields; absence keeps them
+    obj["metadata"] = made
+    return unknown
+
+
+_TEXT_FIELDS: Final = frozenset({"name", "namespace", "uid", "resourceVersion", "generateName"})
+
+
+def _is_plain(meta: Json) -> bool:
+    """Whether metadata is surely as Go would write it, so that decoding it would change nothing: the common case, made fast."""
+    for key, value in meta.items():
+        if key in _TEXT_FIELDS:
+            if type(value) is not str or not value:
+                return False
+        elif key in ("labels", "annotations"):
+            if type(value) is not dict or not value:
+                return False
+            for item in value.values():
+                if type(item) is not str:
+                    return False
+        elif key == "generation":
+            if type(value) is not int or not value:
+                return False
+        elif key == "creationTimestamp":
+            if type(value) is not str or len(value) != 20 or not _CANONICAL(value):
+                return False
+        elif key == "finalizers":
+            if type(value) is not list or not value:
+                return False
+            for item in value:
+                if type(item) is not str:
+                    return False
+        elif key == "managedFields":
+            if type(value) is not list or not value:
+                return False
+            for entry in value:
+                if type(entry) is not dict or not entry.keys() <= _MANAGED_FIELDS:
+                    return False
+        elif key == "ownerReferences":
+            if type(value) is not list or not value:
+                return False
+            for reference in value:
+                if type(reference) is not dict or not reference.keys() <= _REFERENCE or len(reference.keys() & _REFERENCE_TEXTS) != 4:
+                    return False
+                for name, item in reference.items():
+                    if type(item) is not (str if name in _REFERENCE_TEXTS else bool):
+                        return False
+        else:
+            return False
+    return True
+
+
+_CANONICAL: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").fullmatch
+_MANAGED_FIELDS: Final = frozenset({"manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"})
+_REFERENCE_TEXTS: Final = frozenset({"apiVersion", "kind", "name", "uid"})
+_REFERENCE: Final = _REFERENCE_TEXTS | {"controller", "blockOwnerDeletion"}

@@ -1,0 +1,584 @@
+"""Validation of a value against a structural schema, with kube-apiserver's field errors.
+
+Two implementations of one meaning: `is_valid` is a tree of closures that only says yes or no and costs a few microseconds;
+`find_errors` says what is wrong and runs only after a no. An update is forgiven what it did not change (ratcheting).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from clusterwright.apiserver.schema.formats import format_check
+from clusterwright.apiserver.schema.regex import BadPattern, compile_go
+from clusterwright.apiserver.schema.structural import Node, copy_json
+from clusterwright.apiserver.status import (
+    FieldError,
+    duplicate,
+    invalid,
+    not_supported,
+    number,
+    quote,
+    required,
+    too_long,
+    too_many,
+    type_invalid,
+)
+
+Check = Callable[[Any], bool]
+
+ABSENT: Final = object()
+"""An old value that does not exist or cannot be correlated."""
+
+_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+
+
+def _yes(_: Any) -> bool:
+    return True
+
+
+# ---------------------------------------------------------------- yes or no
+
+
+def is_valid(node: Node) -> Check:
+    """The closure that tells whether a value fits the schema (CEL rules and embedded resources excepted). Compiled once."""
+    if node.ok is None:
+        node.ok = _compile(node)
+    check: Check = node.ok
+    return check
+
+
+def _compile(node: Node) -> Check:
+    source = node.source
+    parts: list[Check] = []
+    if node.types == ("object",):
+        base = _object_check(node)
+    elif node.types == ("array",):
+        base = _array_check(node)
+    elif node.types == ("string",):
+        base = _string_check(node)
+    elif node.types == ("boolean",):
+        base = lambda v: v is True or v is False  # noqa: E731
+    elif node.types == ("integer",) or node.types == ("number",):
+        base = _number_check(node)
+    elif node.int_or_string:
+        text, num = _string_check(node), _number_check(node)
+        base = lambda v: text(v) if type(v) is str else num(v)  # noqa: E731
+    else:
+        base = _untyped_check(node)
+    if node.enum is not None:
+        if all(type(e) is str for e in node.enum):
+            values = frozenset(node.enum)
+            inner = base
+            base = lambda v: type(v) is str and v in values and inner(v)  # noqa: E731
+        else:
+            enum = node.enum
+            inner2 = base
+            base = lambda v: _in_enum(v, enum) and inner2(v)  # noqa: E731
+    parts.append(base)
+    for sub in node.all_of:
+        parts.append(is_valid(sub))
+    if node.any_of:
+        choices = [is_valid(s) for s in node.any_of]
+        parts.append(lambda v: any(c(v) for c in choices))
+    if node.one_of:
+        alternatives = [is_valid(s) for s in node.one_of]
+        parts.append(lambda v: sum(c(v) for c in alternatives) == 1)
+    if node.not_ is not None:
+        negated = is_valid(node.not_)
+        parts.append(lambda v: not negated(v))
+    if node.nullable or not node.types:
+        nullable = node.nullable or not node.types
+        checks = tuple(parts)
+        enum_ok = node.enum is None or None in node.enum
+        return lambda v: (nullable and enum_ok) if v is None else all(c(v) for c in checks)
+    if len(parts) == 1:
+        return parts[0]
+    several = tuple(parts)
+    del source
+    return lambda v: all(c(v) for c in several)
+
+
+def _object_check(node: Node) -> Check:
+    source = node.source
+    properties = {k: is_valid(c) for k, c in node.properties.items()}
+    # a child whose check can never fail need not be called
+    additional = is_valid(node.additional) if node.additional is not None else None
+    closed = source.get("additionalProperties") is False
+    need = node.required
+    least, most = source.get("minProperties"), source.get("maxProperties")
+    low, high = least if least is not None else 0, most if most is not None else 1 << 62
+    get = properties.get
+
+    def check(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        if need:
+            for key in need:
+                if key not in value:
+                    return False
+        if not low <= len(value) <= high:
+            return False
+        for key, item in value.items():
+            child = get(key)
+            if child is None:
+                if additional is not None:
+                    if not additional(item):
+                        return False
+                elif closed:
+                    return False
+            elif not child(item):
+                return False
+        return True
+
+    return check
+
+
+def _array_check(node: Node) -> Check:
+    source = node.source
+    least, most = source.get("minItems"), source.get("maxItems")
+    low, high = least if least is not None else 0, most if most is not None else 1 << 62
+    item = is_valid(node.items) if node.items is not None else _yes
+    unique = _unique_check(node)
+
+    def check(value: Any) -> bool:
+        if type(value) is not list or not low <= len(value) <= high:
+            return False
+        for v in value:
+            if not item(v):
+                return False
+        return unique is None or len(value) < 2 or unique(value)
+
+    return check
+
+
+def _unique_check(node: Node) -> Callable[[list[Any]], bool] | None:
+    if node.list_type == "set" or node.source.get("uniqueItems"):
+        return lambda value: not _duplicates(value)
+    if node.list_type == "map" and node.keys:
+        if len(node.keys) == 1:
+            key = node.keys[0]
+            return lambda value: len({v.get(key) if type(v) is dict else None for v in value}) == len(value)
+        keys = node.keys
+        return lambda value: len({tuple(v.get(k) for k in keys) if type(v) is dict else () for v in value}) == len(value)
+    return None
+
+
+def _string_check(node: Node) -> Check:
+    source = node.source
+    least, most = source.get("minLength"), source.get("maxLength")
+    low, high = least if least is not None else 0, most if most is not None else 1 << 62
+    pattern = _pattern(source.get("pattern"))
+    fits = format_check(node.format) if node.format else None
+    if pattern is None and fits is None and low == 0 and most is None:
+        return lambda v: type(v) is str
+    search = pattern.search if pattern is not None else None
+
+    def check(value: Any) -> bool:
+        return (
+            type(value) is str
+            and low <= len(value) <= high
+            and (search is None or search(value) is not None)
+            and (fits is None or fits(value))
+        )
+
+    return check
+
+
+def _pattern(pattern: Any) -> re.Pattern[str] | None:
+    if not isinstance(pattern, str) or not pattern:
+        return None
+    try:
+        return compile_go(pattern)
+    except BadPattern:
+        return None
+
+
+def _number_check(node: Node) -> Check:
+    source = node.source
+    whole = "integer" in node.types
+    bounds = _RANGES.get(node.format)
+    limited = bounds is not None or any(source.get(k) is not None for k in ("minimum", "maximum", "multipleOf"))
+
+    def plain(value: Any) -> bool:
+        kind = type(value)
+        return kind is int or (kind is float and (not whole or value.is_integer()))
+
+    if not limited:
+        return plain
+    minimum, maximum, multiple = source.get("minimum"), source.get("maximum"), source.get("multipleOf")
+    over, under = bool(source.get("exclusiveMinimum")), bool(source.get("exclusiveMaximum"))
+
+    def check(value: Any) -> bool:
+        if not plain(value):
+            return False
+        if bounds is not None and not bounds[0] <= value <= bounds[1]:
+            return False
+        if minimum is not None and (value < minimum or (over and value == minimum)):
+            return False
+        if maximum is not None and (value > maximum or (under and value == maximum)):
+            return False
+        return multiple is None or _is_multiple(value, multiple)
+
+    return check
+
+
+def _is_multiple(value: float, multiple: float) -> bool:
+    quotient = value / multiple
+    return abs(quotient - round(quotient)) < 1e-9 if isinstance(value, float) or isinstance(multiple, float) else value % multiple == 0
+
+
+def _untyped_check(node: Node) -> Check:
+    obj, array, text, num = _object_check(node), _array_check(node), _string_check(node), _number_check(node)
+
+    def check(value: Any) -> bool:
+        kind = type(value)
+        if kind is dict:
+            return obj(value)
+        if kind is list:
+            return array(value)
+        if kind is str:
+            return text(value)
+        if kind is int or kind is float:
+            return num(value)
+        return True
+
+    return check
+
+
+def _in_enum(value: Any, enum: list[Any]) -> bool:
+    is_bool = isinstance(value, bool)
+    return any(value == e and isinstance(e, bool) == is_bool for e in enum)
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def find_errors(node: Node, value: Any, path: str = "", *, old: Any = ABSENT, prefix: str = "") -> list[FieldError]:
+    """Everything wrong with a value. `old` is the value it replaces, if any: errors below unchanged values are dropped.
+
+    `prefix` is the field that messages leave out (kube-apiserver validates `status` on its own, from an empty path).
+    """
+    out: list[FieldError] = []
+    _Finder(prefix).check(node, value, path, old, out)
+    return out
+
+
+def _type_of(value: Any) -> str:
+    kind = type(value)
+    if kind is bool:
+        return "boolean"
+    if kind is str:
+        return "string"
+    if kind is int:
+        return "integer"
+    if kind is float:
+        return "number"
+    return "array" if kind is list else "object"
+
+
+class _Finder:
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def field(self, path: str) -> str:
+        path = path.removeprefix(".")
+        if not self.prefix:
+            return path
+        if not path:
+            return self.prefix
+        return f"{self.prefix}.{path}"
+
+    def check(self, node: Node, value: Any, path: str, old: Any, out: list[FieldError]) -> int:
+        """Append errors to `out`; the result counts how many checks were passed (the best of several alternatives is shown)."""
+        errors: list[FieldError] = []
+        count = self._check(node, value, path, old, errors)
+        if errors and old is not ABSENT and value == old:
+            return count
+        out.extend(errors)
+        return count
+
+    def _composite(self, text: str, out: list[FieldError]) -> None:
+        out.append(invalid(self.prefix, "", text))
+
+    def _check(self, node: Node, value: Any, path: str, old: Any, out: list[FieldError]) -> int:
+        count = 0
+        if node.types or node.format:
+            self._type(node, value, path, out)
+            count += 2
+        if value is None:
+            if node.enum is not None and None not in node.enum:
+                self._enum(node, value, path, out)
+            return count + 1
+        count += 1 + self._combined(node, value, path, out)
+        kind = type(value)
+        if kind is str:
+            self._string(node, value, path, out)
+            count += 1
+            if node.format and self._is_text_format(node):
+                fits = format_check(node.format)
+                if fits is not None:
+                    count += 1
+                    if not fits(value):
+                        out.append(type_invalid(self.field(path), value, f"{path} in body must be of type {node.format}: {quote(value)}"))
+        elif kind is int or kind is float:
+            self._number(node, value, path, out)
+            count += 1
+        elif kind is list:
+            count += 1 + self._list(node, value, path, old, out)
+        elif kind is dict:
+            count += 1 + self._object(node, value, path, old, out)
+        if node.enum is not None and not _in_enum(value, node.enum):
+            self._enum(node, value, path, out)
+        return count + 2
+
+    @staticmethod
+    def _is_text_format(node: Node) -> bool:
+        return not node.types or "string" in node.types
+
+    def _known_format(self, node: Node) -> str:
+        if not node.format:
+            return ""
+        if node.types in ((), ("string",)):
+            return node.format if format_check(node.format) is not None else ""
+        if node.types == ("integer",):
+            return node.format if node.format in ("int32", "int64") else ""
+        if node.types == ("number",):
+            return node.format if node.format in ("float", "double") else ""
+        return ""
+
+    def _type(self, node: Node, value: Any, path: str, out: list[FieldError]) -> None:
+        wanted = ",".join(node.types)
+        if value is None:
+            if node.types and not node.nullable:
+                out.append(type_invalid(self.field(path), "null", f'{path} in body must be of type {wanted}: "null"'))
+            return
+        actual = _type_of(value)
+        fits = (
+            actual in node.types
+            or (actual == "number" and "integer" in node.types and value.is_integer())
+            or (actual == "integer" and "number" in node.types)
+        )
+        known = self._known_format(node)
+        textual = actual in ("string", "array")
+        if known and not textual and not fits:
+            shown = {"integer": "int64", "number": "float64"}.get(actual, "")
+            out.append(type_invalid(self.field(path), shown, f"{path} in body must be of type {known}: {quote(shown)}"))
+            return
+        if known and textual and not {"number", "integer"} & set(node.types):
+            return
+        if node.types and not fits:
+            out.append(type_invalid(self.field(path), actual, f"{path} in body must be of type {wanted}: {quote(actual)}"))
+
+    def _enum(self, node: Node, value: Any, path: str, out: list[FieldError]) -> None:
+        from clusterwright.apiserver.status import show
+
+        supported = [e if isinstance(e, str) else show(e) for e in node.enum or ()]
+        out.append(not_supported(self.field(path), value, supported))
+
+    def _string(self, node: Node, value: str, path: str, out: list[FieldError]) -> None:
+        source = node.source
+        most, least = source.get("maxLength"), source.get("minLength")
+        if most is not None and len(value) > most:
+            out.append(too_long(self.field(path), most))
+            return
+        if least is not None and len(value) < least:
+            out.append(invalid(self.field(path), value, f"{path} in body should be at least {least} chars long"))
+            return
+        pattern = source.get("pattern")
+        compiled = _pattern(pattern)
+        if compiled is not None and compiled.search(value) is None:
+            out.append(invalid(self.field(path), value, f"{path} in body should match '{pattern}'"))
+
+    def _number(self, node: Node, value: float, path: str, out: list[FieldError]) -> None:
+        source = node.source
+        bounds = _RANGES.get(self._known_format(node))
+        if bounds is not None and not bounds[0] <= value <= bounds[1]:
+            self._composite(f"Checked value must be of type {node.type} with format {node.format} in {path}", out)
+        multiple = source.get("multipleOf")
+        if multiple is not None and not _is_multiple(value, multiple):
+            out.append(invalid(self.field(path), value, f"{path} in body should be a multiple of {number(multiple)}"))
+        maximum = source.get("maximum")
+        if maximum is not None:
+            exclusive = bool(source.get("exclusiveMaximum"))
+            if value > maximum or (exclusive and value == maximum):
+                words = "less than" if exclusive else "less than or equal to"
+                out.append(invalid(self.field(path), value, f"{path} in body should be {words} {number(maximum)}"))
+        minimum = source.get("minimum")
+        if minimum is not None:
+            exclusive = bool(source.get("exclusiveMinimum"))
+            if value < minimum or (exclusive and value == minimum):
+                words = "greater than" if exclusive else "greater than or equal to"
+                out.append(invalid(self.field(path), value, f"{path} in body should be {words} {number(minimum)}"))
+
+    def _list(self, node: Node, value: list[Any], path: str, old: Any, out: list[FieldError]) -> int:
+        count = 0
+        if node.items is not None:
+            for i, item in enumerate(value):
+                count += self.check(node.items, item, f"{path}[{i}]", correlated_item(node, item, old), out)
+        least, most = node.source.get("minItems"), node.source.get("maxItems")
+        if least is not None and len(value) < least:
+            out.append(invalid(self.field(path), len(value), f"{path} in body should have at least {least} items"))
+        if most is not None and len(value) > most:
+            out.append(too_many(self.field(path), len(value), most))
+        if node.source.get("uniqueItems") and _duplicates(value):
+            out.append(invalid(self.field(path), "", f"{path} in body shouldn't contain duplicates"))
+        return count
+
+    def _object(self, node: Node, value: dict[str, Any], path: str, old: Any, out: list[FieldError]) -> int:
+        count = 0
+        source = node.source
+        least, most = source.get("minProperties"), source.get("maxProperties")
+        if least is not None and len(value) < least:
+            out.append(invalid(self.field(path), len(value), f"{path} in body should have at least {least} properties"))
+        if most is not None and len(value) > most:
+            out.append(too_many(self.field(path), len(value), most))
+        closed = source.get("additionalProperties") is False
+        for key, item in value.items():
+            child = node.properties.get(key)
+            here = f"{path}.{key}" if path else key
+            if child is None:
+                if closed:
+                    self._composite_property(path, key, out)
+                child = node.additional
+                if child is None:
+                    continue
+                here = f"{path}.{key}"
+            before = old.get(key, ABSENT) if type(old) is dict and not (path == "" and key in ("apiVersion", "kind")) else ABSENT
+            count += self.check(child, item, here, before, out)
+        for key in node.required:
+            if key not in value:
+                out.append(required(self.field(f"{path}.{key}")))
+        return count
+
+    def _composite_property(self, path: str, key: str, out: list[FieldError]) -> None:
+        shown = f"{path}.{key} in body is a forbidden property"
+        out.append(invalid(self.field(path), "", shown))
+
+    def _combined(self, node: Node, value: Any, path: str, out: list[FieldError]) -> int:
+        count = 0
+        if node.any_of:
+            count += self._any_of(node, value, path, out)
+        if node.one_of:
+            count += self._one_of(node, value, path, out)
+        if node.all_of:
+            passed = 0
+            for sub in node.all_of:
+                errors: list[FieldError] = []
+                count += self._check(sub, value, path, ABSENT, errors)
+                passed += not errors
+                out.extend(errors)
+            if passed != len(node.all_of):
+                self._composite(f"{quote(path)} must validate all the schemas (allOf){'' if passed else '. None validated'}", out)
+        if node.not_ is not None:
+            ignored: list[FieldError] = []
+            self._check(node.not_, value, path, ABSENT, ignored)
+            if not ignored:
+                self._composite(f"{quote(path)} must not validate the schema (not)", out)
+        return count
+
+    def _any_of(self, node: Node, value: Any, path: str, out: list[FieldError]) -> int:
+        best: tuple[int, list[FieldError]] | None = None
+        for sub in node.any_of:
+            errors: list[FieldError] = []
+            count = self._check(sub, value, path, ABSENT, errors)
+            if not errors:
+                return count
+            if best is None or count > best[0]:
+                best = (count, errors)
+        self._composite(f"{quote(path)} must validate at least one schema (anyOf)", out)
+        assert best is not None
+        out.extend(best[1])
+        return best[0]
+
+    def _one_of(self, node: Node, value: Any, path: str, out: list[FieldError]) -> int:
+        best: tuple[int, list[FieldError]] | None = None
+        valid, first = 0, 0
+        for sub in node.one_of:
+            errors: list[FieldError] = []
+            count = self._check(sub, value, path, ABSENT, errors)
+            if not errors:
+                first = first or count
+                valid += 1
+                best = None
+            elif not valid and (best is None or count > best[0]):
+                best = (count, errors)
+        if valid == 1:
+            return first
+        detail = f"Found {valid} valid alternatives" if valid else "Found none valid"
+        self._composite(f"{quote(path)} must validate one and only one schema (oneOf). {detail}", out)
+        if best is not None:
+            out.extend(best[1])
+            return best[0]
+        return 0
+
+
+def correlated_item(node: Node, item: Any, old: Any) -> Any:
+    """The item of the old list that an item of a list-type map replaces; ABSENT elsewhere, as items have no identity there."""
+    if node.list_type != "map" or type(old) is not list or type(item) is not dict:
+        return ABSENT
+    defaults = node.items.properties if node.items is not None else {}
+
+    def key_of(value: dict[str, Any]) -> list[Any]:
+        return [value.get(k, defaults[k].default if k in defaults else None) for k in node.keys]
+
+    key = key_of(item)
+    for other in old:
+        if type(other) is dict and key_of(other) == key:
+            return other
+    return ABSENT
+
+
+# ---------------------------------------------------------------- sets and map lists
+
+
+def _freeze(value: Any) -> Any:
+    if type(value) is dict:
+        return ("{", *sorted((k, _freeze(v)) for k, v in value.items()))
+    if type(value) is list:
+        return ("[", *(_freeze(v) for v in value))
+    return (type(value) if type(value) is bool else None, value)
+
+
+def _duplicates(values: list[Any]) -> list[int]:
+    """Indices at which a value occurs for the second time."""
+    seen: dict[Any, int] = {}
+    found = []
+    for i, value in enumerate(values):
+        key = _freeze(value)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 2:
+            found.append(i)
+    return found
+
+
+def find_duplicates(node: Node, value: Any, path: str = "") -> list[FieldError]:
+    """Repeated items of sets and repeated keys of map lists, anywhere below."""
+    out: list[FieldError] = []
+    if node.has_unique:
+        _find_duplicates(node, value, path, out)
+    return out
+
+
+def _find_duplicates(node: Node, value: Any, path: str, out: list[FieldError]) -> None:
+    if type(value) is dict:
+        for key, item in value.items():
+            child = node.properties.get(key)
+            if child is not None and child.has_unique:
+                _find_duplicates(child, item, f"{path}.{key}" if path else key, out)
+            if node.additional is not None and node.additional.has_unique:
+                _find_duplicates(node.additional, item, f"{path}[{key}]", out)
+    elif type(value) is list:
+        if node.list_type == "set":
+            out.extend(duplicate(f"{path}[{i}]", value[i]) for i in _duplicates(value))
+        elif node.list_type == "map":
+            wrong = next((i for i, v in enumerate(value) if v is not None and type(v) is not dict), None)
+            if wrong is not None:
+                out.append(invalid(f"{path}[{wrong}]", value[wrong], "must be an object for an array of list-type map"))
+            else:
+                keys = [{k: v[k] for k in node.keys if k in v} if v is not None else {} for v in value]
+                out.extend(duplicate(f"{path}[{i}]", copy_json(keys[i])) for i in _duplicates(keys))
+        if node.items is not None and node.items.has_unique:
+            for i, item in enumerate(value):
+                _find_duplicates(node.items, item, f"{path}[{i}]", out)
