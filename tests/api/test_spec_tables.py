@@ -389,3 +389,22 @@ def test_every_object_of_a_crd_is_structural() -> None:
 
     for crd in crds():
         check(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], crd["metadata"]["name"])
+
+
+def test_every_field_of_our_kinds_is_explained() -> None:
+    silent = []
+
+    def check(node: Mapping[str, Any], where: str) -> None:
+        for name, child in node.get("properties", {}).items():
+            if not child.get("description"):
+                silent.append(f"{where}.{name}")
+            check(child, f"{where}.{name}")
+        for key in ("items", "additionalProperties"):
+            if isinstance(node.get(key), dict):
+                check(node[key], f"{where}[]")
+
+    for crd in crds():
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        assert schema["description"]
+        check(schema, crd["spec"]["names"]["kind"])
+    assert silent == []

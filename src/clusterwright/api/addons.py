@@ -10,7 +10,7 @@ from clusterwright.api.meta import KEEP_EMPTY, Conditions, LabelSelector, Object
 
 
 class ResourceRef(Struct):
-    kind: Annotated[str, REQUIRED, OneOf("Secret", "ConfigMap")] = ""
+    kind: Annotated[str, REQUIRED, OneOf("Secret", "ConfigMap"), Doc("Secret or ConfigMap")] = ""
     name: Annotated[str, REQUIRED, Len(1, 253), Doc("object name")] = ""
 
 
@@ -45,16 +45,16 @@ class ClusterResourceSet(Object):
 
     api_version: str = "addons.cluster.x-k8s.io/v1beta2"
     kind: str = "ClusterResourceSet"
-    spec: Annotated[ClusterResourceSetSpec, REQUIRED] = ClusterResourceSetSpec()
-    status: ClusterResourceSetStatus = ClusterResourceSetStatus()
+    spec: Annotated[ClusterResourceSetSpec, REQUIRED, Doc("desired state")] = ClusterResourceSetSpec()
+    status: Annotated[ClusterResourceSetStatus, Doc("observed state")] = ClusterResourceSetStatus()
 
 
 class ResourceBinding(Struct):
-    applied: Annotated[bool | None, REQUIRED] = None
+    applied: Annotated[bool | None, REQUIRED, Doc("whether it has been applied")] = None
     hash: Annotated[str, Len(1, 256), Doc("hash of the applied payload")] = ""
-    kind: Annotated[str, REQUIRED, OneOf("Secret", "ConfigMap")] = ""
-    last_applied_time: datetime | None = None
-    name: Annotated[str, REQUIRED, Len(1, 253)] = ""
+    kind: Annotated[str, REQUIRED, OneOf("Secret", "ConfigMap"), Doc("Secret or ConfigMap")] = ""
+    last_applied_time: Annotated[datetime | None, Doc("when it was applied last")] = None
+    name: Annotated[str, REQUIRED, Len(1, 253), Doc("name of the resource")] = ""
 
 
 class ResourceSetBinding(Struct):
@@ -72,4 +72,4 @@ class ClusterResourceSetBinding(Object):
 
     api_version: str = "addons.cluster.x-k8s.io/v1beta2"
     kind: str = "ClusterResourceSetBinding"
-    spec: Annotated[ClusterResourceSetBindingSpec, REQUIRED] = ClusterResourceSetBindingSpec()
+    spec: Annotated[ClusterResourceSetBindingSpec, REQUIRED, Doc("desired state")] = ClusterResourceSetBindingSpec()

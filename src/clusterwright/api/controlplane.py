@@ -27,14 +27,14 @@ class KubeadmControlPlaneRolloutBeforeSpec(Struct):
 class KubeadmControlPlaneRolloutStrategyRollingUpdate(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    max_surge: Annotated[IntOrString | None, Doc("0 or 1 (webhook); KCP defaulting writes 1")] = None
+    max_surge: Annotated[IntOrString | None, Doc("0 or 1; defaults to 1")] = None
 
 
 class KubeadmControlPlaneRolloutStrategy(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    rolling_update: KubeadmControlPlaneRolloutStrategyRollingUpdate | None = None
-    type: Annotated[str, REQUIRED, OneOf("RollingUpdate"), Doc("KCP defaulting forces RollingUpdate")] = ""
+    rolling_update: Annotated[KubeadmControlPlaneRolloutStrategyRollingUpdate | None, Doc("how Machines are replaced")] = None
+    type: Annotated[str, REQUIRED, OneOf("RollingUpdate"), Doc("always RollingUpdate")] = ""
 
 
 class KubeadmControlPlaneRolloutSpec(Struct):
@@ -43,8 +43,8 @@ class KubeadmControlPlaneRolloutSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     after: Annotated[datetime | None, Doc("roll Machines older than this instant once passed")] = None
-    before: KubeadmControlPlaneRolloutBeforeSpec | None = None
-    strategy: KubeadmControlPlaneRolloutStrategy | None = None
+    before: Annotated[KubeadmControlPlaneRolloutBeforeSpec | None, Doc("roll ahead of an event")] = None
+    strategy: Annotated[KubeadmControlPlaneRolloutStrategy | None, Doc("how a rollout goes")] = None
 
 
 class KubeadmControlPlaneRemediationSpec(Struct):
@@ -63,16 +63,18 @@ class KubeadmControlPlaneMachineTemplateSpec(Struct):
         ContractVersionedObjectReference()
     )
     readiness_gates: Annotated[
-        tuple[MachineReadinessGate, ...], Items(1, 32), ListMap("conditionType"), Doc("KCP adds its own gates on top (see 4)")
+        tuple[MachineReadinessGate, ...], Items(1, 32), ListMap("conditionType"), Doc("further Machine conditions that feed Machine Ready")
     ] = ()
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
 
 
 class KubeadmControlPlaneMachineTemplate(Struct):
     metadata: Annotated[TemplateObjectMeta | None, Doc("propagated in place")] = None
-    spec: Annotated[KubeadmControlPlaneMachineTemplateSpec, REQUIRED] = KubeadmControlPlaneMachineTemplateSpec()
+    spec: Annotated[KubeadmControlPlaneMachineTemplateSpec, REQUIRED, Doc("spec of the Machines")] = (
+        KubeadmControlPlaneMachineTemplateSpec()
+    )
 
 
 class KubeadmControlPlaneSpec(Struct):
@@ -82,7 +84,7 @@ class KubeadmControlPlaneSpec(Struct):
     remediation: Annotated[KubeadmControlPlaneRemediationSpec | None, Doc("how unhealthy Machines are remediated")] = None
     replicas: Annotated[Int32 | None, Doc("defaulted to 1; odd unless external etcd")] = None
     rollout: Annotated[KubeadmControlPlaneRolloutSpec | None, Doc("rollout tuning")] = None
-    version: Annotated[str, REQUIRED, Len(1, 256), Doc('"v" prefix added; max +1 minor per update')] = ""
+    version: Annotated[str, REQUIRED, Len(1, 256), Doc("Kubernetes version; at most one minor version up per update")] = ""
 
 
 class KubeadmControlPlaneV1Beta1DeprecatedStatus(Struct):
@@ -106,8 +108,8 @@ class KubeadmControlPlaneInitializationStatus(Struct):
 
 class LastRemediationStatus(Struct):
     machine: Annotated[str, REQUIRED, Len(1, 253), Doc("remediated Machine")] = ""
-    retry_count: Annotated[Int32 | None, REQUIRED, Range(0)] = None
-    time: Annotated[datetime | None, REQUIRED] = None
+    retry_count: Annotated[Int32 | None, REQUIRED, Range(0), Doc("how often it was tried before")] = None
+    time: Annotated[datetime | None, REQUIRED, Doc("when it was remediated")] = None
 
 
 class KubeadmControlPlaneStatus(Struct):
@@ -118,7 +120,7 @@ class KubeadmControlPlaneStatus(Struct):
     deprecated: Annotated[
         KubeadmControlPlaneDeprecatedStatus | None, KEEP_EMPTY, Doc("container for legacy-only status; kept for v1beta1 round trips")
     ] = None
-    initialization: KubeadmControlPlaneInitializationStatus | None = None
+    initialization: Annotated[KubeadmControlPlaneInitializationStatus | None, Doc("one-way latches")] = None
     last_remediation: Annotated[LastRemediationStatus | None, Doc("bookkeeping for retries")] = None
     observed_generation: ObservedGeneration = 0
     ready_replicas: Annotated[Int32 | None, Doc("Machines with Ready=True")] = None
@@ -133,8 +135,8 @@ class KubeadmControlPlane(Object):
 
     api_version: str = "controlplane.cluster.x-k8s.io/v1beta2"
     kind: str = "KubeadmControlPlane"
-    spec: Annotated[KubeadmControlPlaneSpec, REQUIRED] = KubeadmControlPlaneSpec()
-    status: KubeadmControlPlaneStatus = KubeadmControlPlaneStatus()
+    spec: Annotated[KubeadmControlPlaneSpec, REQUIRED, Doc("desired state")] = KubeadmControlPlaneSpec()
+    status: Annotated[KubeadmControlPlaneStatus, Doc("observed state")] = KubeadmControlPlaneStatus()
 
 
 class KubeadmControlPlaneTemplateMachineTemplateSpec(Struct):
@@ -142,21 +144,21 @@ class KubeadmControlPlaneTemplateMachineTemplateSpec(Struct):
 
     deletion: Annotated[MachineDeletionSpec | None, Doc("drain/detach/node-delete timeouts")] = None
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
 
 
 class KubeadmControlPlaneTemplateMachineTemplate(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    metadata: TemplateObjectMeta | None = None
-    spec: KubeadmControlPlaneTemplateMachineTemplateSpec | None = None
+    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of the Machines")] = None
+    spec: Annotated[KubeadmControlPlaneTemplateMachineTemplateSpec | None, Doc("spec of the Machines")] = None
 
 
 class KubeadmControlPlaneTemplateResourceSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    kubeadm_config_spec: KubeadmConfigSpec | None = None
+    kubeadm_config_spec: Annotated[KubeadmConfigSpec | None, Doc("bootstrap settings of all control-plane Machines")] = None
     machine_naming: Annotated[MachineNamingSpec | None, Doc("Machine name template")] = None
     machine_template: Annotated[KubeadmControlPlaneTemplateMachineTemplate | None, Doc("no infrastructureRef, no readinessGates here")] = (
         None
@@ -168,12 +170,12 @@ class KubeadmControlPlaneTemplateResourceSpec(Struct):
 class KubeadmControlPlaneTemplateResource(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    metadata: TemplateObjectMeta | None = None
+    metadata: Annotated[TemplateObjectMeta | None, Doc("labels and annotations of what is made from it")] = None
     spec: Annotated[KubeadmControlPlaneTemplateResourceSpec | None, Doc("KCP spec without replicas/version")] = None
 
 
 class KubeadmControlPlaneTemplateSpec(Struct):
-    template: Annotated[KubeadmControlPlaneTemplateResource, REQUIRED] = KubeadmControlPlaneTemplateResource()
+    template: Annotated[KubeadmControlPlaneTemplateResource, REQUIRED, Doc("what is made from it")] = KubeadmControlPlaneTemplateResource()
 
 
 class KubeadmControlPlaneTemplate(Object):
@@ -181,4 +183,4 @@ class KubeadmControlPlaneTemplate(Object):
 
     api_version: str = "controlplane.cluster.x-k8s.io/v1beta2"
     kind: str = "KubeadmControlPlaneTemplate"
-    spec: KubeadmControlPlaneTemplateSpec = KubeadmControlPlaneTemplateSpec()
+    spec: Annotated[KubeadmControlPlaneTemplateSpec, Doc("desired state")] = KubeadmControlPlaneTemplateSpec()

@@ -21,7 +21,6 @@ _PROVIDERS = {
 _TYPE_META: Json = {
     "apiVersion": {"type": "string", "description": "group and version of the object"},
     "kind": {"type": "string", "description": "kind of the object"},
-    "metadata": {"type": "object"},
 }
 
 

@@ -75,8 +75,8 @@ class DevCluster(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevCluster"
-    spec: DevClusterSpec = DevClusterSpec()
-    status: DevClusterStatus = DevClusterStatus()
+    spec: Annotated[DevClusterSpec, Doc("desired state")] = DevClusterSpec()
+    status: Annotated[DevClusterStatus, Doc("observed state")] = DevClusterStatus()
 
 
 class DevClusterTemplateResource(Struct):
@@ -93,7 +93,7 @@ class DevClusterTemplate(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevClusterTemplate"
-    spec: DevClusterTemplateSpec = DevClusterTemplateSpec()
+    spec: Annotated[DevClusterTemplateSpec, Doc("desired state")] = DevClusterTemplateSpec()
 
 
 class Mount(Struct):
@@ -164,8 +164,8 @@ class DevMachine(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachine"
-    spec: DevMachineSpec = DevMachineSpec()
-    status: DevMachineStatus = DevMachineStatus()
+    spec: Annotated[DevMachineSpec, Doc("desired state")] = DevMachineSpec()
+    status: Annotated[DevMachineStatus, Doc("observed state")] = DevMachineStatus()
 
 
 class DevMachineTemplateResource(Struct):
@@ -186,8 +186,8 @@ class DevMachineTemplate(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachineTemplate"
-    spec: DevMachineTemplateSpec = DevMachineTemplateSpec()
-    status: DevMachineTemplateStatus = DevMachineTemplateStatus()
+    spec: Annotated[DevMachineTemplateSpec, Doc("desired state")] = DevMachineTemplateSpec()
+    status: Annotated[DevMachineTemplateStatus, Doc("observed state")] = DevMachineTemplateStatus()
 
 
 class DockerMachinePoolBackend(Struct):
@@ -228,8 +228,8 @@ class DevMachinePool(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachinePool"
-    spec: DevMachinePoolSpec = DevMachinePoolSpec()
-    status: DevMachinePoolStatus = DevMachinePoolStatus()
+    spec: Annotated[DevMachinePoolSpec, Doc("desired state")] = DevMachinePoolSpec()
+    status: Annotated[DevMachinePoolStatus, Doc("observed state")] = DevMachinePoolStatus()
 
 
 class DevMachinePoolTemplateResource(Struct):
@@ -246,4 +246,4 @@ class DevMachinePoolTemplate(Object):
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachinePoolTemplate"
-    spec: DevMachinePoolTemplateSpec = DevMachinePoolTemplateSpec()
+    spec: Annotated[DevMachinePoolTemplateSpec, Doc("desired state")] = DevMachinePoolTemplateSpec()

@@ -11,13 +11,13 @@ from clusterwright.api.meta import KEEP_EMPTY, Conditions, Object, Struct, V1Bet
 class IPPoolReference(Struct):
     """---."""
 
-    api_group: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN] = ""
-    kind: Annotated[str, REQUIRED, Len(1, 63), KIND] = ""
-    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN] = ""
+    api_group: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("group of the pool")] = ""
+    kind: Annotated[str, REQUIRED, Len(1, 63), KIND, Doc("kind of the pool")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("name of the pool")] = ""
 
 
 class IPAddressClaimReference(Struct):
-    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("name of the claim")] = ""
 
 
 class IPAddressSpec(Struct):
@@ -33,7 +33,7 @@ class IPAddress(Object):
 
     api_version: str = "ipam.cluster.x-k8s.io/v1beta2"
     kind: str = "IPAddress"
-    spec: Annotated[IPAddressSpec, REQUIRED] = IPAddressSpec()
+    spec: Annotated[IPAddressSpec, REQUIRED, Doc("desired state")] = IPAddressSpec()
 
 
 class IPAddressClaimSpec(Struct):
@@ -42,7 +42,7 @@ class IPAddressClaimSpec(Struct):
 
 
 class IPAddressReference(Struct):
-    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("name of the IPAddress")] = ""
 
 
 class IPAddressClaimV1Beta1DeprecatedStatus(Struct):
@@ -68,5 +68,5 @@ class IPAddressClaim(Object):
 
     api_version: str = "ipam.cluster.x-k8s.io/v1beta2"
     kind: str = "IPAddressClaim"
-    spec: Annotated[IPAddressClaimSpec, REQUIRED] = IPAddressClaimSpec()
-    status: IPAddressClaimStatus = IPAddressClaimStatus()
+    spec: Annotated[IPAddressClaimSpec, REQUIRED, Doc("desired state")] = IPAddressClaimSpec()
+    status: Annotated[IPAddressClaimStatus, Doc("observed state")] = IPAddressClaimStatus()

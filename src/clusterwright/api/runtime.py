@@ -13,7 +13,7 @@ class ServiceReference(Struct):
     name: Annotated[str, REQUIRED, Len(1, 63), Doc("DNS-1035 label")] = ""
     namespace: Annotated[str, REQUIRED, Len(1, 63), Doc("DNS-1123 label")] = ""
     path: Annotated[str, Len(1, 512), Doc("must begin with `/`")] = ""
-    port: Annotated[Int32 | None, Doc("defaulted to 443; 1..65535 (webhook)")] = None
+    port: Annotated[Int32 | None, Doc("1..65535; defaults to 443")] = None
 
 
 class ClientConfig(Struct):
@@ -46,7 +46,7 @@ class GroupVersionHook(Struct):
 class ExtensionHandler(Struct):
     failure_policy: Annotated[str, OneOf("Ignore", "Fail"), Doc("controller fills Fail when handler omits it")] = ""
     name: Annotated[str, REQUIRED, Len(1, 512), Doc("`<handler>.<ExtensionConfig name>`")] = ""
-    request_hook: Annotated[GroupVersionHook, REQUIRED] = GroupVersionHook()
+    request_hook: Annotated[GroupVersionHook, REQUIRED, Doc("the hook that it handles")] = GroupVersionHook()
     timeout_seconds: Annotated[Int32, Range(1), Doc("10 when handler omits it")] = 0
 
 
@@ -65,5 +65,5 @@ class ExtensionConfig(Object):
 
     api_version: str = "runtime.cluster.x-k8s.io/v1beta2"
     kind: str = "ExtensionConfig"
-    spec: Annotated[ExtensionConfigSpec, REQUIRED] = ExtensionConfigSpec()
-    status: ExtensionConfigStatus = ExtensionConfigStatus()
+    spec: Annotated[ExtensionConfigSpec, REQUIRED, Doc("desired state")] = ExtensionConfigSpec()
+    status: Annotated[ExtensionConfigStatus, Doc("observed state")] = ExtensionConfigStatus()

@@ -62,7 +62,10 @@ def schema_of(model: type[msgspec.Struct], *, always: bool = False) -> Json:
     if always:
         _mark_always(schema, model)
     if issubclass(model, Object):
-        schema["properties"]["metadata"] = {"type": "object"}
+        schema["properties"]["metadata"] = {
+            "type": "object",
+            "description": "name, namespace, labels, annotations and what the server adds",
+        }
     return schema
 
 

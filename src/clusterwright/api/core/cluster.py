@@ -75,7 +75,7 @@ class ControlPlaneTopologyHealthCheck(Struct):
         bool | None,
         Doc("tri-state: absent = create an MHC iff one is defined here or in the class; true = must be definable; false = never"),
     ] = None
-    remediation: Annotated[ControlPlaneTopologyHealthCheckRemediation | None, Doc("see checks (whole-block override)")] = None
+    remediation: Annotated[ControlPlaneTopologyHealthCheckRemediation | None, Doc("whole-block override, as for checks")] = None
 
 
 class ControlPlaneTopologyRolloutSpec(Struct):
@@ -96,7 +96,7 @@ class ControlPlaneTopology(Struct):
     replicas: Annotated[Int32 | None, Doc("absent = field not written on the ControlPlane object")] = None
     rollout: Annotated[ControlPlaneTopologyRolloutSpec | None, Doc("only `after`")] = None
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
     variables: Annotated[TopologyVariableOverrides | None, Doc("variable overrides")] = None
 
@@ -144,7 +144,7 @@ class MachineDeploymentTopology(Struct):
     replicas: Annotated[Int32 | None, Doc("absent = externally scaled (autoscaler); then MachineDeployment defaulting applies")] = None
     rollout: Annotated[MachineDeploymentTopologyRolloutSpec | None, Doc("rollout tuning")] = None
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
     variables: Annotated[TopologyVariableOverrides | None, Doc("variable overrides")] = None
 
@@ -160,7 +160,7 @@ class MachinePoolTopology(Struct):
     name: Annotated[str, REQUIRED, Len(1, 63), DNS_SUBDOMAIN, Doc("unique topology name")] = ""
     replicas: Annotated[Int32 | None, Doc("absent = externally scaled")] = None
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
     variables: Annotated[TopologyVariableOverrides | None, Doc("variable overrides")] = None
 
@@ -183,7 +183,7 @@ class Topology(Struct):
         ListMap("name"),
         Doc("cluster-wide variable values, checked against ClusterClass status.variables"),
     ] = ()
-    version: Annotated[str, REQUIRED, Len(1, 256), Doc('Kubernetes version; "v" prefix added by defaulting')] = ""
+    version: Annotated[str, REQUIRED, Len(1, 256), Doc('Kubernetes version; a missing "v" is added')] = ""
     workers: Annotated[WorkersTopology | None, Doc("worker pools")] = None
 
 
@@ -253,5 +253,5 @@ class Cluster(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "Cluster"
-    spec: Annotated[ClusterSpec, REQUIRED] = ClusterSpec()
-    status: ClusterStatus = ClusterStatus()
+    spec: Annotated[ClusterSpec, REQUIRED, Doc("desired state")] = ClusterSpec()
+    status: Annotated[ClusterStatus, Doc("observed state")] = ClusterStatus()

@@ -49,7 +49,7 @@ class ClassNamingSpec(Struct):
 
 
 class ClassTemplateHolder(Struct):
-    template_ref: Annotated[ClusterClassTemplateReference, REQUIRED] = ClusterClassTemplateReference()
+    template_ref: Annotated[ClusterClassTemplateReference, REQUIRED, Doc("the template")] = ClusterClassTemplateReference()
 
 
 class ClusterClassVariableMetadata(Struct):
@@ -69,7 +69,7 @@ class ValidationRule(Struct):
         str,
         OneOf("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"),
         Default("FieldValueInvalid"),
-        Doc("only schema-level default among core kinds"),
+        Doc("what a failure is called in the answer"),
     ] = ""
     rule: Annotated[str, REQUIRED, Len(1, 4096), Doc("CEL; oldSelf makes it an update-only rule")] = ""
 
@@ -89,32 +89,34 @@ class JSONSchemaProps(Struct):
     additional_properties: Annotated[Any, PRESERVE, Doc("nested JSONSchemaProps; exclusive with properties")] = None
     all_of: Annotated[Any, PRESERVE, Doc("list of JSONSchemaProps")] = None
     any_of: Annotated[Any, PRESERVE, Doc("list of JSONSchemaProps")] = None
-    default: Annotated[Any, PRESERVE] = None
-    description: Annotated[str, Len(1, 4096)] = ""
-    enum: Annotated[tuple[Any, ...], Items(None, 100), ATOMIC, Each(PRESERVE)] = ()
-    example: Annotated[Any, PRESERVE] = None
-    exclusive_maximum: bool | None = None
-    exclusive_minimum: bool | None = None
+    default: Annotated[Any, PRESERVE, Doc("value when the variable is not set")] = None
+    description: Annotated[str, Len(1, 4096), Doc("what the variable means")] = ""
+    enum: Annotated[tuple[Any, ...], Items(None, 100), ATOMIC, Each(PRESERVE), Doc("allowed values")] = ()
+    example: Annotated[Any, PRESERVE, Doc("an example value")] = None
+    exclusive_maximum: Annotated[bool | None, Doc("whether the maximum itself is excluded")] = None
+    exclusive_minimum: Annotated[bool | None, Doc("whether the minimum itself is excluded")] = None
     format: Annotated[str, Len(1, 32), Doc("string formats; unknown ignored")] = ""
     items: Annotated[Any, PRESERVE, Doc("nested JSONSchemaProps")] = None
-    max_items: Int64 | None = None
-    max_length: Int64 | None = None
-    max_properties: Int64 | None = None
+    max_items: Annotated[Int64 | None, Doc("most items of a list")] = None
+    max_length: Annotated[Int64 | None, Doc("most characters of a string")] = None
+    max_properties: Annotated[Int64 | None, Doc("most keys of an object")] = None
     maximum: Annotated[Int64 | None, Doc("integer even for number type")] = None
-    min_items: Int64 | None = None
-    min_length: Int64 | None = None
-    min_properties: Int64 | None = None
+    min_items: Annotated[Int64 | None, Doc("fewest items of a list")] = None
+    min_length: Annotated[Int64 | None, Doc("fewest characters of a string")] = None
+    min_properties: Annotated[Int64 | None, Doc("fewest keys of an object")] = None
     minimum: Annotated[Int64 | None, Doc("integer even for number type")] = None
     not_: Annotated[Any, PRESERVE, Doc("nested JSONSchemaProps")] = None
     one_of: Annotated[Any, PRESERVE, Doc("list of JSONSchemaProps")] = None
-    pattern: Annotated[str, Len(1, 512)] = ""
+    pattern: Annotated[str, Len(1, 512), Doc("regular expression for strings")] = ""
     properties: Annotated[Any, PRESERVE, Doc("map name -> JSONSchemaProps")] = None
-    required: Annotated[tuple[str, ...], Items(1, 1000), ATOMIC, Each(Len(1, 256))] = ()
+    required: Annotated[tuple[str, ...], Items(1, 1000), ATOMIC, Each(Len(1, 256)), Doc("keys that must be there")] = ()
     type: Annotated[
         str, OneOf("object", "array", "string", "integer", "number", "boolean"), Doc("absent allowed with x-kubernetes-int-or-string")
     ] = ""
-    unique_items: bool | None = None
-    x_kubernetes_int_or_string: bool | None = msgspec.field(name="x-kubernetes-int-or-string", default=None)
+    unique_items: Annotated[bool | None, Doc("whether items must differ")] = None
+    x_kubernetes_int_or_string: Annotated[bool | None, Doc("whether a number or a string is taken")] = msgspec.field(
+        name="x-kubernetes-int-or-string", default=None
+    )
     x_kubernetes_preserve_unknown_fields: Annotated[bool | None, Doc("recursive unless narrowed")] = msgspec.field(
         name="x-kubernetes-preserve-unknown-fields", default=None
     )
@@ -152,7 +154,7 @@ class ControlPlaneClass(Struct):
         tuple[MachineReadinessGate, ...], Items(1, 32), ListMap("conditionType"), Doc("extra Machine conditions that feed Machine Ready")
     ] = ()
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
     template_ref: Annotated[ClusterClassTemplateReference, REQUIRED, Doc("ControlPlaneTemplate")] = ClusterClassTemplateReference()
 
@@ -168,7 +170,7 @@ class JSONPatchValue(Struct):
 
 
 class JSONPatch(Struct):
-    op: Annotated[str, REQUIRED, OneOf("add", "replace", "remove")] = ""
+    op: Annotated[str, REQUIRED, OneOf("add", "replace", "remove"), Doc("add, replace or remove")] = ""
     path: Annotated[str, REQUIRED, Len(1, 512), Doc("must start with `/spec`; array index only 0 or `-` and only for add")] = ""
     value: Annotated[Any, PRESERVE, Doc("literal JSON; exclusive with valueFrom")] = None
     value_from: Annotated[JSONPatchValue | None, KEEP_EMPTY, Doc("computed value")] = None
@@ -244,7 +246,7 @@ class VariableSchema(Struct):
 
 
 class ClusterClassVariable(Struct):
-    deprecated_v1_beta1_metadata: Annotated[ClusterClassVariableMetadata | None, Doc("legacy; use schema x-metadata")] = None
+    deprecated_v1_beta1_metadata: Annotated[ClusterClassVariableMetadata | None, Doc("deprecated form of x-metadata in the schema")] = None
     name: Annotated[str, REQUIRED, Len(1, 256), Doc("no `.`; `builtin` is reserved")] = ""
     required: Annotated[bool | None, REQUIRED, Doc("must be present in Cluster spec.topology.variables")] = None
     schema: Annotated[VariableSchema, REQUIRED, Doc("variable schema")] = VariableSchema()
@@ -290,7 +292,7 @@ class MachineDeploymentClass(Struct):
     ] = ()
     rollout: Annotated[MachineDeploymentClassRolloutSpec | None, Doc("only `strategy`")] = None
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
 
 
@@ -306,7 +308,7 @@ class MachinePoolClass(Struct):
     ] = None
     naming: Annotated[ClassNamingSpec | None, Doc("default `{{ .cluster.name }}-{{ .machinePool.topologyName }}-{{ .random }}`")] = None
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
 
 
@@ -347,7 +349,7 @@ class ClusterClassDeprecatedStatus(Struct):
 
 
 class ClusterClassStatusVariableDefinition(Struct):
-    deprecated_v1_beta1_metadata: Annotated[ClusterClassVariableMetadata | None, Doc("legacy")] = None
+    deprecated_v1_beta1_metadata: Annotated[ClusterClassVariableMetadata | None, Doc("deprecated form")] = None
     from_: Annotated[str, REQUIRED, Len(1, 256), Doc("`inline` or the patch name")] = ""
     required: Annotated[bool | None, REQUIRED, Doc("as in spec")] = None
     schema: Annotated[VariableSchema, REQUIRED, Doc("as in spec")] = VariableSchema()
@@ -377,5 +379,5 @@ class ClusterClass(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "ClusterClass"
-    spec: Annotated[ClusterClassSpec, REQUIRED] = ClusterClassSpec()
-    status: ClusterClassStatus = ClusterClassStatus()
+    spec: Annotated[ClusterClassSpec, REQUIRED, Doc("desired state")] = ClusterClassSpec()
+    status: Annotated[ClusterClassStatus, Doc("observed state")] = ClusterClassStatus()

@@ -53,8 +53,8 @@ class MachineHealthCheck(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineHealthCheck"
-    spec: Annotated[MachineHealthCheckSpec, REQUIRED] = MachineHealthCheckSpec()
-    status: MachineHealthCheckStatus = MachineHealthCheckStatus()
+    spec: Annotated[MachineHealthCheckSpec, REQUIRED, Doc("desired state")] = MachineHealthCheckSpec()
+    status: Annotated[MachineHealthCheckStatus, Doc("observed state")] = MachineHealthCheckStatus()
 
 
 class MachineDrainRuleDrainConfig(Struct):
@@ -84,7 +84,7 @@ class MachineDrainRulePodSelector(Struct):
 
 
 class MachineDrainRuleSpec(Struct):
-    drain: Annotated[MachineDrainRuleDrainConfig, REQUIRED] = MachineDrainRuleDrainConfig()
+    drain: Annotated[MachineDrainRuleDrainConfig, REQUIRED, Doc("what happens to the Pods")] = MachineDrainRuleDrainConfig()
     machines: Annotated[
         tuple[MachineDrainRuleMachineSelector, ...],
         Items(1, 32),
@@ -104,4 +104,4 @@ class MachineDrainRule(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineDrainRule"
-    spec: Annotated[MachineDrainRuleSpec, REQUIRED] = MachineDrainRuleSpec()
+    spec: Annotated[MachineDrainRuleSpec, REQUIRED, Doc("desired state")] = MachineDrainRuleSpec()

@@ -51,9 +51,9 @@ class MachineSpec(Struct):
         tuple[MachineReadinessGate, ...], Items(1, 32), ListMap("conditionType"), Doc("extra Machine conditions that feed Machine Ready")
     ] = ()
     taints: Annotated[
-        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("node taints owned by CAPI (gate MachineTaintPropagation)")
+        tuple[MachineTaint, ...], Items(1, 64), ListMap("key", "effect"), Doc("taints of the Nodes (feature gate MachineTaintPropagation)")
     ] = ()
-    version: Annotated[str, Len(1, 256), Doc('Kubernetes version, "v" prefix added by defaulting')] = ""
+    version: Annotated[str, Len(1, 256), Doc('Kubernetes version; a missing "v" is added')] = ""
 
 
 class MachineTemplateSpec(Struct):
@@ -115,5 +115,5 @@ class Machine(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "Machine"
-    spec: Annotated[MachineSpec, REQUIRED] = MachineSpec()
-    status: MachineStatus = MachineStatus()
+    spec: Annotated[MachineSpec, REQUIRED, Doc("desired state")] = MachineSpec()
+    status: Annotated[MachineStatus, Doc("observed state")] = MachineStatus()

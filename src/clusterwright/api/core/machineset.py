@@ -24,7 +24,7 @@ class MachineSetSpec(Struct):
     cluster_name: Annotated[str, REQUIRED, Len(1, 63), Doc("immutable; equals template clusterName")] = ""
     deletion: Annotated[MachineSetDeletionSpec | None, Doc("scale-down ordering")] = None
     machine_naming: Annotated[MachineNamingSpec | None, Doc("Machine name template")] = None
-    replicas: Annotated[Int32 | None, Doc("defaulted (see admission)")] = None
+    replicas: Annotated[Int32 | None, Doc("number of Machines")] = None
     selector: Annotated[LabelSelector, REQUIRED, Doc("must match template labels")] = LabelSelector()
     template: Annotated[MachineTemplateSpec, REQUIRED, Doc("Machine template")] = MachineTemplateSpec()
 
@@ -62,8 +62,8 @@ class MachineSet(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineSet"
-    spec: Annotated[MachineSetSpec, REQUIRED] = MachineSetSpec()
-    status: MachineSetStatus = MachineSetStatus()
+    spec: Annotated[MachineSetSpec, REQUIRED, Doc("desired state")] = MachineSetSpec()
+    status: Annotated[MachineSetStatus, Doc("observed state")] = MachineSetStatus()
 
 
 class MachineDeploymentDeletionSpec(Struct):
@@ -82,7 +82,7 @@ class MachineDeploymentRolloutSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     after: Annotated[datetime | None, Doc("roll Machines created before this instant once it has passed")] = None
-    strategy: Annotated[MachineDeploymentRolloutStrategy | None, Doc("defaulted to RollingUpdate")] = None
+    strategy: Annotated[MachineDeploymentRolloutStrategy | None, Doc("how a rollout goes; defaults to RollingUpdate")] = None
 
 
 class MachineDeploymentSpec(Struct):
@@ -91,7 +91,7 @@ class MachineDeploymentSpec(Struct):
     machine_naming: Annotated[MachineNamingSpec | None, Doc("Machine name template")] = None
     paused: Annotated[bool | None, Doc("pauses rollouts of this deployment")] = None
     remediation: Annotated[MachineDeploymentRemediationSpec | None, Doc("how unhealthy Machines are remediated")] = None
-    replicas: Annotated[Int32 | None, Doc("defaulted (see admission)")] = None
+    replicas: Annotated[Int32 | None, Doc("number of Machines")] = None
     rollout: Annotated[MachineDeploymentRolloutSpec | None, Doc("rollout tuning")] = None
     selector: Annotated[LabelSelector, REQUIRED, Doc("must match template labels")] = LabelSelector()
     template: Annotated[MachineTemplateSpec, REQUIRED, Doc("Machine template")] = MachineTemplateSpec()
@@ -130,8 +130,8 @@ class MachineDeployment(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachineDeployment"
-    spec: Annotated[MachineDeploymentSpec, REQUIRED] = MachineDeploymentSpec()
-    status: MachineDeploymentStatus = MachineDeploymentStatus()
+    spec: Annotated[MachineDeploymentSpec, REQUIRED, Doc("desired state")] = MachineDeploymentSpec()
+    status: Annotated[MachineDeploymentStatus, Doc("observed state")] = MachineDeploymentStatus()
 
 
 class MachinePoolSpec(Struct):
@@ -140,7 +140,7 @@ class MachinePoolSpec(Struct):
     provider_id_list: Annotated[tuple[str, ...], Items(None, 10000), ATOMIC, Each(Len(1, 512)), Doc("copied from InfraMachinePool")] = (
         msgspec.field(name="providerIDList", default=())
     )
-    replicas: Annotated[Int32 | None, Doc("defaulted (see admission)")] = None
+    replicas: Annotated[Int32 | None, Doc("number of Machines")] = None
     template: Annotated[MachineTemplateSpec, REQUIRED, Doc("refs point at concrete BootstrapConfig and InfraMachinePool")] = (
         MachineTemplateSpec()
     )
@@ -192,5 +192,5 @@ class MachinePool(Object):
 
     api_version: str = "cluster.x-k8s.io/v1beta2"
     kind: str = "MachinePool"
-    spec: Annotated[MachinePoolSpec, REQUIRED] = MachinePoolSpec()
-    status: MachinePoolStatus = MachinePoolStatus()
+    spec: Annotated[MachinePoolSpec, REQUIRED, Doc("desired state")] = MachinePoolSpec()
+    status: Annotated[MachinePoolStatus, Doc("observed state")] = MachinePoolStatus()

@@ -44,7 +44,7 @@ class ContractVersionedObjectReference(Struct):
     """Reference without version and namespace. Namespace is that of the referrer; version is chosen from CRD labels (section 9.1)."""
 
     api_group: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("group only; version comes from CRD contract labels")] = ""
-    kind: Annotated[str, REQUIRED, Len(1, 63), KIND] = ""
+    kind: Annotated[str, REQUIRED, Len(1, 63), KIND, Doc("kind of the object")] = ""
     name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("same namespace as the referrer")] = ""
 
 
@@ -52,8 +52,8 @@ class ClusterClassTemplateReference(Struct):
     """Reference with a full apiVersion; no namespace (same namespace as the referrer)."""
 
     api_version: Annotated[str, REQUIRED, Len(1, 317), GROUP_VERSION, Doc("full group/version")] = ""
-    kind: Annotated[str, REQUIRED, Len(1, 63), KIND] = ""
-    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN] = ""
+    kind: Annotated[str, REQUIRED, Len(1, 63), KIND, Doc("kind of the template")] = ""
+    name: Annotated[str, REQUIRED, Len(1, 253), DNS_SUBDOMAIN, Doc("name of the template; same namespace as the referrer")] = ""
 
 
 class MachineReadinessGate(Struct):
@@ -64,20 +64,20 @@ class MachineReadinessGate(Struct):
 
 
 class MachineTaint(Struct):
-    effect: Annotated[str, REQUIRED, OneOf("NoSchedule", "PreferNoSchedule", "NoExecute")] = ""
-    key: Annotated[str, REQUIRED, Len(1, 317), TAINT_KEY, Doc("reserved keys rejected by webhook")] = ""
+    effect: Annotated[
+        str, REQUIRED, OneOf("NoSchedule", "PreferNoSchedule", "NoExecute"), Doc("what happens to Pods that do not tolerate it")
+    ] = ""
+    key: Annotated[str, REQUIRED, Len(1, 317), TAINT_KEY, Doc("key of the taint; some are reserved")] = ""
     propagation: Annotated[
         str, REQUIRED, OneOf("Always", "OnInitialization"), Doc("Always = continuously enforced; OnInitialization = written once")
     ] = ""
-    value: Annotated[str, Len(1, 63), LABEL_VALUE] = ""
+    value: Annotated[str, Len(1, 63), LABEL_VALUE, Doc("value of the taint")] = ""
 
 
 class MachineDeletionSpec(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    node_deletion_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0 = retry forever; Machine/MachinePool defaulting writes 10")] = (
-        None
-    )
+    node_deletion_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0 = retry for ever; defaults to 10")] = None
     node_drain_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0/absent = no limit")] = None
     node_volume_detach_timeout_seconds: Annotated[Int32 | None, Range(0), Doc("0/absent = no limit")] = None
 
@@ -116,7 +116,7 @@ class MachineDeploymentRolloutStrategy(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     rolling_update: Annotated[MachineDeploymentRolloutStrategyRollingUpdate | None, Doc("only meaningful for RollingUpdate")] = None
-    type: Annotated[str, REQUIRED, OneOf("RollingUpdate", "OnDelete"), Doc("MachineDeployment defaulting writes RollingUpdate")] = ""
+    type: Annotated[str, REQUIRED, OneOf("RollingUpdate", "OnDelete"), Doc("defaults to RollingUpdate")] = ""
 
 
 class UnhealthyMachineCondition(Struct):
@@ -126,16 +126,16 @@ class UnhealthyMachineCondition(Struct):
 
 
 class UnhealthyNodeCondition(Struct):
-    status: Annotated[str, REQUIRED, Len(1), Doc("status that counts as unhealthy (no enum)")] = ""
+    status: Annotated[str, REQUIRED, Len(1), Doc("status that counts as unhealthy")] = ""
     timeout_seconds: Annotated[Int32 | None, REQUIRED, Range(0), Doc("how long it must hold")] = None
-    type: Annotated[str, REQUIRED, Len(1), Doc("Node condition type (no upper length)")] = ""
+    type: Annotated[str, REQUIRED, Len(1), Doc("Node condition type")] = ""
 
 
 class MachineHealthCheckChecks(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
     node_startup_timeout_seconds: Annotated[
-        Int32 | None, Range(0), Doc("MHC defaulting writes 600; 0 disables; otherwise at least 30 (webhook)")
+        Int32 | None, Range(0), Doc("how long a Node may take to appear; defaults to 600, 0 means for ever, otherwise at least 30")
     ] = None
     unhealthy_machine_conditions: Annotated[tuple[UnhealthyMachineCondition, ...], Items(1, 100), ATOMIC, Doc("OR-ed")] = ()
     unhealthy_node_conditions: Annotated[tuple[UnhealthyNodeCondition, ...], Items(1, 100), ATOMIC, Doc("OR-ed")] = ()
@@ -149,7 +149,7 @@ class MachineHealthCheckRemediationTriggerIf(Struct):
 
 
 class ClusterVariable(Struct):
-    name: Annotated[str, REQUIRED, Len(1, 256)] = ""
+    name: Annotated[str, REQUIRED, Len(1, 256), Doc("name of the variable")] = ""
     value: Annotated[Any, REQUIRED, PRESERVE, Doc("any JSON; validated against the class schema")] = None
 
 
@@ -160,27 +160,25 @@ class TopologyVariableOverrides(Struct):
 
 
 class NetworkRanges(Struct):
-    cidr_blocks: Annotated[
-        tuple[str, ...], REQUIRED, Items(1, 100), ATOMIC, Each(Len(1, 43)), Doc("each must parse as CIDR (webhook)")
-    ] = ()
+    cidr_blocks: Annotated[tuple[str, ...], REQUIRED, Items(1, 100), ATOMIC, Each(Len(1, 43)), Doc("ranges in CIDR notation")] = ()
 
 
 class APIEndpoint(Struct):
     constraints: ClassVar[tuple[object, ...]] = (Props(1),)
 
-    host: Annotated[str, Len(1, 512)] = ""
-    port: Annotated[Int32, Range(1, 65535)] = 0
+    host: Annotated[str, Len(1, 512), Doc("host name or address")] = ""
+    port: Annotated[Int32, Range(1, 65535), Doc("port")] = 0
 
 
 class FailureDomain(Struct):
     attributes: Annotated[Mapping[str, str], Doc("free-form")] = {}
     control_plane: Annotated[bool | None, Doc("usable for control-plane Machines")] = None
-    name: Annotated[str, REQUIRED, Len(1, 256)] = ""
+    name: Annotated[str, REQUIRED, Len(1, 256), Doc("name of the failure domain")] = ""
 
 
 class MachineAddress(Struct):
-    address: Annotated[str, REQUIRED, Len(1, 256)] = ""
-    type: Annotated[str, REQUIRED, OneOf("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS")] = ""
+    address: Annotated[str, REQUIRED, Len(1, 256), Doc("the address")] = ""
+    type: Annotated[str, REQUIRED, OneOf("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"), Doc("kind of address")] = ""
 
 
 class ReplicaCounters(Struct):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from clusterwright.api.constraints import ATOMIC, PRESERVE, REQUIRED, Int32, Int64, ListMap
+from clusterwright.api.constraints import ATOMIC, PRESERVE, REQUIRED, Doc, Int32, Int64, ListMap
 from clusterwright.api.kubernetes.base import Builtin
 from clusterwright.api.meta import ALWAYS, Object
 
@@ -117,5 +117,5 @@ class CustomResourceDefinition(Object):
 
     api_version: str = "apiextensions.k8s.io/v1"
     kind: str = "CustomResourceDefinition"
-    spec: Annotated[CustomResourceDefinitionSpec, ALWAYS, REQUIRED] = CustomResourceDefinitionSpec()
-    status: Annotated[CustomResourceDefinitionStatus, ALWAYS] = CustomResourceDefinitionStatus()
+    spec: Annotated[CustomResourceDefinitionSpec, ALWAYS, REQUIRED, Doc("desired state")] = CustomResourceDefinitionSpec()
+    status: Annotated[CustomResourceDefinitionStatus, ALWAYS, Doc("observed state")] = CustomResourceDefinitionStatus()

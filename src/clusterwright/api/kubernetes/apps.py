@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
-from clusterwright.api.constraints import ATOMIC, PRESERVE, REQUIRED, Int32, Int64, IntOrString, ListMap, Merge
+from clusterwright.api.constraints import ATOMIC, PRESERVE, REQUIRED, Doc, Int32, Int64, IntOrString, ListMap, Merge
 from clusterwright.api.kubernetes.base import Builtin
 from clusterwright.api.kubernetes.pod import PodSpec
 from clusterwright.api.kubernetes.storage import PersistentVolumeClaim
@@ -66,8 +66,8 @@ class Deployment(Object):
 
     api_version: str = "apps/v1"
     kind: str = "Deployment"
-    spec: Annotated[DeploymentSpec, ALWAYS] = DeploymentSpec()
-    status: Annotated[DeploymentStatus, ALWAYS] = DeploymentStatus()
+    spec: Annotated[DeploymentSpec, ALWAYS, Doc("desired state")] = DeploymentSpec()
+    status: Annotated[DeploymentStatus, ALWAYS, Doc("observed state")] = DeploymentStatus()
 
 
 class RollingUpdateDaemonSet(Builtin):
@@ -116,8 +116,8 @@ class DaemonSet(Object):
 
     api_version: str = "apps/v1"
     kind: str = "DaemonSet"
-    spec: Annotated[DaemonSetSpec, ALWAYS] = DaemonSetSpec()
-    status: Annotated[DaemonSetStatus, ALWAYS] = DaemonSetStatus()
+    spec: Annotated[DaemonSetSpec, ALWAYS, Doc("desired state")] = DaemonSetSpec()
+    status: Annotated[DaemonSetStatus, ALWAYS, Doc("observed state")] = DaemonSetStatus()
 
 
 class ReplicaSetSpec(Builtin):
@@ -152,8 +152,8 @@ class ReplicaSet(Object):
 
     api_version: str = "apps/v1"
     kind: str = "ReplicaSet"
-    spec: Annotated[ReplicaSetSpec, ALWAYS] = ReplicaSetSpec()
-    status: Annotated[ReplicaSetStatus, ALWAYS] = ReplicaSetStatus()
+    spec: Annotated[ReplicaSetSpec, ALWAYS, Doc("desired state")] = ReplicaSetSpec()
+    status: Annotated[ReplicaSetStatus, ALWAYS, Doc("observed state")] = ReplicaSetStatus()
 
 
 class RollingUpdateStatefulSetStrategy(Builtin):
@@ -217,8 +217,8 @@ class StatefulSet(Object):
 
     api_version: str = "apps/v1"
     kind: str = "StatefulSet"
-    spec: Annotated[StatefulSetSpec, ALWAYS] = StatefulSetSpec()
-    status: Annotated[StatefulSetStatus, ALWAYS] = StatefulSetStatus()
+    spec: Annotated[StatefulSetSpec, ALWAYS, Doc("desired state")] = StatefulSetSpec()
+    status: Annotated[StatefulSetStatus, ALWAYS, Doc("observed state")] = StatefulSetStatus()
 
 
 class ControllerRevision(Object):

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from clusterwright.api.constraints import ATOMIC, REQUIRED, Int64
+from clusterwright.api.constraints import ATOMIC, REQUIRED, Doc, Int64
 from clusterwright.api.kubernetes.base import Builtin, SensitiveBuiltin
 from clusterwright.api.meta import ALWAYS, FieldSelectorRequirement, LabelSelectorRequirement, Object
 
@@ -39,8 +39,8 @@ class TokenReview(Object):
 
     api_version: str = "authentication.k8s.io/v1"
     kind: str = "TokenReview"
-    spec: Annotated[TokenReviewSpec, ALWAYS, REQUIRED] = TokenReviewSpec()
-    status: Annotated[TokenReviewStatus, ALWAYS] = TokenReviewStatus()
+    spec: Annotated[TokenReviewSpec, ALWAYS, REQUIRED, Doc("desired state")] = TokenReviewSpec()
+    status: Annotated[TokenReviewStatus, ALWAYS, Doc("observed state")] = TokenReviewStatus()
 
 
 class BoundObjectReference(Builtin):
@@ -69,8 +69,8 @@ class TokenRequest(Object):
 
     api_version: str = "authentication.k8s.io/v1"
     kind: str = "TokenRequest"
-    spec: Annotated[TokenRequestSpec, ALWAYS] = TokenRequestSpec()
-    status: Annotated[TokenRequestStatus, ALWAYS] = TokenRequestStatus()
+    spec: Annotated[TokenRequestSpec, ALWAYS, Doc("desired state")] = TokenRequestSpec()
+    status: Annotated[TokenRequestStatus, ALWAYS, Doc("observed state")] = TokenRequestStatus()
 
 
 class SelfSubjectReviewStatus(Builtin):
@@ -84,7 +84,7 @@ class SelfSubjectReview(Object):
 
     api_version: str = "authentication.k8s.io/v1"
     kind: str = "SelfSubjectReview"
-    status: Annotated[SelfSubjectReviewStatus, ALWAYS] = SelfSubjectReviewStatus()
+    status: Annotated[SelfSubjectReviewStatus, ALWAYS, Doc("observed state")] = SelfSubjectReviewStatus()
 
 
 class FieldSelectorAttributes(Builtin):
@@ -137,8 +137,8 @@ class SubjectAccessReview(Object):
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SubjectAccessReview"
-    spec: Annotated[SubjectAccessReviewSpec, ALWAYS, REQUIRED] = SubjectAccessReviewSpec()
-    status: Annotated[SubjectAccessReviewStatus, ALWAYS] = SubjectAccessReviewStatus()
+    spec: Annotated[SubjectAccessReviewSpec, ALWAYS, REQUIRED, Doc("desired state")] = SubjectAccessReviewSpec()
+    status: Annotated[SubjectAccessReviewStatus, ALWAYS, Doc("observed state")] = SubjectAccessReviewStatus()
 
 
 class LocalSubjectAccessReview(Object):
@@ -148,8 +148,8 @@ class LocalSubjectAccessReview(Object):
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "LocalSubjectAccessReview"
-    spec: Annotated[SubjectAccessReviewSpec, ALWAYS, REQUIRED] = SubjectAccessReviewSpec()
-    status: Annotated[SubjectAccessReviewStatus, ALWAYS] = SubjectAccessReviewStatus()
+    spec: Annotated[SubjectAccessReviewSpec, ALWAYS, REQUIRED, Doc("desired state")] = SubjectAccessReviewSpec()
+    status: Annotated[SubjectAccessReviewStatus, ALWAYS, Doc("observed state")] = SubjectAccessReviewStatus()
 
 
 class SelfSubjectAccessReviewSpec(Builtin):
@@ -164,8 +164,8 @@ class SelfSubjectAccessReview(Object):
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SelfSubjectAccessReview"
-    spec: Annotated[SelfSubjectAccessReviewSpec, ALWAYS, REQUIRED] = SelfSubjectAccessReviewSpec()
-    status: Annotated[SubjectAccessReviewStatus, ALWAYS] = SubjectAccessReviewStatus()
+    spec: Annotated[SelfSubjectAccessReviewSpec, ALWAYS, REQUIRED, Doc("desired state")] = SelfSubjectAccessReviewSpec()
+    status: Annotated[SubjectAccessReviewStatus, ALWAYS, Doc("observed state")] = SubjectAccessReviewStatus()
 
 
 class SelfSubjectRulesReviewSpec(Builtin):
@@ -198,5 +198,5 @@ class SelfSubjectRulesReview(Object):
 
     api_version: str = "authorization.k8s.io/v1"
     kind: str = "SelfSubjectRulesReview"
-    spec: Annotated[SelfSubjectRulesReviewSpec, ALWAYS, REQUIRED] = SelfSubjectRulesReviewSpec()
-    status: Annotated[SubjectRulesReviewStatus, ALWAYS] = SubjectRulesReviewStatus()
+    spec: Annotated[SelfSubjectRulesReviewSpec, ALWAYS, REQUIRED, Doc("desired state")] = SelfSubjectRulesReviewSpec()
+    status: Annotated[SubjectRulesReviewStatus, ALWAYS, Doc("observed state")] = SubjectRulesReviewStatus()

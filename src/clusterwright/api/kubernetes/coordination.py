@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from clusterwright.api.constraints import Format, Int32
+from clusterwright.api.constraints import Doc, Format, Int32
 from clusterwright.api.kubernetes.base import Builtin
 from clusterwright.api.meta import ALWAYS, Object
 
@@ -26,4 +26,4 @@ class Lease(Object):
 
     api_version: str = "coordination.k8s.io/v1"
     kind: str = "Lease"
-    spec: Annotated[LeaseSpec, ALWAYS] = LeaseSpec()
+    spec: Annotated[LeaseSpec, ALWAYS, Doc("desired state")] = LeaseSpec()

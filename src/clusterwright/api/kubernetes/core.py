@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from clusterwright.api.constraints import ATOMIC, ATOMIC_MAP, REQUIRED, Default, Format, Int32, IntOrString, ListMap, Merge
+from clusterwright.api.constraints import ATOMIC, ATOMIC_MAP, REQUIRED, Default, Doc, Format, Int32, IntOrString, ListMap, Merge
 from clusterwright.api.kubernetes.base import Builtin, SensitiveObject
 from clusterwright.api.kubernetes.references import LocalObjectReference, ObjectReference
 from clusterwright.api.meta import ALWAYS, Condition, Object
@@ -38,8 +38,8 @@ class Namespace(Object):
 
     api_version: str = "v1"
     kind: str = "Namespace"
-    spec: Annotated[NamespaceSpec, ALWAYS] = NamespaceSpec()
-    status: Annotated[NamespaceStatus, ALWAYS] = NamespaceStatus()
+    spec: Annotated[NamespaceSpec, ALWAYS, Doc("desired state")] = NamespaceSpec()
+    status: Annotated[NamespaceStatus, ALWAYS, Doc("observed state")] = NamespaceStatus()
 
 
 class Secret(SensitiveObject):
@@ -181,8 +181,8 @@ class Service(Object):
 
     api_version: str = "v1"
     kind: str = "Service"
-    spec: Annotated[ServiceSpec, ALWAYS] = ServiceSpec()
-    status: Annotated[ServiceStatus, ALWAYS] = ServiceStatus()
+    spec: Annotated[ServiceSpec, ALWAYS, Doc("desired state")] = ServiceSpec()
+    status: Annotated[ServiceStatus, ALWAYS, Doc("observed state")] = ServiceStatus()
 
 
 class EndpointAddress(Builtin):

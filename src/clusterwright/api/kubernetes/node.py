@@ -8,16 +8,16 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from clusterwright.api.constraints import ATOMIC, REQUIRED, SET, Int32, Int64, ListMap, Merge, Quantity
+from clusterwright.api.constraints import ATOMIC, REQUIRED, SET, Doc, Int32, Int64, ListMap, Merge, Quantity
 from clusterwright.api.kubernetes.base import Builtin
 from clusterwright.api.meta import ALWAYS, Object
 
 
 class Taint(Builtin):
-    key: Annotated[str, ALWAYS, REQUIRED] = ""
-    value: str = ""
-    effect: Annotated[str, ALWAYS, REQUIRED] = ""
-    time_added: datetime | None = None
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("key of the taint")] = ""
+    value: Annotated[str, Doc("value of the taint")] = ""
+    effect: Annotated[str, ALWAYS, REQUIRED, Doc("what happens to Pods that do not tolerate it")] = ""
+    time_added: Annotated[datetime | None, Doc("when it was added")] = None
 
 
 class ConfigMapNodeConfigSource(Builtin):
@@ -70,21 +70,21 @@ class NodeDaemonEndpoints(Builtin):
 
 
 class NodeSwapStatus(Builtin):
-    capacity: Int64 | None = None
+    capacity: Annotated[Int64 | None, Doc("bytes of swap")] = None
 
 
 class NodeSystemInfo(Builtin):
-    machine_id: Annotated[str, ALWAYS, REQUIRED] = msgspec.field(name="machineID", default="")
-    system_uuid: Annotated[str, ALWAYS, REQUIRED] = msgspec.field(name="systemUUID", default="")
-    boot_id: Annotated[str, ALWAYS, REQUIRED] = msgspec.field(name="bootID", default="")
-    kernel_version: Annotated[str, ALWAYS, REQUIRED] = ""
-    os_image: Annotated[str, ALWAYS, REQUIRED] = ""
-    container_runtime_version: Annotated[str, ALWAYS, REQUIRED] = ""
-    kubelet_version: Annotated[str, ALWAYS, REQUIRED] = ""
-    kube_proxy_version: Annotated[str, ALWAYS, REQUIRED] = ""
-    operating_system: Annotated[str, ALWAYS, REQUIRED] = ""
-    architecture: Annotated[str, ALWAYS, REQUIRED] = ""
-    swap: NodeSwapStatus | None = None
+    machine_id: Annotated[str, ALWAYS, REQUIRED, Doc("machine-id of the operating system")] = msgspec.field(name="machineID", default="")
+    system_uuid: Annotated[str, ALWAYS, REQUIRED, Doc("UUID of the hardware")] = msgspec.field(name="systemUUID", default="")
+    boot_id: Annotated[str, ALWAYS, REQUIRED, Doc("identity of this boot")] = msgspec.field(name="bootID", default="")
+    kernel_version: Annotated[str, ALWAYS, REQUIRED, Doc("version of the kernel")] = ""
+    os_image: Annotated[str, ALWAYS, REQUIRED, Doc("name of the operating system image")] = ""
+    container_runtime_version: Annotated[str, ALWAYS, REQUIRED, Doc("version of the container runtime")] = ""
+    kubelet_version: Annotated[str, ALWAYS, REQUIRED, Doc("version of the kubelet")] = ""
+    kube_proxy_version: Annotated[str, ALWAYS, REQUIRED, Doc("deprecated: version of kube-proxy")] = ""
+    operating_system: Annotated[str, ALWAYS, REQUIRED, Doc("operating system")] = ""
+    architecture: Annotated[str, ALWAYS, REQUIRED, Doc("processor architecture")] = ""
+    swap: Annotated[NodeSwapStatus | None, Doc("swap of the Node")] = None
 
 
 class ContainerImage(Builtin):
@@ -142,5 +142,5 @@ class Node(Object):
 
     api_version: str = "v1"
     kind: str = "Node"
-    spec: Annotated[NodeSpec, ALWAYS] = NodeSpec()
-    status: Annotated[NodeStatus, ALWAYS] = NodeStatus()
+    spec: Annotated[NodeSpec, ALWAYS, Doc("desired state")] = NodeSpec()
+    status: Annotated[NodeStatus, ALWAYS, Doc("observed state")] = NodeStatus()

@@ -8,7 +8,20 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from clusterwright.api.constraints import ATOMIC, ATOMIC_MAP, REQUIRED, SET, Default, Int32, Int64, IntOrString, ListMap, Merge, Quantity
+from clusterwright.api.constraints import (
+    ATOMIC,
+    ATOMIC_MAP,
+    REQUIRED,
+    SET,
+    Default,
+    Doc,
+    Int32,
+    Int64,
+    IntOrString,
+    ListMap,
+    Merge,
+    Quantity,
+)
 from clusterwright.api.kubernetes.base import Builtin, SensitiveBuiltin
 from clusterwright.api.kubernetes.references import (
     ConfigMapKeySelector,
@@ -49,17 +62,17 @@ class EnvFromSource(Builtin):
 
 
 class EnvVarSource(Builtin):
-    field_ref: ObjectFieldSelector | None = None
-    resource_field_ref: ResourceFieldSelector | None = None
-    config_map_key_ref: ConfigMapKeySelector | None = None
-    secret_key_ref: SecretKeySelector | None = None
-    file_key_ref: FileKeySelector | None = None
+    field_ref: Annotated[ObjectFieldSelector | None, Doc("a field of the Pod")] = None
+    resource_field_ref: Annotated[ResourceFieldSelector | None, Doc("a resource of the container")] = None
+    config_map_key_ref: Annotated[ConfigMapKeySelector | None, Doc("a key of a ConfigMap")] = None
+    secret_key_ref: Annotated[SecretKeySelector | None, Doc("a key of a Secret")] = None
+    file_key_ref: Annotated[FileKeySelector | None, Doc("a key of an environment file in a volume")] = None
 
 
 class EnvVar(SensitiveBuiltin):
-    name: Annotated[str, ALWAYS, REQUIRED] = ""
-    value: str = ""
-    value_from: EnvVarSource | None = None
+    name: Annotated[str, ALWAYS, REQUIRED, Doc("name of the variable")] = ""
+    value: Annotated[str, Doc("its value")] = ""
+    value_from: Annotated[EnvVarSource | None, Doc("where its value comes from")] = None
 
 
 class ResourceClaim(Builtin):
@@ -615,5 +628,5 @@ class Pod(Object):
 
     api_version: str = "v1"
     kind: str = "Pod"
-    spec: Annotated[PodSpec, ALWAYS] = PodSpec()
-    status: Annotated[PodStatus, ALWAYS] = PodStatus()
+    spec: Annotated[PodSpec, ALWAYS, Doc("desired state")] = PodSpec()
+    status: Annotated[PodStatus, ALWAYS, Doc("observed state")] = PodStatus()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
-from clusterwright.api.constraints import PRESERVE, Int32, Int64, IntOrString, ListMap, Merge
+from clusterwright.api.constraints import PRESERVE, Doc, Int32, Int64, IntOrString, ListMap, Merge
 from clusterwright.api.kubernetes.base import Builtin
 from clusterwright.api.meta import ALWAYS, Condition, LabelSelector, Object
 
@@ -35,8 +35,8 @@ class PodDisruptionBudget(Object):
 
     api_version: str = "policy/v1"
     kind: str = "PodDisruptionBudget"
-    spec: Annotated[PodDisruptionBudgetSpec, ALWAYS] = PodDisruptionBudgetSpec()
-    status: Annotated[PodDisruptionBudgetStatus, ALWAYS] = PodDisruptionBudgetStatus()
+    spec: Annotated[PodDisruptionBudgetSpec, ALWAYS, Doc("desired state")] = PodDisruptionBudgetSpec()
+    status: Annotated[PodDisruptionBudgetStatus, ALWAYS, Doc("observed state")] = PodDisruptionBudgetStatus()
 
 
 class Eviction(Object):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from clusterwright.api.constraints import ATOMIC, ATOMIC_MAP, REQUIRED, Default, Int32, Int64, Quantity
+from clusterwright.api.constraints import ATOMIC, ATOMIC_MAP, REQUIRED, Default, Doc, Int32, Int64, Quantity
 from clusterwright.api.kubernetes.base import Builtin
 from clusterwright.api.meta import ALWAYS
 
@@ -19,22 +19,22 @@ class KeyToPath(Builtin):
 class LocalObjectReference(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    name: Annotated[str, Default("")] = ""
+    name: Annotated[str, Default(""), Doc("name of the object")] = ""
 
 
 class ObjectFieldSelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    api_version: str = ""
-    field_path: Annotated[str, ALWAYS, REQUIRED] = ""
+    api_version: Annotated[str, Doc("version that fieldPath is written in")] = ""
+    field_path: Annotated[str, ALWAYS, REQUIRED, Doc("path of the field")] = ""
 
 
 class ResourceFieldSelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    container_name: str = ""
-    resource: Annotated[str, ALWAYS, REQUIRED] = ""
-    divisor: Annotated[Quantity, ALWAYS] = "0"
+    container_name: Annotated[str, Doc("name of the container")] = ""
+    resource: Annotated[str, ALWAYS, REQUIRED, Doc("name of the resource")] = ""
+    divisor: Annotated[Quantity, ALWAYS, Doc("unit that the value is given in")] = "0"
 
 
 class TypedLocalObjectReference(Builtin):
@@ -55,26 +55,26 @@ class TypedObjectReference(Builtin):
 class ConfigMapKeySelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    name: Annotated[str, Default("")] = ""
-    key: Annotated[str, ALWAYS, REQUIRED] = ""
-    optional: bool | None = None
+    name: Annotated[str, Default(""), Doc("name of the ConfigMap")] = ""
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("key in the ConfigMap")] = ""
+    optional: Annotated[bool | None, Doc("whether it may be missing")] = None
 
 
 class SecretKeySelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    name: Annotated[str, Default("")] = ""
-    key: Annotated[str, ALWAYS, REQUIRED] = ""
-    optional: bool | None = None
+    name: Annotated[str, Default(""), Doc("name of the Secret")] = ""
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("key in the Secret")] = ""
+    optional: Annotated[bool | None, Doc("whether it may be missing")] = None
 
 
 class FileKeySelector(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    volume_name: Annotated[str, ALWAYS, REQUIRED] = ""
-    path: Annotated[str, ALWAYS, REQUIRED] = ""
-    key: Annotated[str, ALWAYS, REQUIRED] = ""
-    optional: Annotated[bool | None, Default(False)] = None
+    volume_name: Annotated[str, ALWAYS, REQUIRED, Doc("name of the volume")] = ""
+    path: Annotated[str, ALWAYS, REQUIRED, Doc("path of the file in the volume")] = ""
+    key: Annotated[str, ALWAYS, REQUIRED, Doc("key in the file")] = ""
+    optional: Annotated[bool | None, Default(False), Doc("whether it may be missing")] = None
 
 
 class NodeSelectorRequirement(Builtin):
@@ -99,13 +99,13 @@ class NodeSelector(Builtin):
 class ObjectReference(Builtin):
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    api_version: str = ""
-    resource_version: str = ""
-    field_path: str = ""
+    kind: Annotated[str, Doc("kind of the object")] = ""
+    namespace: Annotated[str, Doc("its namespace")] = ""
+    name: Annotated[str, Doc("its name")] = ""
+    uid: Annotated[str, Doc("its uid")] = ""
+    api_version: Annotated[str, Doc("its group and version")] = ""
+    resource_version: Annotated[str, Doc("its resourceVersion")] = ""
+    field_path: Annotated[str, Doc("the part of it that is meant")] = ""
 
 
 class SecretReference(Builtin):

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from clusterwright.api.constraints import ATOMIC, ATOMIC_MAP, REQUIRED, SET, Default, Int32, Int64, ListMap, Merge, Quantity
+from clusterwright.api.constraints import ATOMIC, ATOMIC_MAP, REQUIRED, SET, Default, Doc, Int32, Int64, ListMap, Merge, Quantity
 from clusterwright.api.kubernetes.base import Builtin
 from clusterwright.api.kubernetes.pod import VolumeHealthCondition
 from clusterwright.api.kubernetes.references import NodeSelector, ObjectReference, SecretReference
@@ -183,8 +183,8 @@ class PersistentVolume(Object):
 
     api_version: str = "v1"
     kind: str = "PersistentVolume"
-    spec: Annotated[PersistentVolumeSpec, ALWAYS] = PersistentVolumeSpec()
-    status: Annotated[PersistentVolumeStatus, ALWAYS] = PersistentVolumeStatus()
+    spec: Annotated[PersistentVolumeSpec, ALWAYS, Doc("desired state")] = PersistentVolumeSpec()
+    status: Annotated[PersistentVolumeStatus, ALWAYS, Doc("observed state")] = PersistentVolumeStatus()
 
 
 class PersistentVolumeClaimCondition(Builtin):
@@ -225,8 +225,8 @@ class PersistentVolumeClaim(Object):
 
     api_version: str = "v1"
     kind: str = "PersistentVolumeClaim"
-    spec: Annotated[PersistentVolumeClaimSpec, ALWAYS] = PersistentVolumeClaimSpec()
-    status: Annotated[PersistentVolumeClaimStatus, ALWAYS] = PersistentVolumeClaimStatus()
+    spec: Annotated[PersistentVolumeClaimSpec, ALWAYS, Doc("desired state")] = PersistentVolumeClaimSpec()
+    status: Annotated[PersistentVolumeClaimStatus, ALWAYS, Doc("observed state")] = PersistentVolumeClaimStatus()
 
 
 class TopologySelectorLabelRequirement(Builtin):
@@ -287,8 +287,8 @@ class VolumeAttachment(Object):
 
     api_version: str = "storage.k8s.io/v1"
     kind: str = "VolumeAttachment"
-    spec: Annotated[VolumeAttachmentSpec, ALWAYS, REQUIRED] = VolumeAttachmentSpec()
-    status: Annotated[VolumeAttachmentStatus, ALWAYS] = VolumeAttachmentStatus()
+    spec: Annotated[VolumeAttachmentSpec, ALWAYS, REQUIRED, Doc("desired state")] = VolumeAttachmentSpec()
+    status: Annotated[VolumeAttachmentStatus, ALWAYS, Doc("observed state")] = VolumeAttachmentStatus()
 
 
 class CSITokenRequest(Builtin):
@@ -317,7 +317,7 @@ class CSIDriver(Object):
 
     api_version: str = "storage.k8s.io/v1"
     kind: str = "CSIDriver"
-    spec: Annotated[CSIDriverSpec, ALWAYS, REQUIRED] = CSIDriverSpec()
+    spec: Annotated[CSIDriverSpec, ALWAYS, REQUIRED, Doc("desired state")] = CSIDriverSpec()
 
 
 class VolumeNodeResources(Builtin):
@@ -360,5 +360,5 @@ class CSINode(Object):
 
     api_version: str = "storage.k8s.io/v1"
     kind: str = "CSINode"
-    spec: Annotated[CSINodeSpec, ALWAYS, REQUIRED] = CSINodeSpec()
-    status: Annotated[CSINodeStatus, ALWAYS] = CSINodeStatus()
+    spec: Annotated[CSINodeSpec, ALWAYS, REQUIRED, Doc("desired state")] = CSINodeSpec()
+    status: Annotated[CSINodeStatus, ALWAYS, Doc("observed state")] = CSINodeStatus()
