@@ -229,8 +229,8 @@ class Informer:
         if entry is None:
             return ""
         known = self._objects.get(entry.key)
-        if known is not None and known.uid == entry.uid and known.resource_version == entry.resource_version:
-            return entry.resource_version  # told twice
+        if known is not None and known.uid == entry.uid and _is_covered(entry.resource_version, known.resource_version):
+            return entry.resource_version  # told before
         own = self._own.get(entry.key)
         if own is not None and self._shows(own, entry):
             del self._own[entry.key]

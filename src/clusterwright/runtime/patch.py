@@ -158,21 +158,26 @@ class _Work:
             await self._read_again()
 
     async def _send(self, body: Json, subresource: str, *, locked: bool) -> None:
-        # the uid keeps us from writing an old object's state over a new one of the same name
+        # the uid keeps us from writing an old object's state over a new one of the same name; for status the API server
+        # ignores it, and the lock, or the answer, tells
         metadata = {**(body.get("metadata") or {}), **({"uid": self.uid} if self.uid else {})}
         if locked and self.latest.resource_version:
             metadata["resourceVersion"] = self.latest.resource_version
         if metadata:
             body["metadata"] = metadata
-        self.answer = await self.client.patch(self.kind, self.key, body, subresource=subresource)
-        self.latest.json = dict(self.answer.json)
+        answer = await self.client.patch(self.kind, self.key, body, subresource=subresource)
+        self._check_identity(answer)
+        self.answer, self.latest.json = answer, dict(answer.json)
 
     async def _read_again(self) -> None:
         await self.clock.sleep(0.1 * (1 + (self.random.random() if self.random else 0.5)))
         found = await self.client.live.get(gvk_of(self.kind), self.key)
+        self._check_identity(found)
+        self.latest.json = dict(found.json)
+
+    def _check_identity(self, found: Unstructured) -> None:
         if self.uid and found.at("metadata", "uid") != self.uid:
             raise NotFound(f"{self.kind.__name__} {self.key} was deleted, and another one has its name")
-        self.latest.json = dict(found.json)
 
 
 def _merge_list(before: Sequence[Any], after: Sequence[Any], latest: Sequence[Any], by: str) -> list[Any]:

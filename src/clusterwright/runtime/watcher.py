@@ -114,6 +114,7 @@ class Watcher:
         self._metrics = metrics
         self._doubts = 0
         self._settled = 0
+        self._reached = ""
         self._watchdog: asyncio.Timeout | None = None
         self._wake = asyncio.Event()
 
@@ -141,6 +142,8 @@ class Watcher:
                 if isinstance(was, Listed):
                     failures = 0  # a list alone proves little: a watch that fails after every list must not become a loop of lists
             except ApiError as error:
+                if isinstance(state, Listed):
+                    state = Listed(self._reached)  # not where the watch began: what was told must not be told again
                 if loop.time() - started > 4 * _BACKOFF[1]:
                     failures = 0
                 failures += 1
@@ -206,6 +209,7 @@ class Watcher:
         loop = asyncio.get_running_loop()
         started = loop.time()
         position = _Position(resource_version)
+        self._reached = resource_version
         try:
             async with asyncio.timeout_at(started + seconds + _GRACE) as watchdog:
                 self._watchdog = watchdog
@@ -215,6 +219,7 @@ class Watcher:
                 try:
                     await self._consume(lines, position, watchdog, started + seconds + _GRACE)
                 finally:
+                    self._reached = position.resource_version
                     if (close := getattr(lines, "aclose", None)) is not None:
                         await close()
         except TimeoutError:

@@ -156,6 +156,8 @@ class FaultyTransport:
                 if chance() < plan.watch_late:
                     await asyncio.sleep(self._random.uniform(0, plan.latest))
                 if self.is_dead or chance() < plan.watch_cut:
+                    if chance() < 0.5:
+                        raise ConnectionFailed("simulated: connection reset")
                     return
                 if chance() < plan.watch_silent:
                     await asyncio.Event().wait()

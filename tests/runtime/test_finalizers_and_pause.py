@@ -1,0 +1,130 @@
+import pytest
+from msgspec.structs import replace
+
+from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
+from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.paused import ANNOTATION, ensure_paused_condition
+from clusterwright.runtime.resources import gvk_of
+from clusterwright.simulation.sample import Parent
+
+PARENT = gvk_of(Parent)
+
+
+@pytest.fixture
+def patcher(world):
+    return Patcher(world.client, world.clock)
+
+
+async def pass_(world, patcher, key, *, cluster_paused=False):
+    original = await world.client.read(Parent, key)
+    world.transport.sent.clear()
+    return original, await ensure_paused_condition(patcher, world.clock, original, cluster_paused=cluster_paused)
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "deleting", "case", "writes"),
+    [
+        ([], False, Finalization.ADDED, 1),
+        (["ours/x"], False, Finalization.PRESENT, 0),
+        (["ours/x", "other/y"], True, Finalization.CLEANUP, 0),
+        (["other/y"], True, Finalization.ABSENT, 0),
+    ],
+)
+async def test_the_four_cases(world, patcher, finalizers, deleting, case, writes):
+    key = await world.make(metadata={"finalizers": finalizers})
+    if deleting:
+        await world.user.delete(PARENT, key)
+    original = await world.client.read(Parent, key)
+    world.transport.sent.clear()
+
+    assert await ensure_finalizer(patcher, original, "ours/x") is case
+
+    assert len(world.transport.writes) == writes
+    if case is Finalization.ADDED:
+        assert (await world.json())["metadata"]["finalizers"] == ["ours/x"]
+
+
+async def test_without_a_finalizer_leaves_the_others(world):
+    key = await world.make(metadata={"finalizers": ["ours/x", "other/y"]})
+    parent = await world.client.get(Parent, key)
+
+    assert without_finalizer(parent, "ours/x").metadata.finalizers == ("other/y",)
+
+
+async def test_a_new_object_is_said_not_to_be_paused_and_the_pass_ends(world, patcher):
+    key = await world.make()
+
+    _, check = await pass_(world, patcher, key)
+
+    assert (check.is_paused, check.ends_pass) == (False, True)
+    (condition,) = (await world.json())["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"], condition["message"]) == ("Paused", "False", "NotPaused", "")
+    assert condition["observedGeneration"] == 1
+
+
+async def test_unchanged_and_not_paused_goes_on_without_a_request(world, patcher):
+    key = await world.make()
+    await pass_(world, patcher, key)
+
+    original, check = await pass_(world, patcher, key)
+
+    assert (check.is_paused, check.ends_pass) == (False, False)
+    assert check.object is original.object
+    assert world.transport.writes == []
+
+
+async def test_only_the_generation_is_behind_and_the_last_patch_carries_it(world, patcher):
+    key = await world.make()
+    await pass_(world, patcher, key)
+    await world.user.patch(PARENT, key, {"spec": {"children": 9}})
+
+    original, check = await pass_(world, patcher, key)
+
+    assert (check.is_paused, check.ends_pass) == (False, False)
+    assert world.transport.writes == []
+    await patcher.patch(original, check.object, owned_conditions=["Paused"])
+    assert (await world.json())["status"]["conditions"][0]["observedGeneration"] == 2
+
+
+@pytest.mark.parametrize(
+    ("cluster_paused", "annotated", "message"),
+    [
+        (True, False, "Cluster spec.paused is set to true"),
+        (False, True, f"Parent has the {ANNOTATION} annotation"),
+        (True, True, f"Cluster spec.paused is set to true, Parent has the {ANNOTATION} annotation"),
+    ],
+)
+async def test_paused_is_said_with_its_causes(world, patcher, cluster_paused, annotated, message):
+    key = await world.make(metadata={"annotations": {ANNOTATION: ""}} if annotated else {})
+
+    _, check = await pass_(world, patcher, key, cluster_paused=cluster_paused)
+
+    assert (check.is_paused, check.ends_pass) == (True, True)
+    (condition,) = (await world.json())["status"]["conditions"]
+    assert (condition["status"], condition["reason"], condition["message"]) == ("True", "Paused", message)
+
+    _, check = await pass_(world, patcher, key, cluster_paused=cluster_paused)
+    assert (check.is_paused, check.ends_pass) == (True, True)
+    assert world.transport.writes == []
+
+
+async def test_a_paused_object_whose_generation_moved_is_said_so_at_once(world, patcher):
+    key = await world.make()
+    await pass_(world, patcher, key, cluster_paused=True)
+    await world.user.patch(PARENT, key, {"spec": {"children": 9}})
+
+    _, check = await pass_(world, patcher, key, cluster_paused=True)
+
+    assert check.ends_pass
+    assert (await world.json())["status"]["conditions"][0]["observedGeneration"] == 2
+
+
+async def test_resuming_is_written_and_ends_the_pass(world, patcher):
+    key = await world.make()
+    await pass_(world, patcher, key, cluster_paused=True)
+
+    original, check = await pass_(world, patcher, key)
+
+    assert (check.is_paused, check.ends_pass) == (False, True)
+    assert replace(original.object) == original.object
+    assert (await world.json())["status"]["conditions"][0]["status"] == "False"
