@@ -336,7 +336,7 @@ def scaling_down(c: ControlPlaneSnapshot) -> str:
 SCALING_UP: Table[ControlPlaneSnapshot] = Table(
     names.SCALING_UP,
     Row("replicas-unset",  ~replicas_set,                         unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")),
-    Row("would-block",     enough & template_missing & ~deleting, false("NotScalingUp", would_be_blocked)),
+    Row("would-block",     enough & template_missing,             false("NotScalingUp", would_be_blocked)),
     Row("not-scaling-up",  enough,                                false("NotScalingUp")),
     Row("scaling-up",      OTHERWISE,                             true("ScalingUp", scaling_up)),
     about="fewer Machines than wanted",

@@ -1,0 +1,246 @@
+"""The objects a control plane wants: Machines, their KubeadmConfigs and InfraMachines, as server-side apply intents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from clusterwright.api.meta import Json, OwnerReference, Unstructured
+from clusterwright.controllers.kubeadmcontrolplane import names
+from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.naming import label_value
+from clusterwright.kubeadm.versions import parse_version
+
+LOCAL_MODE_GATE = "ControlPlaneKubeletLocalMode"
+_LOCAL_MODE_FROM, _LOCAL_MODE_UNTIL = (1, 31, 0), (1, 36, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The control plane as its objects see it. `spec` is its spec as JSON."""
+
+    name: str
+    namespace: str
+    uid: str
+    cluster: str
+    api_version: str
+    managed_etcd: bool
+    spec: Mapping[str, Any]
+    remediation_in_progress: str | None = None
+
+    @property
+    def version(self) -> str:
+        """The Kubernetes version wanted."""
+        return str(self.spec.get("version", ""))
+
+    @property
+    def config_spec(self) -> Mapping[str, Any]:
+        """`spec.kubeadmConfigSpec`."""
+        return self.spec.get("kubeadmConfigSpec") or {}
+
+    @property
+    def machine_template(self) -> Mapping[str, Any]:
+        """`spec.machineTemplate`."""
+        return self.spec.get("machineTemplate") or {}
+
+    @property
+    def machine_spec(self) -> Mapping[str, Any]:
+        """`spec.machineTemplate.spec`."""
+        return self.machine_template.get("spec") or {}
+
+    @property
+    def infrastructure_ref(self) -> Mapping[str, Any]:
+        """The reference to the infrastructure template."""
+        return self.machine_spec.get("infrastructureRef") or {}
+
+    def reference(self, *, controller: bool) -> Json:
+        """An ownerReference to the control plane."""
+        reference: Json = {"apiVersion": self.api_version, "kind": "KubeadmControlPlane", "name": self.name, "uid": self.uid}
+        return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
+
+    @property
+    def controller_reference(self) -> OwnerReference:
+        """The same, typed."""
+        return OwnerReference(
+            api_version=self.api_version, kind="KubeadmControlPlane", name=self.name, uid=self.uid, controller=True, block_owner_deletion=True
+        )
+
+
+def labels(owner: Owner) -> dict[str, str]:
+    """Labels of everything that belongs to a Machine of the control plane; ours cannot be overridden."""
+    metadata = owner.machine_template.get("metadata") or {}
+    return {
+        **(metadata.get("labels") or {}),
+        names.CLUSTER_NAME: owner.cluster,
+        names.CONTROL_PLANE: "",
+        names.CONTROL_PLANE_NAME: label_value(owner.name),
+    }
+
+
+def annotations(owner: Owner) -> dict[str, str]:
+    """Annotations of the template."""
+    metadata = owner.machine_template.get("metadata") or {}
+    return dict(metadata.get("annotations") or {})
+
+
+def deletion_timeouts(owner: Owner) -> Json:
+    """The timeouts that the template sets."""
+    return {k: v for k, v in (owner.machine_spec.get("deletion") or {}).items() if v is not None}
+
+
+def readiness_gates(owner: Owner) -> list[Json]:
+    """Our gates, then those of the user, each type once."""
+    ours = (names.NODE_LABELS_AND_TAINTS, *names.pod_conditions(managed_etcd=owner.managed_etcd))
+    if owner.managed_etcd:
+        ours = (*ours, names.ETCD_MEMBER)
+    gates: list[Json] = [{"conditionType": t} for t in ours]
+    gates += [dict(g) for g in owner.machine_spec.get("readinessGates") or () if g.get("conditionType") not in ours]
+    return gates
+
+
+def new_machine(owner: Owner, *, name: str, failure_domain: str, infrastructure_ref: Json, config_ref: Json) -> Json:
+    """A Machine that does not exist yet."""
+    annotation = {names.REMEDIATION_FOR: owner.remediation_in_progress} if owner.remediation_in_progress is not None else {}
+    return _machine(
+        owner,
+        name=name,
+        version=owner.version,
+        failure_domain=failure_domain,
+        infrastructure_ref=infrastructure_ref,
+        bootstrap={"configRef": config_ref},
+        annotation=annotation,
+    )
+
+
+def updated_machine(owner: Owner, machine: ControlPlaneMachine, *, version: str | None = None) -> Json:
+    """An existing Machine as it should be: what identifies it stays, metadata and timeouts follow the template."""
+    kept = machine.annotations.get(names.REMEDIATION_FOR)
+    spec = machine.spec
+    config_ref = (spec.get("bootstrap") or {}).get("configRef")
+    intent = _machine(
+        owner,
+        name=machine.name,
+        version=machine.version if version is None else version,
+        failure_domain=str(spec.get("failureDomain") or ""),
+        infrastructure_ref=dict(spec.get("infrastructureRef") or {}),
+        bootstrap={"configRef": dict(config_ref)} if config_ref else {},
+        annotation={names.REMEDIATION_FOR: kept} if kept is not None else {},
+    )
+    intent["metadata"]["uid"] = machine.uid
+    return intent
+
+
+def _machine(
+    owner: Owner, *, name: str, version: str, failure_domain: str, infrastructure_ref: Json, bootstrap: Json, annotation: Mapping[str, str]
+) -> Json:
+    spec: Json = {
+        "clusterName": owner.cluster,
+        "bootstrap": bootstrap,
+        "infrastructureRef": infrastructure_ref,
+        "readinessGates": readiness_gates(owner),
+    }
+    optional: tuple[tuple[str, Any], ...] = (
+        ("version", version),
+        ("failureDomain", failure_domain),
+        ("deletion", deletion_timeouts(owner)),
+        ("taints", [dict(t) for t in owner.machine_spec.get("taints") or ()]),
+    )
+    spec |= {key: value for key, value in optional if value}
+    return {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Machine",
+        "metadata": {
+            "name": name,
+            "namespace": owner.namespace,
+            "labels": labels(owner),
+            "annotations": {**annotations(owner), names.PRE_TERMINATE_HOOK: "", **annotation},
+            "ownerReferences": [owner.reference(controller=True)],
+        },
+        "spec": spec,
+    }
+
+
+def defaulted_config_spec(owner: Owner) -> Json:
+    """`kubeadmConfigSpec` with the feature gate that Kubernetes 1.31 to 1.35 want; an explicit value is kept. Raises ValueError."""
+    spec: Json = deepcopy(dict(owner.config_spec))
+    if not _LOCAL_MODE_FROM <= parse_version(owner.version).release < _LOCAL_MODE_UNTIL:
+        return spec
+    cluster = dict(spec.get("clusterConfiguration") or {})
+    cluster["featureGates"] = {LOCAL_MODE_GATE: True, **(cluster.get("featureGates") or {})}
+    spec["clusterConfiguration"] = cluster
+    return spec
+
+
+def config_spec(owner: Owner, *, join: bool) -> Json:
+    """The spec of a KubeadmConfig for a Machine that joins, or for the first one."""
+    spec = defaulted_config_spec(owner)
+    if join:
+        spec.pop("initConfiguration", None)
+        spec["joinConfiguration"] = {**(spec.get("joinConfiguration") or {})}
+        if spec["joinConfiguration"].get("controlPlane") is None:
+            spec["joinConfiguration"]["controlPlane"] = {}
+    else:
+        spec.pop("joinConfiguration", None)
+    return spec
+
+
+def new_config(owner: Owner, *, name: str, join: bool) -> Json:
+    """A KubeadmConfig that does not exist yet."""
+    spec = config_spec(owner, join=join)
+    config: Json = {
+        "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2",
+        "kind": "KubeadmConfig",
+        "metadata": {
+            "name": name,
+            "namespace": owner.namespace,
+            "labels": labels(owner),
+            "annotations": annotations(owner),
+            "ownerReferences": [owner.reference(controller=False)],
+        },
+    }
+    if spec:
+        config["spec"] = spec
+    return config
+
+
+def cloned_from(owner: Owner) -> dict[str, str]:
+    """Which template an InfraMachine was made from, as annotations."""
+    ref = owner.infrastructure_ref
+    return {names.CLONED_FROM_NAME: str(ref.get("name", "")), names.CLONED_FROM_GROUP_KIND: f"{ref.get('kind', '')}.{ref.get('apiGroup', '')}"}
+
+
+def new_infrastructure(owner: Owner, template: Unstructured, *, name: str) -> Json:
+    """An InfraMachine cloned from its template."""
+    content = template.at("spec", "template")
+    clone: Json = deepcopy(dict(content)) if isinstance(content, Mapping) else {}
+    metadata = clone.pop("metadata", None) or {}
+    return {
+        **clone,
+        "apiVersion": str(template.json.get("apiVersion", "")),
+        "kind": template.kind.removesuffix("Template"),
+        "metadata": {
+            "name": name,
+            "namespace": owner.namespace,
+            "labels": {**(metadata.get("labels") or {}), **labels(owner)},
+            "annotations": {**(metadata.get("annotations") or {}), **annotations(owner), **cloned_from(owner)},
+            "ownerReferences": [owner.reference(controller=False)],
+        },
+    }
+
+
+def metadata_intent(owner: Owner, obj: Unstructured) -> Json:
+    """Only labels and annotations of an existing InfraMachine or KubeadmConfig, for the metadata manager."""
+    metadata = obj.metadata
+    return {
+        "apiVersion": str(obj.json.get("apiVersion", "")),
+        "kind": obj.kind,
+        "metadata": {
+            "name": metadata.name,
+            "namespace": metadata.namespace,
+            "uid": metadata.uid,
+            "labels": labels(owner),
+            "annotations": annotations(owner),
+        },
+    }

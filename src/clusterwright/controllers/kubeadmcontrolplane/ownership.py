@@ -1,0 +1,111 @@
+"""Who owns which field: when an apply is needed at all, and the repair of managedFields. Pure.
+
+An apply costs a request even when it changes nothing, so it is left out where the stored object shows that its outcome is
+already there: the values are those of the intent, and our manager owns nothing beyond the intent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from clusterwright.api.meta import Json
+
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+
+def is_in_force(live: Mapping[str, Any], intent: Mapping[str, Any], manager: str) -> bool:
+    """Whether applying `intent` as `manager` would change nothing; False where the stored object does not say."""
+    entry = _entry(live, manager)
+    if entry is None or not _contains(live, {k: v for k, v in intent.items() if k not in {"apiVersion", "kind"}}):
+        return False
+    owned = entry.get("fieldsV1") or {}
+    return _owns_no_more(owned.get("f:metadata") or {}, intent.get("metadata") or {}) and _owns_no_more(
+        owned.get("f:spec") or {}, intent.get("spec") or {}
+    )
+
+
+def _entry(live: Mapping[str, Any], manager: str) -> Mapping[str, Any] | None:
+    entries = (live.get("metadata") or {}).get("managedFields") or ()
+    return next((e for e in entries if e.get("manager") == manager and e.get("operation") == "Apply" and not e.get("subresource")), None)
+
+
+def _contains(live: Any, intent: Any) -> bool:
+    """Whether every value of the intent is there; lists must be equal, but for ownerReferences, which others share."""
+    if isinstance(intent, Mapping):
+        if not isinstance(live, Mapping):
+            return False
+        for key, value in intent.items():
+            if key == "ownerReferences":
+                if not all(r in (live.get(key) or ()) for r in value):
+                    return False
+            elif (key not in live or not _contains(live[key], value)) and not (value == {} and live.get(key) is None):
+                return False
+        return True
+    return bool(live == intent)
+
+
+def _owns_no_more(owned: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
+    """Whether every owned field is in the intent; what is inside lists was compared by value."""
+    for key, below in owned.items():
+        if not key.startswith("f:"):
+            continue
+        name = key[2:]
+        if name not in intent:
+            return False
+        value = intent[name]
+        if isinstance(value, Mapping) and isinstance(below, Mapping) and not _owns_no_more(below, value):
+            return False
+    return True
+
+
+def without_metadata_ownership(live: Mapping[str, Any], manager: str) -> list[Json] | None:
+    """A JSON patch after which `manager` owns neither labels nor annotations; None if it does not own any.
+
+    The metadata manager can then take a label away again.
+    """
+    metadata = live.get("metadata") or {}
+    entries = metadata.get("managedFields") or ()
+    changed: list[Json] = []
+    found = False
+    for entry in entries:
+        copy: Json = deepcopy(dict(entry))
+        fields = (copy.get("fieldsV1") or {}).get("f:metadata")
+        if copy.get("manager") == manager and isinstance(fields, dict) and ("f:labels" in fields or "f:annotations" in fields):
+            fields.pop("f:labels", None)
+            fields.pop("f:annotations", None)
+            found = True
+        changed.append(copy)
+    return _patch(changed, metadata) if found else None
+
+
+def repaired(live: Mapping[str, Any], manager: str) -> list[Json] | None:
+    """A JSON patch that mends managedFields which were lost and guessed anew by the API server; None if they are whole.
+
+    `before-first-apply` owns everything that was there, so that nothing could ever be taken away again.
+    """
+    metadata = live.get("metadata") or {}
+    entries: Sequence[Mapping[str, Any]] = metadata.get("managedFields") or ()
+    if not any(e.get("manager") == BEFORE_FIRST_APPLY for e in entries):
+        return None
+    kept: list[Json] = [dict(e) for e in entries if e.get("manager") != BEFORE_FIRST_APPLY]
+    if not any(e.get("manager") == manager and e.get("operation") == "Apply" for e in kept):
+        kept.append(
+            {
+                "manager": manager,
+                "operation": "Apply",
+                "apiVersion": live.get("apiVersion", ""),
+                "time": metadata.get("creationTimestamp"),
+                "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:metadata": {"f:name": {}}},
+            }
+        )
+    return _patch(kept, metadata)
+
+
+def _patch(managed_fields: list[Json], metadata: Mapping[str, Any]) -> list[Json]:
+    return [
+        {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion", "")},
+    ]
