@@ -29,7 +29,7 @@ MACHINE: dict[str, Any] = {
         "managedFields": [{"manager": "x"}],
         "ownerReferences": [
             {"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1"},
-            {"apiVersion": "v1", "kind": "B", "name": "b", "uid": "2", "controller": True},
+            {"apiVersion": "v1", "kind": "B", "name": "a", "uid": "2", "controller": True},
         ],
         "finalizers": ["machine.cluster.x-k8s.io"],
     },
@@ -119,6 +119,8 @@ def changed(machine: Machine, choices: set[str]) -> Machine:
         metadata = replace(
             metadata, owner_references=(*metadata.owner_references, OwnerReference(uid="3", kind="C", name="c", api_version="v1"))
         )
+    if "own no more" in choices:
+        metadata = replace(metadata, owner_references=tuple(replace(owner, controller=None) for owner in metadata.owner_references[::-1]))
     if "label" in choices:
         metadata = replace(metadata, labels={"n": "v"})
     if "finalizers" in choices:
@@ -126,7 +128,7 @@ def changed(machine: Machine, choices: set[str]) -> Machine:
     return replace(machine, status=status, spec=spec, metadata=metadata)
 
 
-CHOICES = ("condition", "add condition", "reverse conditions", "address", "phase", "initialization", "taint", "provider", "owner", "label", "finalizers")  # fmt: skip
+CHOICES = ("condition", "add condition", "reverse conditions", "address", "phase", "initialization", "taint", "provider", "owner", "own no more", "label", "finalizers")  # fmt: skip
 
 
 @BOUNDED
