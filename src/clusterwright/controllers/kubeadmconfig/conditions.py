@@ -152,7 +152,7 @@ def detail(f: Findings) -> str:
 
 # fmt: off
 DATA_SECRET_AVAILABLE: Table[Findings] = Table(
-    Type.DATA_SECRET_AVAILABLE,
+    Type.DATA_SECRET_AVAILABLE.value,
     Row("infrastructure-not-provisioned", infrastructure_missing,      false(Reason.NOT_AVAILABLE, "Waiting for Cluster status.infrastructureReady to be true")),
     Row("files-unresolved",               files_unresolved,            false(Reason.NOT_AVAILABLE, "Failed to read content from secrets for spec.files")),
     Row("users-unresolved",               users_unresolved,            false(Reason.NOT_AVAILABLE, "Failed to read password from secrets for spec.users")),
@@ -172,7 +172,7 @@ V1BETA1_DATA_SECRET_AVAILABLE: Table[Findings] = Table(
     Row("unchanged",                      OTHERWISE,                   KEEP),
 )
 CERTIFICATES_AVAILABLE: Table[Findings] = Table(
-    Type.CERTIFICATES_AVAILABLE,
+    Type.CERTIFICATES_AVAILABLE.value,
     Row("generation-failed", generation_failed,      unknown(Reason.INTERNAL_ERROR, "Please check controller logs for errors")),
     Row("lookup-failed",     lookup_failed,          unknown(Reason.INTERNAL_ERROR, "Please check controller logs for errors")),
     Row("available",         certificates_available, true(Reason.AVAILABLE)),

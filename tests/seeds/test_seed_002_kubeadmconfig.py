@@ -1,0 +1,700 @@
+"""Seed 002, row by row: its eight transition tables (28 rows) and every edge of its flowchart, on the real controller.
+
+`TABLES` is the seed's text as data. Each row has a scenario that arranges the observed status, runs one pass and compares what the
+seed says of the result. Where a ruling differs from the seed's wording, the row says so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterwright.api.bootstrap import KubeadmConfig
+from clusterwright.api.core import Machine
+from clusterwright.api.kubernetes import ConfigMap, Secret
+from clusterwright.controllers.kubeadmconfig import conditions as tables
+from clusterwright.controllers.kubeadmconfig import reconciler
+from clusterwright.kubeadm import tokens
+from clusterwright.tables import Row as TableRow
+
+_NAME = "kubeadmconfig_harness"
+if _NAME not in sys.modules:
+    _path = Path(__file__).parents[1] / "controllers" / "kubeadmconfig" / "harness.py"
+    _spec = importlib.util.spec_from_file_location(_NAME, _path)
+    assert _spec is not None
+    assert _spec.loader is not None
+    sys.modules[_NAME] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules[_NAME])
+harness: Any = sys.modules[_NAME]
+
+World = Any
+Scenario = Callable[[World], Awaitable[None]]
+
+WAITING_INFRASTRUCTURE = "Waiting for Cluster status.infrastructureReady to be true"
+WAITING_CONTROL_PLANE = "Waiting for Cluster control plane to be initialized"
+CHECK_LOGS = "Please check controller logs for errors"
+FILES = "Failed to read content from secrets for spec.files"
+USERS = "Failed to read password from secrets for spec.users"
+KUBECONFIG = "Failed to create kubeconfig for spec.joinConfiguration.discovery.file"
+TRUE = ("True", "Available", "")
+READY = ("True", "Ready", "")
+TTL = tokens.DEFAULT_TTL.total_seconds()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the seed says of the result. A condition that is not named is not spoken of; None: it must be absent."""
+
+    conditions: dict[str, tuple[str, str, str] | None]
+    requeue: float | None = None
+    error: str = ""
+    ruling: str = ""
+
+
+# table -> row -> what it says
+TABLES: dict[str, dict[str, Expected]] = {
+    "Pre-Reconciliation Checks": {
+        "no-kubeadmconfig": Expected({}),
+        "no-owner-reference": Expected({"DataSecretAvailable": None, "Ready": None}),
+        "cluster-not-found": Expected({"DataSecretAvailable": None, "Ready": None}),
+        "deletion-timestamp": Expected({"DataSecretAvailable": None, "Ready": None}),
+        "paused": Expected({"Paused": ("True", "Paused", "Cluster spec.paused is set to true"), "DataSecretAvailable": None}),
+    },
+    "Initial Control Plane Bootstrap": {
+        "infrastructure-not-provisioned": Expected({"DataSecretAvailable": ("False", "NotAvailable", WAITING_INFRASTRUCTURE)}),
+        "first-control-plane": Expected({"DataSecretAvailable": TRUE, "CertificatesAvailable": TRUE, "Ready": READY}),
+        "lock-held-by-another": Expected(
+            {"DataSecretAvailable": ("False", "NotAvailable", WAITING_CONTROL_PLANE)},
+            requeue=30,
+            ruling="the row itself changes nothing; a condition never set is first initialised as for workers",
+        ),
+        "worker-waits": Expected({"DataSecretAvailable": ("False", "NotAvailable", WAITING_CONTROL_PLANE)}, requeue=30),
+    },
+    "Control Plane Join": {
+        "join": Expected({"DataSecretAvailable": TRUE, "CertificatesAvailable": TRUE, "Ready": READY}, requeue=TTL / 3),
+        "endpoint-missing": Expected(
+            {"DataSecretAvailable": None, "CertificatesAvailable": TRUE},
+            requeue=10,
+            ruling="CertificatesAvailable says what the look-up before it found",
+        ),
+        "certificates-missing": Expected({"CertificatesAvailable": ("Unknown", "InternalError", CHECK_LOGS)}, error="missing certificate"),
+    },
+    "Worker Join": {
+        "join": Expected({"DataSecretAvailable": TRUE, "CertificatesAvailable": TRUE, "Ready": READY}, requeue=TTL / 3),
+        "control-plane-set": Expected(
+            {"DataSecretAvailable": None},
+            error="Machine is a Worker, but JoinConfiguration.ControlPlane is set in the KubeadmConfig object",
+        ),
+    },
+    "Bootstrap Token Management": {
+        "periodic-check": Expected({"DataSecretAvailable": TRUE, "Ready": READY}, requeue=TTL / 3),
+        "token-expiring": Expected({"DataSecretAvailable": TRUE, "Ready": READY}, requeue=TTL / 3),
+        "machine-pool-rotation": Expected({"DataSecretAvailable": TRUE, "Ready": READY}, requeue=TTL / 3),
+        "machine-pool-token-missing": Expected({"DataSecretAvailable": TRUE, "Ready": READY}, requeue=TTL / 3),
+    },
+    "Pivot/Restore Scenarios": {
+        "status-not-preserved": Expected({"DataSecretAvailable": TRUE, "CertificatesAvailable": TRUE, "Ready": READY}),
+        "upgrade-to-v1beta2": Expected({"DataSecretAvailable": TRUE, "CertificatesAvailable": TRUE, "Ready": READY}),
+    },
+    "Deletion Handling": {"deletion-timestamp": Expected({"DataSecretAvailable": None, "Ready": None})},
+    "Error Handling": {
+        "certificate-generation": Expected({"CertificatesAvailable": ("Unknown", "InternalError", CHECK_LOGS)}, error="refused"),
+        "certificate-lookup": Expected(
+            {"CertificatesAvailable": ("Unknown", "InternalError", CHECK_LOGS)}, error="for certificate: ca: missing key data"
+        ),
+        "file-resolution": Expected({"DataSecretAvailable": ("False", "NotAvailable", FILES)}, error="failed to resolve file source"),
+        "user-resolution": Expected({"DataSecretAvailable": ("False", "NotAvailable", USERS)}, error="failed to resolve passwd source"),
+        "token-creation": Expected({"DataSecretAvailable": None}, error="failed to create new bootstrap token"),
+        "init-lock": Expected(
+            {"DataSecretAvailable": ("False", "NotAvailable", WAITING_CONTROL_PLANE)},
+            requeue=30,
+            ruling="as lock-held-by-another",
+        ),
+        "discovery-kubeconfig": Expected({"DataSecretAvailable": ("False", "NotAvailable", KUBECONFIG)}, error="cannot marshal"),
+    },
+}
+ROWS = [(table, row) for table, rows in TABLES.items() for row in rows]
+
+SCENARIOS: dict[tuple[str, str], Scenario] = {}
+AFTERWARDS: dict[tuple[str, str], Scenario] = {}
+
+
+def arranges(table: str, row: str) -> Callable[[Scenario], Scenario]:
+    return lambda scenario: SCENARIOS.setdefault((table, row), scenario)
+
+
+def then(table: str, row: str) -> Callable[[Scenario], Scenario]:
+    return lambda scenario: AFTERWARDS.setdefault((table, row), scenario)
+
+
+# ---------------------------------------------------------------------------------------- pre-checks
+
+PRE = "Pre-Reconciliation Checks"
+
+
+@arranges(PRE, "no-kubeadmconfig")
+async def _(w: World) -> None:
+    await w.cluster()
+
+
+@arranges(PRE, "no-owner-reference")
+async def _(w: World) -> None:
+    await w.cluster()
+    await w.config()
+
+
+@arranges(PRE, "cluster-not-found")
+async def _(w: World) -> None:
+    await w.worker()
+
+
+async def _deleting(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.certificates()
+    await w.config(owner=await w.machine(), finalizers=["example.com/wait"])
+    await w.delete(KubeadmConfig, "m1")
+
+
+arranges(PRE, "deletion-timestamp")(_deleting)
+arranges("Deletion Handling", "deletion-timestamp")(_deleting)
+
+
+@then(PRE, "deletion-timestamp")
+@then("Deletion Handling", "deletion-timestamp")
+async def _(w: World) -> None:
+    assert w.transport.writes == []
+    assert await w.tokens() == []
+
+
+@arranges(PRE, "paused")
+async def _(w: World) -> None:
+    await w.cluster(paused=True, initialized=True)
+    await w.certificates()
+    await w.worker()
+
+
+@then(PRE, "paused")
+async def _(w: World) -> None:
+    assert not await w.has_data()
+    assert (await w.read()).status.observed_generation == 0
+
+
+# ---------------------------------------------------------------------------------------------- init
+
+INIT = "Initial Control Plane Bootstrap"
+
+
+@arranges(INIT, "infrastructure-not-provisioned")
+async def _(w: World) -> None:
+    await w.cluster(infrastructure=False)
+    await w.control_plane_machine(spec={"initConfiguration": {"skipPhases": ["addon/kube-proxy"]}})
+
+
+@then(INIT, "infrastructure-not-provisioned")
+async def _(w: World) -> None:
+    assert (await w.conditions())["Ready"][:2] == ("False", "NotReady")
+    assert await w.lock() is None
+
+
+@arranges(INIT, "first-control-plane")
+async def _(w: World) -> None:
+    await w.cluster(control_plane_ref=False)
+    await w.control_plane_machine()
+
+
+@then(INIT, "first-control-plane")
+async def _(w: World) -> None:
+    config = await w.read()
+    assert config.status.data_secret_name == "m1"
+    assert config.status.initialization is not None
+    assert config.status.initialization.data_secret_created is True
+    assert await w.holder() == "m1"
+    assert [d["kind"] for d in await w.documents()] == ["ClusterConfiguration", "InitConfiguration"]
+    for name in ("c1-ca", "c1-etcd", "c1-proxy", "c1-sa"):  # stand-alone: looked up or generated
+        assert (await w.judge.get(Secret, config.key._replace(name=name))).data["tls.key"]
+
+
+async def _lock_held(w: World) -> None:
+    await w.cluster()
+    await w.certificates()
+    await w.control_plane_machine("m0")
+    await w.reconcile("m0")
+    await w.control_plane_machine()
+
+
+arranges(INIT, "lock-held-by-another")(_lock_held)
+
+
+@then(INIT, "lock-held-by-another")
+async def _(w: World) -> None:
+    assert await w.holder() == "m0"
+    assert not await w.has_data()
+
+
+@arranges(INIT, "worker-waits")
+async def _(w: World) -> None:
+    await w.cluster()
+    await w.certificates()
+    await w.worker()
+
+
+# ---------------------------------------------------------------------------------------------- joins
+
+JOIN = "Control Plane Join"
+
+
+@arranges(JOIN, "join")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.certificates()
+    await w.control_plane_machine(spec={"joinConfiguration": {"controlPlane": {}}})
+
+
+@then(JOIN, "join")
+async def _(w: World) -> None:
+    (document,) = await w.documents()
+    assert document["controlPlane"] == {"localAPIEndpoint": {}}
+    assert document["discovery"]["bootstrapToken"]["apiServerEndpoint"] == "10.0.0.1:6443"
+    assert "/etc/kubernetes/pki/ca.key" in await w.files()
+    assert len(await w.tokens()) == 1
+
+
+@arranges(JOIN, "endpoint-missing")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True, endpoint=None)
+    await w.certificates()
+    await w.control_plane_machine()
+
+
+@then(JOIN, "endpoint-missing")
+async def _(w: World) -> None:
+    assert not await w.has_data()
+    assert await w.tokens() == []
+
+
+@arranges(JOIN, "certificates-missing")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.control_plane_machine()
+
+
+@then(JOIN, "certificates-missing")
+async def _(w: World) -> None:
+    assert (await w.conditions())["Ready"][:2] == ("Unknown", "ReadyUnknown")
+
+
+WORKER = "Worker Join"
+
+
+@arranges(WORKER, "join")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.certificates("ca")
+    await w.worker(spec={"joinConfiguration": {"nodeRegistration": {"name": "n1"}}})
+
+
+@then(WORKER, "join")
+async def _(w: World) -> None:
+    (document,) = await w.documents()
+    assert document["nodeRegistration"]["taints"] == [{"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}]
+    join = (await w.read()).spec.join_configuration
+    assert join.node_registration.taints is None  # temporary, not persisted
+
+
+@arranges(WORKER, "control-plane-set")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.certificates()
+    await w.worker(spec={"joinConfiguration": {"controlPlane": {}}})
+
+
+@then(WORKER, "control-plane-set")
+async def _(w: World) -> None:
+    assert await w.tokens() == []  # ruling: checked before anything is created
+    assert not await w.has_data()
+
+
+# ---------------------------------------------------------------------------------------------- tokens
+
+TOKENS = "Bootstrap Token Management"
+
+
+async def _joined(w: World, make: str = "worker", **how: Any) -> str:
+    await w.cluster(initialized=True)
+    await w.certificates()
+    name = "mp1" if make == "pool_config" else "m1"
+    await getattr(w, make)(name, **how)
+    await w.reconcile(name)
+    token: str = await w.token(name)
+    return token
+
+
+@arranges(TOKENS, "periodic-check")
+async def _(w: World) -> None:
+    w.before = await w.expiration(await _joined(w))
+
+
+@then(TOKENS, "periodic-check")
+async def _(w: World) -> None:
+    assert await w.expiration(await w.token()) == w.before
+
+
+@arranges(TOKENS, "token-expiring")
+async def _(w: World) -> None:
+    w.before = await w.expiration(await _joined(w))
+    w.later(minutes=5)
+
+
+@then(TOKENS, "token-expiring")
+async def _(w: World) -> None:
+    assert (await w.expiration(await w.token()) - w.before).total_seconds() == 300
+
+
+@arranges(TOKENS, "machine-pool-rotation")
+async def _(w: World) -> None:
+    w.name = "mp1"
+    w.before = await _joined(w, "pool_config", replicas=2, nodes=2)
+    w.old_data = await w.data("mp1")
+    w.later(minutes=8)
+
+
+@then(TOKENS, "machine-pool-rotation")
+@then(TOKENS, "machine-pool-token-missing")
+async def _(w: World) -> None:
+    token = await w.token("mp1")
+    assert token != w.before
+    assert token in await w.data("mp1")
+    assert w.before not in await w.data("mp1")
+    assert await w.expiration(token) > w.clock.now()
+
+
+@arranges(TOKENS, "machine-pool-token-missing")
+async def _(w: World) -> None:
+    w.name = "mp1"
+    w.before = await _joined(w, "pool_config", replicas=2, nodes=0)
+    (secret,) = await w.tokens()
+    await w.remote.delete(Secret, secret.key)
+
+
+# ---------------------------------------------------------------------------------- pivot and upgrade
+
+PIVOT = "Pivot/Restore Scenarios"
+
+
+@arranges(PIVOT, "status-not-preserved")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.worker(data_secret="something")
+
+
+@then(PIVOT, "status-not-preserved")
+async def _(w: World) -> None:
+    assert (await w.read()).status.data_secret_name == "something"
+    assert (await w.v1beta1())["CertificatesAvailable"][0] == "True"  # ruling: both forms
+
+
+@arranges(PIVOT, "upgrade-to-v1beta2")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    status = {"initialization": {"dataSecretCreated": True}, "dataSecretName": "m1"}
+    await w.config(owner=await w.machine(data_secret="m1"), status=status)
+
+
+# ---------------------------------------------------------------------------------------------- errors
+
+ERRORS = "Error Handling"
+
+
+@arranges(ERRORS, "certificate-generation")
+async def _(w: World) -> None:
+    await w.cluster(control_plane_ref=False)
+    await w.control_plane_machine()
+    w.refuse("POST", "/secrets$")
+
+
+@then(ERRORS, "certificate-generation")
+async def _(w: World) -> None:
+    assert await w.lock() is None
+    assert (await w.v1beta1())["CertificatesAvailable"][:3] == ("False", "Warning", "CertificatesGenerationFailed")
+
+
+@arranges(ERRORS, "certificate-lookup")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.secret("c1-ca", {"tls.crt": harness.certificate_pair(harness.pki.Purpose.CA).certificate})
+    await w.worker()
+
+
+@then(ERRORS, "certificate-lookup")
+async def _(w: World) -> None:
+    assert (await w.v1beta1())["CertificatesAvailable"][:3] == ("False", "Error", "CertificatesCorrupted")
+
+
+@arranges(ERRORS, "file-resolution")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.certificates()
+    await w.worker(spec={"files": [{"path": "/etc/x", "contentFrom": {"secret": {"name": "gone", "key": "k"}}}]})
+
+
+@arranges(ERRORS, "user-resolution")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.certificates()
+    await w.secret("s", {"other": "x"})
+    await w.worker(spec={"users": [{"name": "u", "passwdFrom": {"secret": {"name": "s", "key": "k"}}}]})
+
+
+@arranges(ERRORS, "token-creation")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.certificates()
+    await w.worker()
+    w.refuse_remote("POST", "/secrets$")
+
+
+@arranges(ERRORS, "init-lock")
+async def _(w: World) -> None:
+    await w.cluster()
+    await w.certificates()
+    await w.control_plane_machine()
+    w.refuse("POST", "/configmaps$", 409, "AlreadyExists")
+
+
+@then(ERRORS, "init-lock")
+async def _(w: World) -> None:
+    assert not await w.has_data()
+
+
+@arranges(ERRORS, "discovery-kubeconfig")
+async def _(w: World) -> None:
+    await w.cluster(initialized=True)
+    await w.certificates()
+    kubeconfig = {"user": {"exec": {"command": "/bootstrap"}}}
+    await w.worker(spec={"joinConfiguration": {"discovery": {"file": {"kubeConfigPath": "/k", "kubeConfig": kubeconfig}}}})
+
+
+# ----------------------------------------------------------------------------------------------- tests
+
+
+@pytest.mark.parametrize(("table", "row"), ROWS, ids=[f"{t}: {r}" for t, r in ROWS])
+async def test_row(table: str, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = TABLES[table][row]
+    world = await harness.a_world()
+    world.name = "m1"
+    await SCENARIOS[(table, row)](world)
+    world.transport.writes.clear()
+    if row == "discovery-kubeconfig":  # our emitter cannot fail on what the schema lets through
+
+        def unmarshallable(discovery: Any) -> Any:
+            raise TypeError("cannot marshal")
+
+        monkeypatch.setattr(reconciler, "discovery_kubeconfig", unmarshallable)
+
+    if expected.error:
+        assert expected.error in await world.failing(world.name)
+    else:
+        assert await world.reconcile(world.name) == expected.requeue
+
+    if row != "no-kubeadmconfig":
+        said = await world.conditions(world.name)
+        for type_, outcome in expected.conditions.items():
+            assert said.get(type_) == outcome, type_
+    await AFTERWARDS.get((table, row), _nothing_more)(world)
+
+
+async def _nothing_more(world: World) -> None:
+    """The row says nothing more."""
+
+
+def test_the_seed_has_28_rows_in_eight_tables() -> None:
+    assert (len(TABLES), len(ROWS)) == (8, 28)
+    assert set(SCENARIOS) == set(ROWS)
+
+
+CODE = {
+    "DataSecretAvailable": tables.DATA_SECRET_AVAILABLE,
+    "CertificatesAvailable": tables.CERTIFICATES_AVAILABLE,
+}
+
+
+def test_every_condition_that_the_seed_names_is_a_row_of_our_tables_and_the_reverse() -> None:
+    seed = {(t, *o) for rows in TABLES.values() for e in rows.values() for t, o in e.conditions.items() if o and t in CODE}
+    ours = {
+        (name, row.transition.status, str(row.transition.reason), row.transition.message_text)
+        for name, table in CODE.items()
+        for row in table.rows
+        if isinstance(row, TableRow) and row.transition.status
+    }
+
+    assert ours == seed
+
+
+def test_every_requeue_of_the_seed_is_ours() -> None:
+    assert {r.requeue.total_seconds() for r in tables.STEP.rows if r.requeue} | {tables.ENDPOINT_POLL.total_seconds()} == {30.0, 10.0}
+    assert tokens.check_interval(tokens.DEFAULT_TTL).total_seconds() == 5 * 60
+
+
+def test_conditions_are_in_the_seeds_vocabulary() -> None:
+    reasons = {"Ready", "NotReady", "ReadyUnknown", "Available", "NotAvailable", "InternalError", "Paused", "NotPaused"}
+    used = {str(r.transition.reason) for t in CODE.values() for r in t.rows if isinstance(r, TableRow) and r.transition.status}
+
+    assert used <= reasons
+
+
+# ------------------------------------------------------------------------------ the flowchart's edges
+
+# edge -> (scenario, what the pass leaves behind)
+EDGES: dict[str, tuple[Scenario, Callable[[World, Any], Awaitable[None]]]] = {}
+
+
+def edge(name: str, arrange: Scenario) -> Callable[[Callable[[World, Any], Awaitable[None]]], None]:
+    def register(check: Callable[[World, Any], Awaitable[None]]) -> None:
+        assert name not in EDGES
+        EDGES[name] = (arrange, check)
+
+    return register
+
+
+async def _nothing_written(w: World, result: Any) -> None:
+    assert result is None
+    assert w.transport.writes == []
+
+
+for _edge, _row in (
+    ("NotFound -->|Yes| EndOK", (PRE, "no-kubeadmconfig")),
+    ("OwnerExists -->|No| EndOK", (PRE, "no-owner-reference")),
+    ("ClusterExists -->|No| EndOK", (PRE, "cluster-not-found")),
+    ("CheckDeleted -->|Yes| EndOK", (PRE, "deletion-timestamp")),
+):
+    edge(_edge, SCENARIOS[_row])(_nothing_written)
+
+
+def _fires(step: str) -> Callable[[World, Any], Awaitable[None]]:
+    async def check(w: World, result: Any) -> None:
+        assert w.rows["Step"] == step
+
+    return check
+
+
+for _edge, _row, _step in (
+    ("NotFound -->|No| GetOwner -> OwnerExists -->|Yes| GetCluster", (WORKER, "join"), "join-worker"),
+    ("ClusterExists -->|Yes| InitPatchHelper -> CheckPaused -->|No| CheckDeleted", (JOIN, "join"), "join-control-plane"),
+    ("CheckDeleted -->|No| EnsureOwnerRef -> MainReconcile", (INIT, "first-control-plane"), "init-control-plane"),
+    ("CheckInfra -->|No| WaitInfra", (INIT, "infrastructure-not-provisioned"), "infrastructure-not-provisioned"),
+    ("CheckInfra -->|Yes| CheckPivot -->|Yes| SyncStatus", (PIVOT, "status-not-preserved"), "restore-status"),
+    ("CheckPivot -->|No| CheckDataSecretCreated -->|Yes| HandleExisting", (PIVOT, "upgrade-to-v1beta2"), "generated"),
+    ("CheckHasNodeRefs -->|No, Machine| RefreshToken", (TOKENS, "token-expiring"), "refresh-token"),
+    ("CheckHasNodeRefs -->|Yes, MachinePool| RotateToken", (TOKENS, "machine-pool-rotation"), "rotate-token"),
+    ("CheckDataSecretCreated -->|No| CheckCPInit -->|No| HandleNotInit", (INIT, "worker-waits"), "await-control-plane"),
+    ("IsCPMachine -->|No| RequeueWait", (INIT, "worker-waits"), "await-control-plane"),
+    ("IsCPMachine -->|Yes| AcquireLock", (INIT, "first-control-plane"), "init-control-plane"),
+):
+    edge(_edge, SCENARIOS[_row])(_fires(_step))
+
+
+@edge("CheckPaused -->|Yes| SetPausedCond", SCENARIOS[(PRE, "paused")])
+async def _(w: World, result: Any) -> None:
+    assert result is None
+    assert (await w.conditions())["Paused"][0] == "True"
+
+
+async def _node_joined(w: World) -> None:
+    await _joined(w)
+    change = {"status": {"nodeRef": {"name": "n1"}}}
+    await w.judge.patch(Machine, (await w.read()).key, change, subresource="status")
+    w.later(minutes=10)
+
+
+@edge("CheckHasNodeRefs -->|Yes, Machine| EndOK", _node_joined)
+async def _(w: World, result: Any) -> None:
+    assert (w.rows["Step"], result) == ("generated", None)
+
+
+async def _init_then_join(w: World) -> None:
+    await _lock_held(w)
+    await w.set_initialized()
+
+
+@edge("CheckCPInit -->|Yes| UnlockInit", _init_then_join)
+async def _(w: World, result: Any) -> None:
+    assert await w.lock() is None
+    assert w.rows["Step"] == "join-control-plane"
+
+
+@edge("CheckCPMachine -->|Yes| JoinCP -> LookupCerts -> ReconcileDiscovery -> StoreJoinSecret -> RequeueToken", SCENARIOS[(JOIN, "join")])
+async def _(w: World, result: Any) -> None:
+    assert result == TTL / 3
+    assert await w.has_data()
+
+
+@edge(
+    "CheckCPMachine -->|No| JoinWorker -> LookupWorkerCerts -> ValidateSpec -->|No| AddTaint -> RequeueTokenWorker",
+    SCENARIOS[(WORKER, "join")],
+)
+async def _(w: World, result: Any) -> None:
+    assert result == TTL / 3
+    assert "/etc/kubernetes/pki/ca.crt" not in await w.files()
+
+
+@edge("ValidateSpec -->|Yes| ReturnError", SCENARIOS[(WORKER, "control-plane-set")])
+async def _(w: World, result: Any) -> None:
+    assert re.search("Machine is a Worker", result)
+
+
+@edge("AcquireLock -->|No| RequeueWait", _lock_held)
+async def _(w: World, result: Any) -> None:
+    assert result == 30
+
+
+@edge(
+    "AcquireLock -->|Yes| InitCP -> GenerateCerts -> ResolveFiles -> GenerateCloudInit -> StoreSecret",
+    SCENARIOS[(INIT, "first-control-plane")],
+)
+async def _(w: World, result: Any) -> None:
+    assert result is None
+    written = [path for method, path in w.transport.writes if method == "POST"]
+    assert written == ["default/configmaps", *["default/secrets"] * 5]
+
+
+@pytest.mark.parametrize("name", EDGES)
+async def test_edge(name: str) -> None:
+    arrange, check = EDGES[name]
+    world = await harness.a_world()
+    world.name = "m1"
+    await arrange(world)
+    world.transport.writes.clear()
+    world.rows.clear()
+    try:
+        result: Any = await world.reconcile(world.name)
+    except Exception as error:
+        result = str(error)
+
+    await check(world, result)
+
+
+async def test_lock_sequence_of_the_seed() -> None:
+    """M1 creates and generates; M2 is refused, takes over when M1 is gone, and the first join removes the lock."""
+    w = await harness.a_world()
+    await w.cluster()
+    await w.certificates()
+    await w.control_plane_machine("m1")
+    await w.control_plane_machine("m2")
+
+    assert await w.reconcile("m1") is None
+    assert await w.reconcile("m2") == 30
+    assert await w.holder() == "m1"
+    await w.delete(Machine, "m1")
+    assert await w.reconcile("m2") is None
+    assert await w.holder() == "m2"
+    await w.set_initialized()
+    await w.control_plane_machine("m3")
+    await w.reconcile("m3")
+    assert await w.judge.list(ConfigMap, namespace="default") == []
