@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
@@ -129,6 +128,8 @@ class SimulatedCluster:
                 await listener.stop(self)
         for callback in self._watchers:
             callback()
+        if self._cloud.on_change is not None:
+            self._cloud.on_change(self.key)
 
     # -------------------------------------------------------------------------------------------------- objects
 
@@ -156,7 +157,7 @@ class SimulatedCluster:
         secret = await self.client.find(Secret, ObjectKey("kube-system", f"bootstrap-token-{token_id}"))
         if secret is None:
             return None
-        return {k: base64.b64decode(v).decode("utf-8", "replace") for k, v in secret.data.items()}
+        return {k: v.decode("utf-8", "replace") for k, v in secret.data.items()}
 
     # ----------------------------------------------------------------------------------------------------- etcd
 
@@ -261,6 +262,8 @@ class Cloud:
         self._clusters: dict[ObjectKey, SimulatedCluster] = {}
         self._next_port = FIRST_PORT
         self._tasks: set[asyncio.Task[None]] = set()
+        self.on_change: Callable[[ObjectKey], None] | None = None
+        """Told when a cluster begins or ceases to answer."""
 
     def find(self, key: ObjectKey) -> SimulatedCluster | None:
         """The cluster of a Cluster, if it has been created."""

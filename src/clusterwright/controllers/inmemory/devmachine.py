@@ -6,7 +6,6 @@ back. With durations of zero a machine is up in one pass.
 
 from __future__ import annotations
 
-import base64
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as with_
@@ -224,7 +223,7 @@ class DevMachineReconciler:
         secret = await self._client.find(Secret, ObjectKey(scene.obj.metadata.namespace, name))
         if secret is None or "value" not in secret.data:
             raise bootstrap.BootFailure(f"user data: Secret {name} has no value")
-        data = bootstrap.parse(base64.b64decode(secret.data["value"]), _text(secret, "format"))
+        data = bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode())
         token = await scene.simulated.token(_token_id(data))
         simulated = scene.simulated
         seen = boot.Neighbourhood(
@@ -292,7 +291,7 @@ class DevMachineReconciler:
         secret = await self._client.find(Secret, key)
         if secret is None:
             return None
-        return KeyPair(base64.b64decode(secret.data.get("tls.crt", "")), base64.b64decode(secret.data.get("tls.key", "")))
+        return KeyPair(secret.data.get("tls.crt", b""), secret.data.get("tls.key", b""))
 
     # -------------------------------------------------------------------------------------------------- faults
 
@@ -399,10 +398,6 @@ class DevMachineReconciler:
         if condition is None or condition.status != "True" or condition.last_transition_time is None:
             return scene.now
         return condition.last_transition_time
-
-
-def _text(secret: Secret, key: str) -> str:
-    return base64.b64decode(secret.data.get(key, "")).decode("utf-8", "replace")
 
 
 def _token_id(data: bootstrap.BootstrapData) -> str:

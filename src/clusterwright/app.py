@@ -1,0 +1,170 @@
+"""The composition root: the only module that knows every part. Commands, simulations and benchmarks build from here."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from random import Random
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+from clusterwright.api.core import Cluster
+from clusterwright.api.crds import crds
+from clusterwright.api.kubernetes import Secret
+from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.wire import Transport
+from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
+from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
+from clusterwright.inmemory.cloud import Cloud
+from clusterwright.inmemory.loopback import LoopbackTransport
+from clusterwright.offline.registry import PACKAGES
+from clusterwright.offline.registry import controller as controller_of
+from clusterwright.offline.world import DEFAULT_FEATURES
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.controller import Controller
+from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
+from clusterwright.runtime.keys import KeySource
+from clusterwright.runtime.manager import Manager, Options
+from clusterwright.runtime.mapping import to_owners
+from clusterwright.runtime.reconcile import Reconciler, Watch
+from clusterwright.workload.clusters import ClusterCache, Connect, mapped_source, secret_to_cluster
+
+Reach = Callable[[bytes], Awaitable[Transport]]
+"""A transport over the network to the cluster that a kubeconfig describes."""
+
+
+async def install_crds(client: Client) -> None:
+    """Make the API server serve our kinds; a CRD that is there and differs is brought up to date."""
+    for crd in crds():
+        try:
+            await client.create(crd)
+        except AlreadyExists:
+            key = ObjectKey("", crd["metadata"]["name"])
+            gvk = GroupVersionKind.of(crd["apiVersion"], crd["kind"])
+            await client.patch(gvk, key, {"metadata": {"labels": crd["metadata"].get("labels", {})}, "spec": crd["spec"]})
+
+
+def build_manager(
+    transport: Transport,
+    *,
+    clock: Clock,
+    random: Random,
+    keys: KeySource,
+    cloud: Cloud | None = None,
+    reach: Reach | None = None,
+    options: Options | None = None,
+    features: Mapping[str, bool] | None = None,
+    flags: Mapping[str, Any] | None = None,
+    trace: Callable[[ObjectKey, Mapping[str, str]], None] | None = None,
+) -> Manager:
+    """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process."""
+    options = options or Options()
+    manager = Manager(transport, clock=clock, random=random, options=options)
+    cache = ClusterCache(
+        client=manager.client,
+        clock=clock,
+        random=Random(random.getrandbits(64)),
+        keys=keys,
+        connect=connector(cloud, reach),
+        watch_filter=options.watch_filter,
+        registry=manager.registry,
+    )
+    connections = manager.add_controller("clustercache", Cluster, lambda _: cache, watches=(Watch(Secret, secret_to_cluster),))
+    cache.bind(connections.enqueue)
+    if cloud is not None:
+        cloud.on_change = cache.wake
+    definitions: list[ControllerDefinition] = [d for kind in PACKAGES if (d := controller_of(kind)) is not None]
+    if cloud is not None:
+        definitions += inmemory_controllers(cloud)
+    for definition in definitions:
+        _add(manager, definition, cache, keys, {**DEFAULT_FEATURES, **(features or {})}, flags or {}, trace or _no_trace)
+    return manager
+
+
+def _add(
+    manager: Manager,
+    definition: ControllerDefinition,
+    cache: ClusterCache,
+    keys: KeySource,
+    features: Mapping[str, bool],
+    flags: Mapping[str, Any],
+    trace: Callable[[ObjectKey, Mapping[str, str]], None],
+) -> None:
+    def make(controller: Controller) -> Reconciler:
+        return definition.make(
+            Dependencies(
+                client=manager.client,
+                clock=manager.clock,
+                random=Random(manager.random.getrandbits(64)),
+                keys=keys,
+                events=manager.events,
+                workload=cache,
+                dynamic=_OwnerWatches(controller),
+                features=features,
+                enqueue=controller.enqueue,
+                trace=trace,
+                options=flags,
+            )
+        )
+
+    controller = manager.add_controller(
+        definition.name, definition.kind, make, watches=definition.watches, concurrency=definition.concurrency
+    )
+    wake = definition.workload_wake
+    if wake is not None:
+        cache.add_source(mapped_source(manager.client, wake.map, controller.enqueue, wake.failing_for))
+
+
+class _OwnerWatches:
+    """`DynamicWatches`: changes of a kind wake the controller's objects that own them."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        group, _, _ = str(_default(controller.kind, "api_version")).partition("/")
+        self._map = to_owners(group, str(_default(controller.kind, "kind")))
+
+    async def ensure(self, kind: GroupVersionKind) -> None:
+        await self._controller.watch(Watch(kind, self._map))
+
+
+def _default(model: type[Any], field: str) -> Any:
+    return next(f.default for f in msgspec.structs.fields(model) if f.name == field)
+
+
+def _no_trace(key: ObjectKey, rows: Mapping[str, str]) -> None:
+    """Nobody listens."""
+
+
+def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
+    """How workload clusters are reached: simulated ones in process, all others over the network."""
+
+    async def connect(cluster: ObjectKey, kubeconfig: bytes) -> Transport:
+        if cloud is not None:
+            entry = _current(kubeconfig)
+            url = urlsplit(str(entry["cluster"].get("server", "")))
+            simulated = cloud.at(url.hostname or "", url.port or 443)
+            if simulated is not None:
+                authority = base64.b64decode(entry["cluster"].get("certificate-authority-data", ""))
+                return LoopbackTransport(simulated, authority, base64.b64decode(entry["user"].get("client-certificate-data", "")))
+        if reach is None:
+            raise ConnectionFailed(f"the workload cluster of {cluster} is not simulated, and there is no network")
+        return await reach(kubeconfig)
+
+    return connect
+
+
+def _current(kubeconfig: bytes) -> dict[str, dict[str, Any]]:
+    """Cluster and user of the kubeconfig's current context; raises ValueError."""
+    try:
+        document = yaml.safe_load(kubeconfig)
+        context = next(c["context"] for c in document["contexts"] if c["name"] == document["current-context"])
+        return {
+            "cluster": next(c["cluster"] for c in document["clusters"] if c["name"] == context["cluster"]),
+            "user": next(u["user"] for u in document["users"] if u["name"] == context["user"]),
+        }
+    except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
+        raise ValueError("the kubeconfig cannot be read") from error

@@ -1,0 +1,104 @@
+"""Sample clusters as manifests: what `up --demo` applies, and what tests and benchmarks bring up."""
+
+from __future__ import annotations
+
+from clusterwright.api.meta import Json
+
+VERSION = "v1.34.1"
+_CLUSTER = "cluster.x-k8s.io/v1beta2"
+_BOOTSTRAP = "bootstrap.cluster.x-k8s.io/v1beta2"
+_CONTROL_PLANE = "controlplane.cluster.x-k8s.io/v1beta2"
+_INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io/v1beta2"
+
+
+def cluster(name: str, namespace: str = "default", *, has_control_plane_object: bool = False) -> list[Json]:
+    """A Cluster on in-memory infrastructure, without Machines."""
+    spec: Json = {
+        "clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}, "services": {"cidrBlocks": ["10.128.0.0/12"]}},
+        "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevCluster", "name": name},
+    }
+    if has_control_plane_object:
+        spec["controlPlaneRef"] = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": name}
+    return [
+        {"apiVersion": _CLUSTER, "kind": "Cluster", "metadata": {"name": name, "namespace": namespace}, "spec": spec},
+        {
+            "apiVersion": _INFRASTRUCTURE,
+            "kind": "DevCluster",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"backend": {"inMemory": {}}},
+        },
+    ]
+
+
+def machine(
+    cluster_name: str, name: str, namespace: str = "default", *, is_control_plane: bool, seconds: float = 0, version: str = VERSION
+) -> list[Json]:
+    """A stand-alone Machine with its bootstrap configuration and infrastructure. `seconds`: how long each stage takes."""
+    labels = {"cluster.x-k8s.io/cluster-name": cluster_name}
+    if is_control_plane:
+        labels["cluster.x-k8s.io/control-plane"] = ""
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    # the init Machine is chosen by a lock, so every control-plane Machine carries what init and join need
+    bootstrap: Json = {
+        "joinConfiguration": {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}
+    }
+    if is_control_plane:
+        bootstrap |= {
+            "clusterConfiguration": {"apiServer": {"certSANs": ["localhost", "127.0.0.1"]}, "encryptionAlgorithm": "ECDSA-P256"},
+            "initConfiguration": {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}},
+        }
+        bootstrap["joinConfiguration"]["controlPlane"] = {"localAPIEndpoint": {"bindPort": 6443}}
+    return [
+        {"apiVersion": _BOOTSTRAP, "kind": "KubeadmConfig", "metadata": metadata, "spec": bootstrap},
+        {"apiVersion": _INFRASTRUCTURE, "kind": "DevMachine", "metadata": metadata, "spec": {"backend": {"inMemory": _stages(seconds)}}},
+        {
+            "apiVersion": _CLUSTER,
+            "kind": "Machine",
+            "metadata": metadata,
+            "spec": {
+                "clusterName": cluster_name,
+                "version": version,
+                "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": name}},
+                "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": name},
+            },
+        },
+    ]
+
+
+def control_plane(name: str, namespace: str = "default", *, replicas: int, seconds: float = 0, version: str = VERSION) -> list[Json]:
+    """A KubeadmControlPlane with the template of its machines."""
+    extra = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}
+    template = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": f"{name}-control-plane"}
+    return [
+        {
+            "apiVersion": _INFRASTRUCTURE,
+            "kind": "DevMachineTemplate",
+            "metadata": {"name": f"{name}-control-plane", "namespace": namespace},
+            "spec": {"template": {"spec": {"backend": {"inMemory": _stages(seconds)}}}},
+        },
+        {
+            "apiVersion": _CONTROL_PLANE,
+            "kind": "KubeadmControlPlane",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"cluster.x-k8s.io/cluster-name": name}},
+            "spec": {
+                "replicas": replicas,
+                "version": version,
+                "machineTemplate": {"spec": {"infrastructureRef": template}},
+                "kubeadmConfigSpec": {
+                    "clusterConfiguration": {
+                        "apiServer": {"certSANs": ["localhost", "127.0.0.1"]},
+                        "encryptionAlgorithm": "ECDSA-P256",
+                    },
+                    "initConfiguration": extra,
+                    "joinConfiguration": extra,
+                },
+            },
+        },
+    ]
+
+
+def _stages(seconds: float) -> Json:
+    if not seconds:
+        return {}
+    stage = {"provisioning": {"startupDuration": f"{seconds}s", "startupJitter": "0.2"}}
+    return dict.fromkeys(("vm", "node", "apiServer", "etcd"), stage)
