@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
+from copy import deepcopy
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -112,7 +113,8 @@ class _Plan:
     def __init__(self) -> None:
         self.always: list[tuple[str, Any]] = []
         self.times: list[str] = []
-        self.objects: list[tuple[str, _Plan | None, bool]] = []
+        self.objects: list[tuple[str, _Plan | None, Json | None]] = []
+        """Name, plan, and the dump of a zero value, which is not written; None where zero is written, too."""
         self.lists: list[tuple[str, _Plan]] = []
         self.maps: list[tuple[str, _Plan]] = []
 
@@ -127,13 +129,13 @@ class _Plan:
                 json[name] = whole_seconds(text)
         for name, zero in self.always:
             if name not in json:
-                json[name] = dict(zero) if isinstance(zero, dict) else zero
-        for name, plan, keep in self.objects:
+                json[name] = deepcopy(zero) if isinstance(zero, dict) else zero
+        for name, plan, zero in self.objects:
             if name in json:
                 nested = json[name]
                 if plan is not None:
                     plan.finish(nested)
-                if not nested and not keep:
+                if nested == zero:
                     del json[name]
         for name, item_plan in self.lists:
             if name in json:
@@ -175,9 +177,9 @@ def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
             nested = _plan(shape)
             if always:
                 plan.always.append((field.encode_name, to_json(shape())))
-            keep = always or keep_all or any(isinstance(mark, KeepEmpty) for mark in marks)
+            keep = always or (keep_all and field.default is None) or any(isinstance(mark, KeepEmpty) for mark in marks)
             if nested is not None or not keep:
-                plan.objects.append((field.encode_name, nested, keep))
+                plan.objects.append((field.encode_name, nested, None if keep else to_json(shape())))
         elif shape in (tuple, dict):
             if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and (nested := _plan(inner)) is not None:
                 (plan.lists if shape is tuple else plan.maps).append((field.encode_name, nested))

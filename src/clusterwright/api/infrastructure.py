@@ -120,7 +120,7 @@ class ProvisioningSettings(Struct):
 class InMemoryPart(Struct):
     """A simulated part of a machine."""
 
-    provisioning: Annotated[ProvisioningSettings | None, Doc("how long it takes to start")] = None
+    provisioning: Annotated[ProvisioningSettings | None, KEEP_EMPTY, Doc("how long it takes to start")] = None
 
 
 class InMemoryMachineBackend(Struct):
