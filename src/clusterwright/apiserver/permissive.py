@@ -31,6 +31,8 @@ class PermissiveHandler:
 
     def __init__(self, gvk: GroupVersionKind, *, status: bool = True) -> None:
         self.gvk = gvk
+        if gvk.group == "rbac.authorization.k8s.io":
+            self.name_rule = "path"  # kubeadm's own roles have colons in their names
         self.selectable_fields: Mapping[str, tuple[str, ...]] = _SELECTABLE.get((gvk.group, gvk.kind), {})
         self.status = status
 

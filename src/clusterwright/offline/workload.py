@@ -109,7 +109,7 @@ class ObservedWorkloadClusters:
         if not nodes:
             raise EtcdError("no etcd member to connect to")
         if cluster not in self._members:
-            if found.etcd_errors.members:
+            if found.etcd_errors.members or found.etcd_errors.status:
                 return ObservedEtcd({}, found.etcd_errors, self._journal)
             raise EtcdError("the etcd members could not be listed")
         return ObservedEtcd(self._members[cluster], found.etcd_errors, self._journal)

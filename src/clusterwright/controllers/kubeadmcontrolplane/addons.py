@@ -129,7 +129,12 @@ def coredns_upgrade(current: str, configuration: Json) -> CorednsUpgrade | None:
     name = image.name
     if repository in _DEFAULT_REPOSITORIES and to_version.release >= (1, 8, 0):
         name = "coredns/coredns"
-    elif explicit and image.repository.endswith("/coredns") and image.name == COREDNS and image.repository.rpartition("/")[0] in _DEFAULT_REPOSITORIES:
+    elif (
+        explicit
+        and image.repository.endswith("/coredns")
+        and image.name == COREDNS
+        and image.repository.rpartition("/")[0] in _DEFAULT_REPOSITORIES
+    ):
         name = COREDNS
     wanted = f"{repository}/{name}:{tag}" if repository else f"{name}:{tag}"
     if wanted == current:
@@ -175,9 +180,7 @@ async def _upgrade(scope: Scope, client: Client, config_map: Unstructured, deplo
     if config_map.at("data", COREFILE_BACKUP) is None or not _reads(deployment, COREFILE_BACKUP):
         current = config_map.at("data", COREFILE)
     migrated = corefile.migrate(str(current), upgrade.from_version, upgrade.to_version)
-    await kubeadm_config_map.update(
-        client, scope.owner.version, kubeadm_config_map.dns_mutator(upgrade.repository, upgrade.tag)
-    )
+    await kubeadm_config_map.update(client, scope.owner.version, kubeadm_config_map.dns_mutator(upgrade.repository, upgrade.tag))
     await client.patch(CONFIG_MAP, config_map.key, {"data": {COREFILE: current, COREFILE_BACKUP: current}})
     await client.patch(DEPLOYMENT, deployment.key, _deployment_patch(deployment, COREFILE_BACKUP, None))
     await client.patch(CONFIG_MAP, config_map.key, {"data": {COREFILE: migrated, COREFILE_BACKUP: current}})

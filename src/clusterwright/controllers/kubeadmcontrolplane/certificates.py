@@ -30,14 +30,17 @@ async def reconcile_certificates(scope: Scope) -> None:
         if may_generate:
             for slot in missing:
                 await _generate(scope, slot)
-        for slot in slots:
-            secret = secrets[slot.purpose]
-            if secret is not None:
-                await _own(scope, secret)
     except (ApiError, CertificateError) as error:
         scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
         scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "False", "Warning", "CertificatesGenerationFailed", str(error))
         raise ReconcileFailed(f"error in looking up or creating cluster certificates: {error}") from error
+    try:
+        for secret in secrets.values():
+            if secret is not None:
+                await _own(scope, secret)
+    except ApiError as error:
+        scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
+        raise ReconcileFailed(f"error in ensuring cluster certificates ownership: {error}") from error
     if missing and not may_generate:
         which = ", ".join(slot.purpose for slot in missing)
         many = len(missing) > 1

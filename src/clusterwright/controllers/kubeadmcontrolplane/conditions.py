@@ -451,4 +451,3 @@ CONCLUSIONS: tuple[Table[ControlPlaneSnapshot], ...] = (
 """What is decided at the end of every pass, in this order: later tables read what earlier ones decided."""
 
 TABLES = (*CONCLUSIONS, ETCD_CLUSTER_HEALTHY, COMPONENTS_HEALTHY)
-

@@ -64,7 +64,12 @@ class Owner:
     def controller_reference(self) -> OwnerReference:
         """The same, typed."""
         return OwnerReference(
-            api_version=self.api_version, kind="KubeadmControlPlane", name=self.name, uid=self.uid, controller=True, block_owner_deletion=True
+            api_version=self.api_version,
+            kind="KubeadmControlPlane",
+            name=self.name,
+            uid=self.uid,
+            controller=True,
+            block_owner_deletion=True,
         )
 
 
@@ -196,7 +201,7 @@ def new_config(owner: Owner, *, name: str, join: bool) -> Json:
             "name": name,
             "namespace": owner.namespace,
             "labels": labels(owner),
-            "annotations": annotations(owner),
+            **({"annotations": wanted} if (wanted := annotations(owner)) else {}),
             "ownerReferences": [owner.reference(controller=False)],
         },
     }
@@ -208,7 +213,10 @@ def new_config(owner: Owner, *, name: str, join: bool) -> Json:
 def cloned_from(owner: Owner) -> dict[str, str]:
     """Which template an InfraMachine was made from, as annotations."""
     ref = owner.infrastructure_ref
-    return {names.CLONED_FROM_NAME: str(ref.get("name", "")), names.CLONED_FROM_GROUP_KIND: f"{ref.get('kind', '')}.{ref.get('apiGroup', '')}"}
+    return {
+        names.CLONED_FROM_NAME: str(ref.get("name", "")),
+        names.CLONED_FROM_GROUP_KIND: f"{ref.get('kind', '')}.{ref.get('apiGroup', '')}",
+    }
 
 
 def new_infrastructure(owner: Owner, template: Unstructured, *, name: str) -> Json:
@@ -233,14 +241,7 @@ def new_infrastructure(owner: Owner, template: Unstructured, *, name: str) -> Js
 def metadata_intent(owner: Owner, obj: Unstructured) -> Json:
     """Only labels and annotations of an existing InfraMachine or KubeadmConfig, for the metadata manager."""
     metadata = obj.metadata
-    return {
-        "apiVersion": str(obj.json.get("apiVersion", "")),
-        "kind": obj.kind,
-        "metadata": {
-            "name": metadata.name,
-            "namespace": metadata.namespace,
-            "uid": metadata.uid,
-            "labels": labels(owner),
-            "annotations": annotations(owner),
-        },
-    }
+    intent: Json = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "labels": labels(owner)}
+    if wanted := annotations(owner):
+        intent["annotations"] = wanted
+    return {"apiVersion": str(obj.json.get("apiVersion", "")), "kind": obj.kind, "metadata": intent}

@@ -325,11 +325,10 @@ LABELS_AND_TAINTS_SET: Table[PodFacts] = Table(
     names.NODE_LABELS_AND_TAINTS,
     Row("nodes-unlisted",    nodes_unlisted,                                     unknown("InspectionFailed", "Failed to get the Node")),
     Row("deleting",          machine_deleting & (no_node_ref | node_missing),    false("Deleting", "Machine is deleting")),
-    Row("deleting-set",      machine_deleting,                                   true("Set")),
     Row("waiting-for-node",  no_node_ref & provider_id_set,                      unknown("InspectionFailed", waiting_for_node)),
     Row("waiting-for-infra", no_node_ref,                                        unknown("InspectionFailed", waiting_for_provider_id)),
     Row("node-missing",      node_missing,                                       unknown("InspectionFailed", node_does_not_exist)),
-    Row("node-unreachable",  node_unreachable,                                   unknown("InspectionFailed", node_is_unreachable)),
+    Row("node-unreachable",  ~machine_deleting & node_unreachable,               unknown("InspectionFailed", node_is_unreachable)),
     Row("both-missing",      label_missing & taint_missing,                      false("NotSet", no_label_and_taint)),
     Row("label-missing",     label_missing,                                      false("NotSet", no_label)),
     Row("taint-missing",     taint_missing,                                      false("NotSet", no_taint)),
@@ -385,7 +384,7 @@ def member_nodes_unlisted(f: MemberFacts) -> bool:
 
 @guard("Machine has nodeRef, member list known and no member for its Node")
 def member_absent(f: MemberFacts) -> bool:
-    return f.machine.has_node and bool(f.etcd.members) and f.member is None
+    return f.machine.has_node and f.etcd.members is not None and f.member is None
 
 
 @guard("Machine deletionTimestamp set")
@@ -426,11 +425,6 @@ def etcd_alarms_failed(f: MemberFacts) -> bool:
 @guard("no Node could be asked")
 def etcd_not_asked(f: MemberFacts) -> bool:
     return not f.etcd.asked
-
-
-@guard("member for the Node missing")
-def member_missing(f: MemberFacts) -> bool:
-    return f.member is None
 
 
 @guard("learner")
@@ -504,12 +498,11 @@ MEMBER_HEALTHY: Table[MemberFacts] = Table(
     Row("deleting",          member_deleting,                        false("Deleting", "Machine is deleting")),
     Row("waiting-for-node",  member_no_node & member_provider_id,    unknown("InspectionFailed", member_waiting_for_node)),
     Row("waiting-for-infra", member_no_node,                         unknown("InspectionFailed", member_waiting_for_infra)),
-    Row("nobody-to-ask",     etcd_not_asked,                         KEEP),
+    Row("not-included",      etcd_not_asked,                         false("NotHealthy", not_included)),
     Row("unconnected",       etcd_unconnected,                       unknown("InspectionFailed", connect_error)),
     Row("endpoint-errors",   etcd_status_errors,                     false("NotHealthy", status_errors)),
     Row("members-unlisted",  etcd_members_failed,                    unknown("InspectionFailed", members_error)),
     Row("alarms-unlisted",   etcd_alarms_failed,                     unknown("InspectionFailed", alarms_error)),
-    Row("not-included",      member_missing,                         false("NotHealthy", not_included)),
     Row("learner",           member_learner,                         false("NotHealthy", "Waiting for learner etcd member to be promoted")),
     Row("alarms",            member_alarms,                          false("NotHealthy", alarm_text)),
     Row("healthy",           OTHERWISE,                              true("Healthy")),
@@ -527,8 +520,12 @@ def legacy_member_condition(row: str, text: str, facts: MemberFacts) -> Legacy |
         "deleting": ("False", "Info", "Deleting", ""),
         "waiting-for-node": None,
         "waiting-for-infra": None,
-        "nobody-to-ask": None,
-        "unconnected": ("Unknown", "", "MemberInspectionFailed", f"Failed to connect to the etcd Pod on the {facts.machine.node} Node: {facts.etcd.connect_error}"),
+        "unconnected": (
+            "Unknown",
+            "",
+            "MemberInspectionFailed",
+            f"Failed to connect to the etcd Pod on the {facts.machine.node} Node: {facts.etcd.connect_error}",
+        ),
         "members-unlisted": (*unhealthy, "Failed to get etcd members"),
         "alarms-unlisted": (*unhealthy, "Failed to get etcd alarms"),
         "not-included": (
@@ -556,7 +553,9 @@ class Matching:
     @property
     def errors(self) -> tuple[str, ...]:
         """One line for each member of no Machine."""
-        return tuple(f"Etcd member {m.name or f'{m.id} (Name not yet assigned)'} does not have a corresponding Machine" for m in self.strays)
+        return tuple(
+            f"Etcd member {m.name or f'{m.id} (Name not yet assigned)'} does not have a corresponding Machine" for m in self.strays
+        )
 
 
 def match_members(

@@ -228,9 +228,7 @@ def _stray_nodes(machines: Sequence[ControlPlaneMachine], labelled: Sequence[Uns
     if any(not m.has_node and not m.deleting for m in machines):
         return ()
     owned = {m.node for m in machines}
-    return tuple(
-        f"Control plane Node {n.key.name} does not have a corresponding Machine" for n in labelled if n.key.name not in owned
-    )
+    return tuple(f"Control plane Node {n.key.name} does not have a corresponding Machine" for n in labelled if n.key.name not in owned)
 
 
 async def _ask_etcd(scope: Scope, nodes: dict[str, Unstructured]) -> EtcdFacts:

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from clusterwright.api.bootstrap import ClusterConfiguration, KubeadmConfigSpec
-from clusterwright.api.codec import convert
+from clusterwright.api.bootstrap import DNS, ClusterConfiguration, Etcd, KubeadmConfigSpec
+from clusterwright.api.codec import convert, to_json
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kubeadmcontrolplane.desired import Owner, defaulted_config_spec
 from clusterwright.controllers.kubeadmcontrolplane.scope import CONFIG_MAP, KUBE_SYSTEM
@@ -56,10 +56,10 @@ def mutator(owner: Owner) -> Mutator:
         }
         if wanted.image_repository:
             changes["image_repository"] = wanted.image_repository
-        if wanted.etcd is not None and is_defined(wanted.etcd.external):
-            changes["etcd"] = replace(wanted.etcd, local=None)
-        elif wanted.etcd is not None and is_defined(wanted.etcd.local):
-            changes["etcd"] = replace(wanted.etcd, external=None)
+        # exactly one kind of etcd: what the spec does not say is kubeadm's default, whatever the document said before
+        external = wanted.etcd.external if wanted.etcd is not None and is_defined(wanted.etcd.external) else None
+        local = wanted.etcd.local if wanted.etcd is not None and external is None else None
+        changes["etcd"] = Etcd(local=local, external=external)
         return replace(current, **changes)
 
     return mutate
@@ -69,8 +69,6 @@ def dns_mutator(repository: str, tag: str) -> Mutator:
     """Sets where CoreDNS comes from; what is empty stays."""
 
     def mutate(current: ClusterConfiguration) -> ClusterConfiguration:
-        from clusterwright.api.bootstrap import DNS
-
         dns = current.dns or DNS()
         changed = replace(dns, image_repository=repository or dns.image_repository, image_tag=tag or dns.image_tag)
         return replace(current, dns=changed)
@@ -101,8 +99,6 @@ async def update(client: Client, version: str, mutate: Mutator) -> None:
 
 
 def _same(a: ClusterConfiguration, b: ClusterConfiguration) -> bool:
-    from clusterwright.api.codec import to_json
-
     return _without_empty(to_json(a)) == _without_empty(to_json(b))
 
 

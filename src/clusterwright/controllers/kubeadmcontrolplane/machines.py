@@ -114,7 +114,9 @@ class ControlPlaneMachine:
 
     def failing_since(self, types: Iterable[str]) -> datetime | None:
         """The earliest transition among the conditions that are there and not True."""
-        times = [c.last_transition_time for t in types if (c := self.condition(t)) is not None and c.status != "True" and c.last_transition_time]
+        times = [
+            c.last_transition_time for t in types if (c := self.condition(t)) is not None and c.status != "True" and c.last_transition_time
+        ]
         return min(times) if times else None
 
     def with_(self, **changes: Any) -> ControlPlaneMachine:
@@ -131,9 +133,8 @@ def oldest(machines: Iterable[ControlPlaneMachine]) -> ControlPlaneMachine | Non
 
 
 def newest(machines: Iterable[ControlPlaneMachine]) -> ControlPlaneMachine | None:
-    """The one created last; of equals the first by name."""
-    candidates = sorted(machines, key=lambda m: m.name)
-    return max(candidates, key=lambda m: m.created or _BEGINNING, default=None)
+    """The one created last; name breaks ties."""
+    return max(machines, key=lambda m: m.age_key, default=None)
 
 
 STALE_AFTER = timedelta(minutes=15)

@@ -53,8 +53,7 @@ async def forward_leadership(scope: Scope, machine: ControlPlaneMachine | None, 
         target = next((m for m in members if m.name == candidate.node), None)
         if target is None:
             raise MembershipError(f'failed to get etcd member from node "{candidate.node}"')
-        if target.id != leader:
-            await etcd.move_leader(target.id)
+        await etcd.move_leader(target.id)
     except (EtcdError, ApiError) as error:
         raise MembershipError(f"failed to move leader: {error}") from error
     finally:
@@ -73,7 +72,9 @@ async def _leader_client(scope: Scope) -> EtcdClient:
         leader = next((m for m in members if m.id == etcd.status.leader_id), None)
         if leader is None:
             shown = _hex(etcd.status.leader_id)
-            raise MembershipError(f"failed to create etcd client: etcd leader is reported as {shown}, but we couldn't find any matching member")
+            raise MembershipError(
+                f"failed to create etcd client: etcd leader is reported as {shown}, but we couldn't find any matching member"
+            )
         if leader.name not in nodes:
             raise MembershipError(
                 f'failed to create etcd client: etcd leader is reported as {_hex(leader.id)} with name "{leader.name}", '

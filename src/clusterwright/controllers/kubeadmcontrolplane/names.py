@@ -61,7 +61,12 @@ ETCD_MEMBER = "EtcdMemberHealthy"
 OWNER_REMEDIATED = "OwnerRemediated"
 HEALTH_CHECK_SUCCEEDED = "HealthCheckSucceeded"
 KUBERNETES_PODS = (API_SERVER_POD, CONTROLLER_MANAGER_POD, SCHEDULER_POD)
-COMPONENTS = {API_SERVER_POD: "kube-apiserver", CONTROLLER_MANAGER_POD: "kube-controller-manager", SCHEDULER_POD: "kube-scheduler", ETCD_POD: "etcd"}
+COMPONENTS = {
+    API_SERVER_POD: "kube-apiserver",
+    CONTROLLER_MANAGER_POD: "kube-controller-manager",
+    SCHEDULER_POD: "kube-scheduler",
+    ETCD_POD: "etcd",
+}
 MACHINE_HEALTH = (NODE_LABELS_AND_TAINTS, *COMPONENTS, ETCD_MEMBER)
 MACHINE_OWNED_CONDITIONS = (UP_TO_DATE, *MACHINE_HEALTH)
 

@@ -226,10 +226,10 @@ async def trigger_in_place_update(scope: Scope, name: str) -> None:
         await client.apply(_spec_intent(machine.config, config, mark), field_manager=names.FIELD_MANAGER)
         intent = desired.updated_machine(owner, scope.machines[name], version=owner.version)
         intent["metadata"]["annotations"] |= mark
-        scope.refresh(name, await client.apply(intent, field_manager=names.FIELD_MANAGER))
+        await client.apply(intent, field_manager=names.FIELD_MANAGER)
         hooks = [h for h in scope.machines[name].annotations.get(names.PENDING_HOOKS, "").split(",") if h]
         if "UpdateMachine" not in hooks:
-            await _annotate(scope, name, {names.PENDING_HOOKS: ",".join(sorted([*hooks, "UpdateMachine"]))})
+            await _annotate(scope, name, {names.PENDING_HOOKS: ",".join(sorted([*hooks, "UpdateMachine"]))}, last=True)
     except ApiError as error:
         raise ReconcileFailed(f"failed to trigger in-place update for Machine {machine.key}: {error}") from error
     scope.dependencies.events.record(
@@ -247,6 +247,8 @@ def _spec_intent(obj: Unstructured, spec: object, annotations: dict[str, str]) -
     }
 
 
-async def _annotate(scope: Scope, name: str, annotations: dict[str, str]) -> None:
+async def _annotate(scope: Scope, name: str, annotations: dict[str, str], *, last: bool = False) -> None:
+    """Annotate the Machine; after the `last` step the scope keeps the Machine as this pass judged it."""
     answer = await scope.dependencies.client.patch(gvk_of(Machine), scope.machines[name].key, {"metadata": {"annotations": annotations}})
-    scope.refresh(name, answer)
+    if not last:
+        scope.refresh(name, answer)

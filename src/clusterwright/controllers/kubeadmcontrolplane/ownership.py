@@ -16,9 +16,16 @@ BEFORE_FIRST_APPLY = "before-first-apply"
 
 
 def is_in_force(live: Mapping[str, Any], intent: Mapping[str, Any], manager: str) -> bool:
-    """Whether applying `intent` as `manager` would change nothing; False where the stored object does not say."""
+    """Whether applying `intent` as `manager` would change nothing that anyone can see.
+
+    An object of which nobody owns anything has nothing that we could have to take away.
+    """
+    if not _contains(live, {k: v for k, v in intent.items() if k not in {"apiVersion", "kind"}}):
+        return False
+    if not (live.get("metadata") or {}).get("managedFields"):
+        return True
     entry = _entry(live, manager)
-    if entry is None or not _contains(live, {k: v for k, v in intent.items() if k not in {"apiVersion", "kind"}}):
+    if entry is None:
         return False
     owned = entry.get("fieldsV1") or {}
     return _owns_no_more(owned.get("f:metadata") or {}, intent.get("metadata") or {}) and _owns_no_more(

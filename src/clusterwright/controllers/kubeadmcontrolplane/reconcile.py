@@ -134,22 +134,20 @@ async def detect_initialization(scope: Scope) -> None:
 
     A single Machine that is about to be replaced is not asked: its cluster will not live.
     """
-    legacy_known = v1beta1.is_true(scope.v1beta1_conditions, "Available")
-    if scope.initialized and (legacy_known or scope.deleting):
-        return
-    if len(scope.machines) == 1 and any(m.needs_remediation or m.deleting for m in scope.machines.values()) and not scope.initialized:
+    legacy_unknown = not scope.deleting and not v1beta1.is_true(scope.v1beta1_conditions, "Available")
+    doomed = len(scope.machines) == 1 and any(m.needs_remediation or m.deleting for m in scope.machines.values())
+    may_latch = not scope.initialized and not doomed
+    if not may_latch and not legacy_unknown:
         return
     try:
         client = await workload_client(scope)
         found = await kubeadm_config_map.exists(client)
     except (NotConnected, ApiError):
         return
-    if not found:
-        return
-    if not scope.initialized:
+    if found and may_latch:
         latch = KubeadmControlPlaneInitializationStatus(control_plane_initialized=True)
         scope.control_plane = replace(scope.control_plane, status=replace(scope.control_plane.status, initialization=latch))
-    if not scope.deleting:
+    if found and legacy_unknown:
         scope.set_v1beta1("Available", "True")
 
 
@@ -182,7 +180,7 @@ def _legacy_resized(scope: Scope) -> None:
     if current > wanted:
         text = f"Scaling down control plane to {wanted} replicas (actual {current})"
         scope.set_v1beta1("Resized", "False", "Warning", "ScalingDown", text)
-    elif all(v1beta1.is_true(m.v1beta1_conditions, "Ready") for m in scope.machines.values()):
+    elif all(m.is_true("Ready") for m in scope.machines.values()):
         scope.set_v1beta1("Resized", "True")
     scope.set_v1beta1("MachinesCreated", "True")
 
@@ -547,6 +545,7 @@ async def _scale_down(scope: Scope, machine: ControlPlaneMachine) -> None:
                 raise ReconcileFailed(f"unable to forward etcd leadership: {scope.inspection.nodes_error}")
             await membership.forward_leadership(scope, machine, newest(scope.all_machines))
         await scope.dependencies.client.delete(MACHINE, machine.key, uid=machine.uid)
+        scope.machines[machine.name] = scope.machines[machine.name].with_(deletion_timestamp=scope.now)
     except NotFound:
         return
     except NotConnected:
@@ -592,9 +591,7 @@ async def reconcile_certificate_expiries(scope: Scope) -> None:
         try:
             expiry = await scope.dependencies.workload.serving_certificate_expiry(scope.cluster_key, machine.node)
             stamp = expiry.strftime("%Y-%m-%dT%H:%M:%SZ")
-            await scope.dependencies.client.patch(
-                config.gvk, config.key, {"metadata": {"annotations": {names.CERTIFICATES_EXPIRY: stamp}}}
-            )
+            await scope.dependencies.client.patch(config.gvk, config.key, {"metadata": {"annotations": {names.CERTIFICATES_EXPIRY: stamp}}})
         except (ApiError, OSError, ValueError) as error:
             raise ReconcileFailed(f"failed to get certificate expiry for Machine {machine.name}: {error}") from error
 

@@ -302,9 +302,7 @@ def _v1beta1_of(deprecated: Any) -> tuple[V1Beta1Condition, ...]:
     return tuple(found.conditions) if found is not None else ()
 
 
-def with_machine_conditions(
-    machine: Machine, conditions: tuple[Condition, ...], legacy: tuple[V1Beta1Condition, ...]
-) -> Machine:
+def with_machine_conditions(machine: Machine, conditions: tuple[Condition, ...], legacy: tuple[V1Beta1Condition, ...]) -> Machine:
     """The Machine with these conditions in both forms."""
     deprecated = machine.status.deprecated
     old = deprecated.v1beta1 if deprecated is not None else None

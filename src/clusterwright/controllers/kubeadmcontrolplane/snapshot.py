@@ -97,7 +97,9 @@ class ControlPlaneSnapshot:
     @cached_property
     def components(self) -> Tally:
         """The health of the Kubernetes components over Machines that have a providerID."""
-        return tally_machines([m for m in self.machines if m.provider_id], names.health_conditions(managed_etcd=self.managed_etcd), self.now)
+        return tally_machines(
+            [m for m in self.machines if m.provider_id], names.health_conditions(managed_etcd=self.managed_etcd), self.now
+        )
 
     @cached_property
     def stale(self) -> str:

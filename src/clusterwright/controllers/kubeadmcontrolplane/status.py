@@ -94,9 +94,9 @@ def _worst(machines: Sequence[ControlPlaneMachine], types: Sequence[str], errors
         return ("False", "Warning", f"{reason}Unhealthy", text("Warning", "warnings"))
     if "Info" in groups:
         return ("False", "Info", f"{reason}Unhealthy", text("Info", "info"))
-    if "True" in groups:
+    if "True" in groups or "Unknown" not in groups:
         return ("True", "", "", "")
-    unknown = ", ".join(sorted(groups.get("Unknown", ())))
+    unknown = ", ".join(sorted(groups["Unknown"]))
     return ("Unknown", "", f"{reason}Unknown", f"Following Machines are reporting unknown {note} status: {unknown}")
 
 
@@ -106,7 +106,9 @@ def legacy_machines_ready(machines: Sequence[ControlPlaneMachine], *, deleting: 
     Upstream's objects have lost their kind where they were patched and not applied, that is while they or the control plane
     are deleting; the reason, which quotes it, is kept as its users know it.
     """
-    reporters = [("" if deleting or m.deleting else "Machine", m.name, m.v1beta1_conditions) for m in sorted(machines, key=lambda m: m.name)]
+    reporters = [
+        ("" if deleting or m.deleting else "Machine", m.name, m.v1beta1_conditions) for m in sorted(machines, key=lambda m: m.name)
+    ]
     return v1beta1.aggregate(reporters, "MachinesReady", source_ref=True)
 
 
