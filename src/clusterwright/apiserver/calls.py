@@ -49,6 +49,10 @@ class Call:
     form: Form = PLAIN
     warnings: list[str] = field(default_factory=list)
 
+    def begin(self) -> None:
+        """Start an attempt: only the warning that every answer of a deprecated version has is left."""
+        self.warnings[:] = [self.resource.deprecation] if self.resource.deprecation else []
+
     @property
     def table(self) -> Table:
         """The table of the resource's objects."""

@@ -79,6 +79,17 @@ class CrdController:
             return
         self.server.later(lambda: self.establish(event.entry.name))
 
+    def resume(self, entry: Entry) -> None:
+        """Take up a CRD that was there before."""
+        crd = msgspec.json.decode(entry.raw)
+        conditions = (crd.get("status") or {}).get("conditions") or ()
+        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+            self.serve(crd)
+        if crd["metadata"].get("deletionTimestamp"):
+            self.server.later(lambda: self.clean_up(entry.name))
+        else:
+            self.server.later(lambda: self.establish(entry.name))
+
     def serve(self, crd: Json) -> None:
         """Serve a CRD as it stands."""
         resources = resources_of(crd)

@@ -195,11 +195,17 @@ def _preconditions(call: Call, entry: Entry, options: Json) -> None:
     uid, version = wanted.get("uid"), wanted.get("resourceVersion")
     text = ""
     if uid is not None and uid != entry.uid:
-        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+        text = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({entry.uid}). "
+            "The object might have been deleted and then recreated"
+        )
     elif version is not None and version != str(entry.rv):
-        text = f"Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {entry.rv}"
+        text = (
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({entry.rv}). "
+            "The object might have been modified"
+        )
     if text:
-        raise conflict(resource.group, resource.plural, entry.name, text)
+        raise conflict(resource.group, resource.kind, entry.name, text)
 
 
 def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:

@@ -21,6 +21,7 @@ _SUBRESOURCES: Final[dict[str, tuple[str, str, str, tuple[str, ...]]]] = {
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
     "log": ("", "v1", "Pod", ("get",)),
     "portforward": ("", "v1", "PodPortForwardOptions", ("create", "get")),
+    "proxy": ("", "v1", "NodeProxyOptions", ("create", "delete", "get", "patch", "update")),
     "finalize": ("", "v1", "Namespace", ("update",)),
     "approval": ("certificates.k8s.io", "v1", "CertificateSigningRequest", ("get", "patch", "update")),
     "scale": ("autoscaling", "v1", "Scale", _SUBRESOURCE_VERBS),
@@ -54,13 +55,10 @@ def _verbs(resource: Resource) -> Sequence[str]:
 
 def subresources(resource: Resource) -> Iterable[tuple[str, Json, Sequence[str]]]:
     """Each subresource with the kind it answers with and its verbs."""
-    own: Json = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    if resource.status:
-        yield "status", own, _SUBRESOURCE_VERBS
-    if resource.scale is not None:
-        yield "scale", {"group": "autoscaling", "version": "v1", "kind": "Scale"}, _SUBRESOURCE_VERBS
-    for name in resource.subresources:
-        group, version, kind, verbs = _SUBRESOURCES.get(name, (resource.group, resource.version, resource.kind, _SUBRESOURCE_VERBS))
+    own = (resource.group, resource.version, resource.kind, _SUBRESOURCE_VERBS)
+    names = [*(["status"] if resource.status else []), *(["scale"] if resource.scale is not None else []), *resource.subresources]
+    for name in names if resource.custom else sorted(set(names)):
+        group, version, kind, verbs = own if name == "status" else _SUBRESOURCES.get(name, own)
         yield name, {"group": group, "version": version, "kind": kind}, verbs
 
 

@@ -28,6 +28,12 @@ def rfc3339(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def normalize(meta: Json) -> None:
+    """Leave out what Go leaves out, in place: null and empty lists, maps and texts."""
+    for key in [k for k, v in meta.items() if v is None or v in ("", [], {})]:
+        del meta[key]
+
+
 def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, custom: bool) -> list[FieldError]:
     """What is wrong with the metadata of a new object."""
     check = _NAME_RULES[rule]

@@ -35,6 +35,8 @@ _JSON_HEADERS = {"content-type": JSON}
 async def get(call: Call) -> Response:
     """GET of one object."""
     resource, info = call.resource, call.info
+    if "export" in call.query:
+        raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     entry = call.table.objects.get(object_key(info.namespace if resource.namespaced else "", info.name))
     if entry is None:
         raise not_found(resource.group, resource.plural, info.name)
@@ -154,7 +156,7 @@ async def list_objects(call: Call) -> Response:
     selects = selection(call)
     limit = integer(call.query["limit"]) if call.query.get("limit") else 0
     entries, list_meta = snapshot(call, selects, limit)
-    await call.server.store.durable(max((e.rv for e in entries), default=0))
+    await call.server.store.durable(min(int(list_meta["resourceVersion"]), call.server.store.revision))
     return render_list(call, entries, list_meta)
 
 
@@ -177,7 +179,8 @@ def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int) ->
     else:
         if version:
             if not version.isdigit():
-                raise bad_request(str(invalid("resourceVersion", version, f'strconv.ParseUint: parsing "{version}": invalid syntax')))
+                shown = invalid("resourceVersion", version, f'strconv.ParseUint: parsing "{version}": invalid syntax')
+                raise bad_request(f"invalid resource version: {shown}")
             wanted = int(version)
             if wanted > rv:
                 raise too_large(wanted, rv)

@@ -19,7 +19,20 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver import deletes, kinds, loading, nonresource, reads, reviews, subresources, writes
+from clusterwright.apiserver import (
+    collector,
+    deletes,
+    disruption,
+    evictions,
+    kinds,
+    loading,
+    nonresource,
+    reads,
+    reviews,
+    subresources,
+    tokens,
+    writes,
+)
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.calls import Call, query_of
 from clusterwright.apiserver.crds import TABLE as CRD_TABLE
@@ -27,6 +40,7 @@ from clusterwright.apiserver.crds import CrdController
 from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.interfaces import DecodeError, Resource
 from clusterwright.apiserver.metadata import rfc3339
+from clusterwright.apiserver.metrics import Metrics
 from clusterwright.apiserver.negotiation import PLAIN, Form, accepted
 from clusterwright.apiserver.permissive import known_resources
 from clusterwright.apiserver.registry import Registry, ResourceKey, index, storage_key
@@ -37,7 +51,8 @@ from clusterwright.apiserver.store import Entry, Journal, Store, Table
 from clusterwright.apiserver.watch import Stream
 
 log = logging.getLogger(__name__)
-assert reviews  # registers the kinds that are asked, not stored
+_REGISTERED: Final = (reviews, evictions)
+"""Modules that register what they serve when they are imported."""
 _encode = msgspec.json.Encoder().encode
 NOT_FOUND_TEXT: Final = Response(status=404, headers={"content-type": "text/plain; charset=utf-8"}, body=b"404 page not found\n")
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
@@ -107,19 +122,41 @@ class ApiServer:
         self.bookmark_interval: float = 60.0
         self.watch_timeout = 0
         """Seconds after which a watch that names no timeout ends; 0: never."""
+        self.metrics: Metrics | None = None
+        self.inflight = {"mutating": 0, "readOnly": 0}
+        self.tokens: tokens.ServiceAccountTokens | None = None
+        self._tables: tuple[int, dict[str, Resource]] = (-1, {})
+        self._computes_budgets = False
         self.token_sources: list[Callable[[str], User | None]] = []
         self._later: deque[Callable[[], None]] = deque()
         self._draining = False
         self._streams: dict[str, set[tuple[str, Stream]]] = {}
         self.crds = CrdController(self)
         self.store.table(CRD_TABLE).hooks.append(self.crds)
-        for name in namespaces if not permissive else ():
-            loading.make_namespace(self, name)
+        self.initial_namespaces = () if permissive else tuple(namespaces)
+        if journal is None:
+            self.ensure_namespaces()
 
     # ------------------------------------------------------------------ requests
 
     async def handle(self, request: Request, user: User = ADMIN) -> Response | Stream:
         """Answer one request. Failures are answers too; this raises nothing but cancellation."""
+        if self.metrics is None:
+            return await self._handle(request, user)
+        loop = asyncio.get_running_loop()
+        kind = "readOnly" if request.method in {"GET", "HEAD"} else "mutating"
+        begin = loop.time()
+        self.inflight[kind] += 1
+        try:
+            answer = await self._handle(request, user)
+        finally:
+            self.inflight[kind] -= 1
+        query = query_of(request.query)
+        code = answer.response.status if isinstance(answer, Stream) else answer.status
+        self.metrics.observe(self._parse(request, query), code, loop.time() - begin, dry_run="dryRun" in query)
+        return answer
+
+    async def _handle(self, request: Request, user: User) -> Response | Stream:
         info: RequestInfo | None = None
         form = PLAIN
         try:
@@ -141,8 +178,7 @@ class ApiServer:
                     watch=info.verb == "watch",
                 )
             call = Call(self, request, info, user, resource, query, form)
-            if resource.deprecation:
-                call.warnings.append(resource.deprecation)
+            call.begin()
             return await self._dispatch(call)
         except StatusError as e:
             return self.failed(e, form)
@@ -152,7 +188,7 @@ class ApiServer:
             log.exception("request failed", extra={"path": request.path, "method": request.method})
             return self.failed(internal("the request could not be served"), form)
         finally:
-            self._drain()
+            self.drain()
 
     @staticmethod
     def _parse(request: Request, query: Mapping[str, str]) -> RequestInfo:
@@ -390,11 +426,42 @@ class ApiServer:
                 meta["generation"] = (meta.get("generation") or 0) + 1
             self.put_system(table, entry, obj)
 
+    def drop_finalizer(self, table: Table, entry: Entry, obj: Json, finalizer: str) -> None:
+        """Take a finalizer off an object that is being deleted; it vanishes with its last one."""
+        meta = obj["metadata"]
+        remaining = [f for f in meta.get("finalizers") or () if f != finalizer]
+        if remaining:
+            meta["finalizers"] = remaining
+            self.put_system(table, entry, obj)
+            return
+        meta.pop("finalizers", None)
+        if meta.get("deletionTimestamp"):
+            self.remove_system(table, entry, obj)
+        else:
+            self.put_system(table, entry, obj)
+
+    def resource_of(self, table: str) -> Resource | None:
+        """The resource whose objects a table holds."""
+        if self._tables[0] != self.registry.generation:
+            self._tables = (self.registry.generation, collector.resource_index(self))
+        return self._tables[1].get(table)
+
+    def start_controllers(self) -> None:
+        """Collect garbage, empty deleted namespaces, aggregate roles and keep disruption budgets from now on."""
+        self._computes_budgets = True
+        collector.start_controllers(self)
+
+    def refresh_budget(self, entry: Entry, budget: Json) -> None:
+        """Bring a PodDisruptionBudget's status up to date, if that is our task."""
+        if self._computes_budgets:
+            disruption.refresh(self, entry, budget)
+
     def later(self, action: Callable[[], None]) -> None:
         """Run after the request that is being served (or now, if none is)."""
         self._later.append(action)
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Do now what was put off to the end of a request."""
         if self._draining:
             return
         self._draining = True
@@ -451,7 +518,11 @@ class ApiServer:
 
     def metrics_text(self) -> bytes:
         """Metrics in Prometheus' text form."""
-        return b""
+        return self.metrics.text(self) if self.metrics is not None else b""
+
+    def open_watches(self) -> dict[str, int]:
+        """Open watches by table."""
+        return {name: len(streams) for name, streams in sorted(self._streams.items()) if streams}
 
     def openapi(self, group: str, version: str, resources: list[Resource]) -> bytes | None:
         """The OpenAPI v3 document of a group version."""
@@ -459,10 +530,27 @@ class ApiServer:
 
     # ------------------------------------------------------------------ worlds
 
+    def ensure_namespaces(self) -> None:
+        """Make the namespaces that a cluster begins with."""
+        existing = self.store.table("namespaces").objects
+        for name in self.initial_namespaces:
+            if name not in existing:
+                loading.make_namespace(self, name)
+
+    def recover(self, entries: Iterable[tuple[str, Entry]], revision: int) -> None:
+        """Take over what a journal holds, before anything is served."""
+        for name, entry in entries:
+            self.store.seed(self.store.table(name), entry)
+        self.store.revision = max(self.store.revision, revision)
+        self.store.seeded()
+        for entry in list(self.store.table(CRD_TABLE).objects.values()):
+            self.crds.resume(entry)
+        self.drain()
+
     def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
         """Put objects in as they are: no admission, uid, resourceVersion and times kept; unknown kinds are served too."""
         loading.load(self, objects)
-        self._drain()
+        self.drain()
 
 
 class _Empty:

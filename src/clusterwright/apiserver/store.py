@@ -78,6 +78,13 @@ class Journal(Protocol):
     def on_durable(self, callback: Callable[[int], None]) -> None:
         """Have `callback` called (in the event loop) with the highest durable revision."""
 
+    def on_failure(self, callback: Callable[[BaseException], None]) -> None:
+        """Have `callback` called (in the event loop) when nothing can be made durable any more."""
+
+
+class NotDurable(Exception):
+    """A write that could not be made durable: whether it is there after a restart is not known."""
+
 
 class Gone(Exception):
     """A revision older than the history."""
@@ -188,10 +195,14 @@ class Store:
         self.history = history
         self.tables: dict[str, Table] = {}
         self.journal = journal
+        self.listeners: list[Callable[[Table, Event], None]] = []
+        """Controllers that follow all tables, told at the moment of the write."""
         self._unpublished: deque[tuple[Table, Event]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         if journal is not None:
             journal.on_durable(self._settle)
+            journal.on_failure(self._break)
+        self._broken: BaseException | None = None
 
     def table(self, name: str) -> Table:
         """The table of that name, made on first use."""
@@ -245,6 +256,8 @@ class Store:
             self.journal.append(table.name, event)
         for hook in table.hooks:
             hook.offer(event)
+        for listener in self.listeners:
+            listener(table, event)
 
     def _settle(self, rv: int) -> None:
         while self._unpublished and self._unpublished[0][1].entry.rv <= rv:
@@ -255,10 +268,19 @@ class Store:
             if not future.done():
                 future.set_result(None)
 
+    def _break(self, error: BaseException) -> None:
+        self._broken = error
+        while self._waiting:
+            future = self._waiting.popleft()[1]
+            if not future.done():
+                future.set_exception(NotDurable("the store can no longer be written"))
+
     async def durable(self, rv: int) -> None:
-        """Return when everything up to `rv` is durable."""
+        """Return when everything up to `rv` is durable; raises NotDurable when it never will be."""
         if self.journal is None or rv <= self.journal.durable_rv:
             return
+        if self._broken is not None:
+            raise NotDurable("the store can no longer be written")
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((rv, future))
         if len(self._waiting) > 1 and self._waiting[-2][0] > rv:

@@ -157,7 +157,7 @@ async def patch(call: Call) -> Response:
     for _ in range(_ATTEMPTS):
         entry = current_entry(call, call.info.name)
         old = call.load(entry)
-        call.warnings.clear()
+        call.begin()
         obj = change(call.load(entry))
         if not isinstance(obj, dict):
             raise bad_request("the patched object is not an object")
@@ -225,7 +225,7 @@ async def _apply(call: Call, *, dry_run: bool) -> Response:
         raise bad_request(f"error decoding YAML: cannot unmarshal into {resource.kind}")
     server.check_applied(call, applied)
     for _ in range(_ATTEMPTS):
-        call.warnings.clear()
+        call.begin()
         entry = call.table.objects.get(object_key(call.info.namespace if resource.namespaced else "", call.info.name))
         if entry is None and call.info.subresource:
             raise not_found(resource.group, resource.plural, call.info.name)
@@ -249,6 +249,7 @@ async def _apply(call: Call, *, dry_run: bool) -> Response:
         except DecodeError as e:
             raise undecodable(resource, resource.kind, str(e)) from None
         resource.handler.default(obj)
+        _meta(obj)
         if entry is None or old is None:
             stored, raw = await create_object(call, obj, dry_run=dry_run, applied=True)
             return call.answer(201, stored, raw)
@@ -438,6 +439,7 @@ def _meta(obj: Json) -> Json:
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
         meta = obj["metadata"] = {}
+    metadata.normalize(meta)
     return meta
 
 

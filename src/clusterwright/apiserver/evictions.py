@@ -1,0 +1,84 @@
+"""Pod eviction, with PodDisruptionBudgets."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import deletes, subresources, writes
+from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.selectors import object_selector
+from clusterwright.apiserver.status import bad_request, failure, generic, too_many_requests
+from clusterwright.apiserver.store import Entry
+
+_BUDGETS = "poddisruptionbudgets.policy"
+
+
+async def evict(call: Call) -> Response:
+    """POST to pods/NAME/eviction."""
+    if call.info.verb != "create":
+        raise generic(405, "", "", "", "")
+    dry_run = write_options(call, "CreateOptions")
+    eviction, _ = read_body(call)
+    meta = eviction.get("metadata") or {}
+    if meta.get("name") not in {None, "", call.info.name}:
+        raise bad_request("name in URL does not match name in Eviction object")
+    entry = writes.current_entry(call, call.info.name)
+    options: Json = eviction.get("deleteOptions") or {}
+    pod = call.load(entry)
+    if not _passes_freely(pod):
+        _consult_budget(call, entry, pod, dry_run=dry_run)
+    if dry_run:
+        options = {**options, "dryRun": ["All"]}
+    info = dataclasses.replace(call.info, subresource="")
+    outcome = await deletes.delete_entry(dataclasses.replace(call, info=info), entry, options)
+    if outcome is None:
+        raise failure(409, "Conflict", "the pod changed while it was being evicted", {})
+    body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return call.answer(201, body)
+
+
+def _passes_freely(pod: Json) -> bool:
+    """Budgets do not count Pods that do not run, or are going anyway."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in {"Succeeded", "Failed", "Pending"} or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _consult_budget(call: Call, entry: Entry, pod: Json, *, dry_run: bool) -> None:
+    labels = pod["metadata"].get("labels") or {}
+    table = call.server.store.table(_BUDGETS)
+    matching = []
+    for candidate in table.range(entry.namespace):
+        budget = msgspec.json.decode(candidate.raw)
+        if object_selector((budget.get("spec") or {}).get("selector"))(labels):
+            matching.append((candidate, budget))
+    if not matching:
+        return
+    if len(matching) > 1:
+        text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        raise failure(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+    candidate, budget = matching[0]
+    call.server.refresh_budget(candidate, budget)
+    status = budget.get("status") or {}
+    if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
+        text = "Cannot evict pod as it would violate the pod's disruption budget."
+        cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {candidate.name} is still being processed by the server."}
+        raise too_many_requests(text, 10, [cause])
+    if status.get("disruptionsAllowed", 0) <= 0:
+        text = "Cannot evict pod as it would violate the pod's disruption budget."
+        message = (
+            f"The disruption budget {candidate.name} needs {status.get('desiredHealthy', 0)} healthy pods "
+            f"and has {status.get('currentHealthy', 0)} currently"
+        )
+        raise too_many_requests(text, 0, [{"reason": "DisruptionBudget", "message": message}])
+    if not dry_run:
+        status["disruptionsAllowed"] -= 1
+        status.setdefault("disruptedPods", {})[entry.name] = call.server.timestamp()
+        budget["status"] = status
+        call.server.put_system(table, table.objects[candidate.key], budget)
+
+
+subresources.SPECIAL["", "pods", "eviction"] = evict
