@@ -183,7 +183,7 @@ def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
         elif shape in (tuple, dict):
             if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and (nested := _plan(inner)) is not None:
                 (plan.lists if shape is tuple else plan.maps).append((field.encode_name, nested))
-        elif always and field.default is not None:  # a null time is not worth writing
+        elif always and field.default not in (None, msgspec.NODEFAULT):  # no null times; msgspec writes what has a factory
             plan.always.append((field.encode_name, field.default))
     if plan.empty:
         _PLANS[cls] = None

@@ -80,6 +80,10 @@ class SensitiveStruct(Struct):
         return f"{type(self).__name__}(...)"
 
 
+WRITTEN: Any = msgspec.field(default_factory=str)
+"""The default "" of a string that msgspec itself always writes: faster than leaving `ALWAYS` to the codec, for models in every object."""
+
+
 class ObjectKey(NamedTuple):
     """Namespace (empty for cluster-scoped kinds) and name."""
 
@@ -115,10 +119,10 @@ class OwnerReference(Struct):
 
     constraints: ClassVar[tuple[object, ...]] = (ATOMIC_MAP,)
 
-    api_version: Annotated[str, ALWAYS, REQUIRED] = ""
-    kind: Annotated[str, ALWAYS, REQUIRED] = ""
-    name: Annotated[str, ALWAYS, REQUIRED] = ""
-    uid: Annotated[str, ALWAYS, REQUIRED] = ""
+    api_version: Annotated[str, ALWAYS, REQUIRED] = WRITTEN
+    kind: Annotated[str, ALWAYS, REQUIRED] = WRITTEN
+    name: Annotated[str, ALWAYS, REQUIRED] = WRITTEN
+    uid: Annotated[str, ALWAYS, REQUIRED] = WRITTEN
     controller: bool | None = None
     block_owner_deletion: bool | None = None
 
@@ -149,19 +153,19 @@ class ObjectMeta(Struct):
 class Condition(Struct):
     """metav1.Condition."""
 
-    type: Annotated[str, ALWAYS, REQUIRED, Len(None, 316), COND_TYPE, Doc("what the condition is about")] = ""
-    status: Annotated[str, ALWAYS, REQUIRED, OneOf("True", "False", "Unknown"), Doc("whether it holds")] = ""
+    type: Annotated[str, ALWAYS, REQUIRED, Len(None, 316), COND_TYPE, Doc("what the condition is about")] = WRITTEN
+    status: Annotated[str, ALWAYS, REQUIRED, OneOf("True", "False", "Unknown"), Doc("whether it holds")] = WRITTEN
     observed_generation: Annotated[Int64, Range(0), Doc("metadata.generation that the condition was computed from")] = 0
     last_transition_time: Annotated[datetime | None, REQUIRED, Doc("when status changed last")] = None
-    reason: Annotated[str, ALWAYS, REQUIRED, Len(1, 1024), COND_REASON, Doc("why, in one word for programs")] = ""
-    message: Annotated[str, ALWAYS, REQUIRED, Len(None, 32768), Doc("why, for people; may be empty")] = ""
+    reason: Annotated[str, ALWAYS, REQUIRED, Len(1, 1024), COND_REASON, Doc("why, in one word for programs")] = WRITTEN
+    message: Annotated[str, ALWAYS, REQUIRED, Len(None, 32768), Doc("why, for people; may be empty")] = WRITTEN
 
 
 class V1Beta1Condition(Struct):
     """The deprecated condition form under `status.deprecated.v1beta1.conditions`."""
 
-    type: Annotated[str, ALWAYS, REQUIRED, Len(1, 256), Doc("what the condition is about")] = ""
-    status: Annotated[str, ALWAYS, REQUIRED, Doc("whether it holds")] = ""
+    type: Annotated[str, ALWAYS, REQUIRED, Len(1, 256), Doc("what the condition is about")] = WRITTEN
+    status: Annotated[str, ALWAYS, REQUIRED, Doc("whether it holds")] = WRITTEN
     severity: Annotated[str, Len(None, 32), Doc("Error, Warning, Info or empty; only with status False")] = ""
     last_transition_time: Annotated[datetime | None, REQUIRED, Doc("when status changed last")] = None
     reason: Annotated[str, Len(1, 256), Doc("why, in one word for programs")] = ""

@@ -109,7 +109,8 @@ def _mark_always(schema: Json, model: type[msgspec.Struct]) -> None:
         else:
             child = node
         if any(isinstance(mark, Always) for mark in field_metadata(hint)):
-            node["x-clusterwright-always"] = to_json(inner()) if isinstance(field.default, msgspec.Struct) else field.default
+            zero = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+            node["x-clusterwright-always"] = to_json(zero) if isinstance(zero, msgspec.Struct) else zero
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and "properties" in child:
             _mark_always(child, inner)
 
