@@ -107,6 +107,15 @@ def openapi_document(group: str, version: str, resources: Sequence[Resource]) ->
     return result
 
 
+def evaluate(expression: str, variables: Json) -> bool:
+    """A CEL expression over plain data; raises ValueError."""
+    part = _part("cel")
+    run = getattr(part, "evaluate", None)
+    if run is None:
+        raise ValueError("CEL is not available")
+    return bool(run(expression, variables))
+
+
 _STANDIN: tuple[tuple[str, str, str, bool], ...] = (
     ("", "v1", "Namespace", False), ("", "v1", "Secret", True), ("", "v1", "ConfigMap", True), ("", "v1", "Event", True),
     ("", "v1", "Node", False), ("", "v1", "Pod", True), ("", "v1", "ServiceAccount", True), ("", "v1", "Service", True),

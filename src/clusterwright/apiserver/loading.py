@@ -43,6 +43,37 @@ def make_namespace(server: ApiServer, name: str) -> None:
     server.store.put(table, Entry(name, "", name, obj["metadata"]["uid"], rv, _encode(obj)))
 
 
+def ensure(server: ApiServer, objects: Iterable[Json], *, update: bool) -> None:
+    """Create what is not there; replace what differs, if asked to. System objects: no admission, no managers."""
+    for item in objects:
+        gvk = GroupVersionKind.of(item["apiVersion"], item["kind"])
+        resource = server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
+        assert resource is not None, gvk
+        obj: Json = msgspec.json.decode(_encode(item))
+        meta = obj["metadata"]
+        key = object_key(meta.get("namespace") or "", meta["name"])
+        table = server.store.table(storage_key(resource))
+        existing = table.objects.get(key)
+        resource.handler.default(obj)
+        if existing is None:
+            resource.handler.prepare_for_create(obj)
+            meta.update(uid=server.new_uid(), creationTimestamp=server.timestamp())
+            if resource.generation:
+                meta["generation"] = 1
+            made = Entry(key, meta.get("namespace") or "", meta["name"], meta["uid"], 0, b"")
+            server.put_system(table, made, obj)
+        elif update:
+            current = msgspec.json.decode(existing.raw)
+            wanted = {**current, **{k: v for k, v in obj.items() if k not in {"metadata", "status"}}}
+            for field in ("labels", "annotations"):
+                if meta.get(field):
+                    wanted["metadata"][field] = {**(current["metadata"].get(field) or {}), **meta[field]}
+            if wanted.get("spec") != current.get("spec") and resource.generation:
+                wanted["metadata"]["generation"] = (current["metadata"].get("generation") or 0) + 1
+            if _encode(wanted) != existing.raw and wanted != msgspec.json.decode(existing.raw):
+                server.put_system(table, existing, wanted)
+
+
 def load(server: ApiServer, objects: Iterable[Mapping[str, Any]]) -> None:
     """Put objects in, CRDs first, so that their kinds are known."""
     items = [o for o in objects if isinstance(o, Mapping)]

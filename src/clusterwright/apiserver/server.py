@@ -530,6 +530,11 @@ class ApiServer:
 
     # ------------------------------------------------------------------ worlds
 
+    def ensure(self, objects: Iterable[Json], *, update: bool = False) -> None:
+        """Have these objects, past admission: created if they are not there; with `update`, replaced if they differ."""
+        loading.ensure(self, objects, update=update)
+        self.drain()
+
     def ensure_namespaces(self) -> None:
         """Make the namespaces that a cluster begins with."""
         existing = self.store.table("namespaces").objects
