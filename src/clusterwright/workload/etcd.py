@@ -42,7 +42,10 @@ class EtcdCredentials:
 
 
 def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
-    """A TLS context that shows the client certificate and trusts only etcd's CA; members are told apart by name in the tunnel, not by host name."""
+    """A TLS context that shows the client certificate and trusts only etcd's CA.
+
+    Which member is spoken to is decided by the tunnel, not by a host name in its certificate.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False

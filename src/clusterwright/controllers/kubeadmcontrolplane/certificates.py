@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -94,10 +95,8 @@ async def _generate(scope: Scope, slot: Slot) -> None:
         pair=pair,
         owner=scope.owner.controller_reference,
     )
-    try:
+    with suppress(AlreadyExists):  # our view was old: what is there counts, and the next pass sees it
         await dependencies.client.create(secret)
-    except AlreadyExists:
-        pass  # our view was old: what is there counts, and the next pass sees it
 
 
 async def _own(scope: Scope, secret: Unstructured) -> None:

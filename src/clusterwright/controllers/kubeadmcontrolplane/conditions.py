@@ -1,3 +1,4 @@
+# ruff: noqa: D103 - a guard's text and a message's form say what they are
 """The condition tables of a control plane, in the seed's row order. Pure."""
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def labels(owner: Owner) -> dict[str, str]:
     }
 
 
-def annotations(owner: Owner) -> dict[str, str]:
+def template_annotations(owner: Owner) -> dict[str, str]:
     """Annotations of the template."""
     metadata = owner.machine_template.get("metadata") or {}
     return dict(metadata.get("annotations") or {})
@@ -160,7 +160,7 @@ def _machine(
             "name": name,
             "namespace": owner.namespace,
             "labels": labels(owner),
-            "annotations": {**annotations(owner), names.PRE_TERMINATE_HOOK: "", **annotation},
+            "annotations": {**template_annotations(owner), names.PRE_TERMINATE_HOOK: "", **annotation},
             "ownerReferences": [owner.reference(controller=True)],
         },
         "spec": spec,
@@ -201,7 +201,7 @@ def new_config(owner: Owner, *, name: str, join: bool) -> Json:
             "name": name,
             "namespace": owner.namespace,
             "labels": labels(owner),
-            **({"annotations": wanted} if (wanted := annotations(owner)) else {}),
+            **({"annotations": wanted} if (wanted := template_annotations(owner)) else {}),
             "ownerReferences": [owner.reference(controller=False)],
         },
     }
@@ -232,7 +232,7 @@ def new_infrastructure(owner: Owner, template: Unstructured, *, name: str) -> Js
             "name": name,
             "namespace": owner.namespace,
             "labels": {**(metadata.get("labels") or {}), **labels(owner)},
-            "annotations": {**(metadata.get("annotations") or {}), **annotations(owner), **cloned_from(owner)},
+            "annotations": {**(metadata.get("annotations") or {}), **template_annotations(owner), **cloned_from(owner)},
             "ownerReferences": [owner.reference(controller=False)],
         },
     }
@@ -242,6 +242,6 @@ def metadata_intent(owner: Owner, obj: Unstructured) -> Json:
     """Only labels and annotations of an existing InfraMachine or KubeadmConfig, for the metadata manager."""
     metadata = obj.metadata
     intent: Json = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "labels": labels(owner)}
-    if wanted := annotations(owner):
+    if wanted := template_annotations(owner):
         intent["annotations"] = wanted
     return {"apiVersion": str(obj.json.get("apiVersion", "")), "kind": obj.kind, "metadata": intent}

@@ -1,3 +1,5 @@
+# ruff: noqa: D103 - a guard's text and a message's form say what they are
+# ruff: noqa: E501 - tables are laid out to be read as such
 """What a look at a Machine's Node, static Pods and etcd member means for the Machine's conditions. Pure.
 
 Each table answers the v1beta2 condition; `legacy_*` says the same in the deprecated form, which sometimes differs in status.
@@ -535,7 +537,7 @@ def legacy_member_condition(row: str, text: str, facts: MemberFacts) -> Legacy |
         "alarms": (*unhealthy, f"Etcd member reports alarms: {', '.join(facts.alarms)}"),
         "healthy": ("True", "", "", ""),
     }
-    return forms[row] if row in forms else (*unhealthy, text)
+    return forms.get(row, (*unhealthy, text))
 
 
 # ------------------------------------------------------------------------------------------- matching

@@ -99,7 +99,7 @@ async def update(client: Client, version: str, mutate: Mutator) -> None:
 
 
 def _same(a: ClusterConfiguration, b: ClusterConfiguration) -> bool:
-    return _without_empty(to_json(a)) == _without_empty(to_json(b))
+    return bool(_without_empty(to_json(a)) == _without_empty(to_json(b)))
 
 
 def _without_empty(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -606,10 +607,8 @@ async def reconcile_deletion(scope: Scope) -> None:
         scope.deleting_reason, scope.deleting_message = "DeletionCompleted", "Deletion completed"
         return
     _set_legacy_machines_ready(scope)
-    try:
+    with suppress(EndOfPass, ReconcileFailed):  # what cannot be looked at does not keep anyone from being deleted
         await reconcile_conditions(scope)
-    except (EndOfPass, ReconcileFailed):
-        pass  # what cannot be looked at does not keep anyone from being deleted
     try:
         blockers = await _blocking_deletion(scope)
     except ApiError as error:

@@ -127,7 +127,10 @@ def retry_limits(machine: ControlPlaneMachine, facts: RemediationFacts) -> Verdi
         return Verdict()
     if time + facts.retry_period > facts.now:
         period = names.go_duration(int(facts.retry_period.total_seconds()))
-        text = f"KubeadmControlPlane can't remediate this machine because the operation already failed in the latest {period} (RetryPeriodSeconds)"
+        text = (
+            "KubeadmControlPlane can't remediate this machine because the operation already failed in the latest "
+            f"{period} (RetryPeriodSeconds)"
+        )
         return Verdict(reason="RemediationDeferred", message=text, legacy=("Warning", "WaitingForRemediation", text))
     if facts.max_retry is not None and last.retry_count >= facts.max_retry:
         text = f"KubeadmControlPlane can't remediate this machine because the operation already failed {facts.max_retry} times (MaxRetry)"

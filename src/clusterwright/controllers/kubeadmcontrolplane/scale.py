@@ -121,7 +121,7 @@ def select_to_remove(
     *,
     managed_etcd: bool,
 ) -> ControlPlaneMachine | None:
-    """The Machine to delete or update next: what the user marked, then what is sick, then what is outdated; the oldest of the fullest domain."""
+    """The Machine to delete or update next: marked by the user, sick, outdated, any; of these the oldest of the fullest domain."""
 
     def marked(machine: ControlPlaneMachine) -> bool:
         return names.DELETE_MACHINE in machine.annotations

@@ -72,8 +72,8 @@ class Scope:
     v1beta1_conditions: tuple[V1Beta1Condition, ...] = ()
     annotations: dict[str, str] = field(default_factory=dict)
     finalizers: tuple[str, ...] = ()
-    inspection: Inspection = Inspection()
-    blockers: Blockers = Blockers()
+    inspection: Inspection = field(default_factory=Inspection)
+    blockers: Blockers = field(default_factory=Blockers)
     template: Unstructured | None = None
     template_missing: bool = False
     deleting_reason: str = ""
@@ -201,7 +201,7 @@ class Scope:
             managed_etcd=self.managed_etcd,
             members=self.inspection.members,
             certificates_available=certificates is not None and certificates.status == "True",
-            waits_for_topology_version=bool(wanted) and wanted != version and self.upgrade_step != version,
+            waits_for_topology_version=bool(wanted) and version not in {wanted, self.upgrade_step},
             remediation_in_progress=names.REMEDIATION_IN_PROGRESS in self.annotations,
         )
 

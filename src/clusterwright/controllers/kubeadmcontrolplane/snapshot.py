@@ -73,8 +73,8 @@ class ControlPlaneSnapshot:
     managed_etcd: bool
     desired: int | None
     machines: tuple[ControlPlaneMachine, ...]
-    inspection: Inspection = Inspection()
-    blockers: Blockers = Blockers()
+    inspection: Inspection = field(default_factory=Inspection)
+    blockers: Blockers = field(default_factory=Blockers)
     pending_version: str = ""
     template_kind: str = ""
     template_missing: bool = False
