@@ -1,0 +1,48 @@
+"""How commands reach the management cluster: as kubectl does, or the plane that `clusterwright up` started in this folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.http import HttpTransport
+from clusterwright.runtime.kubeconfig import Connection, InvalidKubeconfig, Kubeconfig, default_paths, in_cluster
+from clusterwright.runtime.rest import RestClient
+
+LOCAL = Path(".clusterwright") / "kubeconfig"
+"""Where `clusterwright up` leaves the admin kubeconfig unless told otherwise."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags that every command talking to a cluster has."""
+    parser.add_argument("--kubeconfig", metavar="PATH", help=f"default: $KUBECONFIG, {LOCAL}, ~/.kube/config, the cluster we run in")
+    parser.add_argument("--context", default="", help="a context of the kubeconfig; default: the current one")
+    parser.add_argument("-n", "--namespace", default="", help="default: the context's")
+
+
+def resolve(arguments: argparse.Namespace) -> Connection:
+    """The connection that flags and environment name; raises InvalidKubeconfig."""
+    if arguments.kubeconfig:
+        return Kubeconfig.load([Path(arguments.kubeconfig)]).resolve(arguments.context)
+    if not os.environ.get("KUBECONFIG") and LOCAL.exists():
+        return Kubeconfig.load([LOCAL]).resolve(arguments.context)
+    try:
+        return Kubeconfig.load(default_paths(os.environ)).resolve(arguments.context)
+    except InvalidKubeconfig:
+        if "KUBERNETES_SERVICE_HOST" in os.environ:
+            return in_cluster(os.environ)
+        raise
+
+
+@asynccontextmanager
+async def connected(connection: Connection) -> AsyncIterator[RestClient]:
+    """A client of the cluster, closed at the end."""
+    transport = HttpTransport(connection, SystemClock(), os.environ)
+    try:
+        yield RestClient(transport, clock=SystemClock(), user_agent="clusterwright-cli")
+    finally:
+        await transport.close()

@@ -1,0 +1,77 @@
+"""`clusterwright describe cluster NAME`: the cluster as a tree."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment
+from clusterwright.api.core.shared import ContractVersionedObjectReference
+from clusterwright.api.meta import ObjectKey, Unstructured
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.cli import connect
+from clusterwright.cli.tree import Branch, cluster_tree, render
+from clusterwright.controllers.external import ContractUnknown, get_external
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.kubeconfig import InvalidKubeconfig
+
+_INTERVAL = 1.0
+
+
+def run(argv: Sequence[str]) -> int:
+    """Show a cluster as a tree with its conditions; with --watch, again whenever it changes."""
+    parser = argparse.ArgumentParser(prog="clusterwright describe", description="Show a cluster as a tree with its conditions.")
+    parser.add_argument("kind", choices=("cluster",))
+    parser.add_argument("name")
+    parser.add_argument("--show-conditions", action="store_true", help="all conditions of every object, not only the one that sums it up")
+    parser.add_argument("-w", "--watch", action="store_true", help="show it again whenever it changes")
+    connect.add_arguments(parser)
+    arguments = parser.parse_args(list(argv))
+    try:
+        return asyncio.run(_run(arguments))
+    except (InvalidKubeconfig, ApiError) as error:
+        print(f"clusterwright describe: {error}", file=sys.stderr)
+        return 1
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    connection = connect.resolve(arguments)
+    key = ObjectKey(arguments.namespace or connection.namespace, arguments.name)
+    shown: Branch | None = None
+    async with connect.connected(connection) as client:
+        while True:
+            tree = await look(client, key)
+            if tree != shown:
+                if shown is not None:
+                    print()
+                print(render(tree, SystemClock().now(), show_conditions=arguments.show_conditions), flush=True)
+                shown = tree
+            if not arguments.watch:
+                return 0
+            await asyncio.sleep(_INTERVAL)
+
+
+async def look(client: Client, key: ObjectKey) -> Branch:
+    """The tree of a Cluster as it is now; raises NotFound."""
+    cluster = await client.get(Cluster, key)
+    mine = {CLUSTER_NAME_LABEL: key.name}
+    return cluster_tree(
+        cluster,
+        await _referenced(client, key.namespace, cluster.spec.infrastructure_ref),
+        await _referenced(client, key.namespace, cluster.spec.control_plane_ref),
+        await client.list(Machine, namespace=key.namespace, labels=mine),
+        await client.list(MachineDeployment, namespace=key.namespace, labels=mine),
+    )
+
+
+async def _referenced(client: Client, namespace: str, reference: ContractVersionedObjectReference | None) -> Unstructured | None:
+    if reference is None or not reference.name:
+        return None
+    try:
+        return (await get_external(client, reference, namespace)).object
+    except (ApiError, ContractUnknown):
+        return None  # the tree shows what can be seen
