@@ -1,0 +1,271 @@
+"""The transport to an API server over HTTPS, by aiohttp: one request, a watch as lines, an upgrade to WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from clusterwright.api.wire import Duplex, Request, Response
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.credentials import Credentials, CredentialSource
+from clusterwright.runtime.errors import ConnectionFailed, from_response
+from clusterwright.runtime.kubeconfig import Connection
+
+_REQUEST = aiohttp.ClientTimeout(total=75.0, sock_connect=15.0)
+_STREAM = aiohttp.ClientTimeout(total=None, sock_connect=15.0)
+_MAX_LINE = 64 * 1024 * 1024
+_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+
+
+class HttpTransport:
+    """One API server. Connections are kept and shared; dead ones are found by TCP keepalive within a minute.
+
+    A client certificate that an exec plugin renews gets a session of its own; the one before it is kept for its watches.
+    """
+
+    def __init__(self, connection: Connection, clock: Clock, environ: Mapping[str, str] | None = None, *, limit: int = 256) -> None:
+        self._connection = connection
+        self._credentials = CredentialSource(connection, clock, environ)
+        self._base = connection.server.rstrip("/")
+        self._limit = limit
+        self._session: aiohttp.ClientSession | None = None
+        self._certificate: tuple[bytes, bytes] | None = None
+        self._retired: list[aiohttp.ClientSession] = []
+        self._closing: set[asyncio.Future[None]] = set()
+        self._options: dict[str, Any] = {}
+        if connection.tls_server_name:
+            self._options["server_hostname"] = connection.tls_server_name
+        if connection.proxy_url:
+            if not connection.proxy_url.startswith(("http://", "https://")):
+                raise ValueError("only http and https proxies are supported")
+            self._options["proxy"] = connection.proxy_url
+
+    async def send(self, request: Request) -> Response:
+        """One request, one whole answer."""
+        for refresh in (False, True):
+            response = await self._open(request, _REQUEST, refresh=refresh)
+            try:
+                async with response:
+                    body = await response.read()
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise self._failed(request, error) from error
+            if response.status != 401 or refresh or not self._credentials.can_refresh:
+                break
+        return _response(response, body)
+
+    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
+        """A watch."""
+        response = await self._open(request, _STREAM)
+        if response.status == 401 and self._credentials.can_refresh:
+            response.release()
+            response = await self._open(request, _STREAM, refresh=True)
+        if response.status >= 300:
+            try:
+                async with response:
+                    return _response(response, await response.read()), _nothing()
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise self._failed(request, error) from error
+        return _response(response, b""), self._lines(request, response)
+
+    async def _lines(self, request: Request, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        rest = b""
+        try:
+            async for chunk in response.content.iter_any():
+                *lines, rest = (rest + chunk if rest else chunk).split(b"\n")
+                for line in lines:
+                    yield line
+                if len(rest) > _MAX_LINE:
+                    raise ConnectionFailed(f"GET {request.path}: a line of the watch is longer than {_MAX_LINE} bytes")
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._failed(request, error) from error
+        finally:
+            response.close()
+        if rest:
+            yield rest  # cut off: the reader will see
+
+    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+        """A WebSocket; raises the error that the API server's refusal means."""
+        session, headers = await self._prepare(request, refresh=False)
+        try:
+            socket = await session.ws_connect(
+                self._url(request),
+                method=request.method,
+                protocols=protocols,
+                headers=headers,
+                max_msg_size=0,
+                autoclose=True,
+                **self._options,
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            if error.status == 101:  # it did upgrade, but not as the protocol wants it
+                raise ConnectionFailed(f"{request.method} {request.path}: {error.message}") from error
+            raise from_response(error.status, b"") from error
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._failed(request, error) from error
+        if protocols and socket.protocol not in protocols:
+            await socket.close()
+            raise ConnectionFailed(f"{request.method} {request.path}: the server speaks none of {', '.join(protocols)}")
+        return _WebSocket(socket)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in (*self._retired, *([self._session] if self._session else [])):
+            await session.close()
+        self._retired.clear()
+        self._session = None
+
+    async def _open(self, request: Request, timeout: aiohttp.ClientTimeout, *, refresh: bool = False) -> aiohttp.ClientResponse:
+        session, headers = await self._prepare(request, refresh=refresh)
+        try:
+            return await session.request(
+                request.method,
+                self._url(request),
+                data=request.body or None,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                **self._options,
+            )
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._failed(request, error) from error
+
+    async def _prepare(self, request: Request, *, refresh: bool) -> tuple[aiohttp.ClientSession, CIMultiDict[str]]:
+        credentials = await self._credentials.get(refresh=refresh)
+        headers: CIMultiDict[str] = CIMultiDict(request.headers)
+        headers.update(credentials.headers)
+        for group in self._connection.impersonate_groups:
+            headers.add("Impersonate-Group", group)
+        for name, values in self._connection.impersonate_extra.items():
+            for value in values:
+                headers.add(f"Impersonate-Extra-{quote(name, safe='')}", str(value))
+        return self._session_for(credentials), headers
+
+    def _session_for(self, credentials: Credentials) -> aiohttp.ClientSession:
+        if self._session is None or credentials.certificate != self._certificate:
+            if self._session is not None:
+                self._retire(self._session)
+            context: ssl.SSLContext | bool = True
+            if self._connection.server.startswith("https://"):
+                context = ssl_context(self._connection, credentials.certificate)
+            connector = aiohttp.TCPConnector(
+                ssl=context, limit=self._limit, limit_per_host=0, keepalive_timeout=30.0, socket_factory=_socket
+            )
+            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar())
+            self._certificate = credentials.certificate
+        return self._session
+
+    def _retire(self, session: aiohttp.ClientSession) -> None:
+        """Watches on the old session go on; by the time the certificate changes again they have ended."""
+        self._retired.append(session)
+        if len(self._retired) > 1:
+            old = self._retired.pop(0)
+            closing = asyncio.ensure_future(old.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    def _url(self, request: Request) -> URL:
+        query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in request.query)
+        path = quote(request.path, safe="/:~!$&'()*+,;=@-._")
+        return URL(f"{self._base}{path}{'?' + query if query else ''}", encoded=True)
+
+    @staticmethod
+    def _failed(request: Request, error: Exception) -> ConnectionFailed:
+        # aiohttp's texts name hosts and causes, never headers or bodies
+        return ConnectionFailed(f"{request.method} {request.path}: {type(error).__name__}: {error}")
+
+
+class _WebSocket:
+    """A `Duplex` on a WebSocket."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self.protocol = socket.protocol or ""
+
+    async def send(self, message: bytes) -> None:
+        """Send one message."""
+        try:
+            await self._socket.send_bytes(message)
+        except (aiohttp.ClientError, OSError) as error:
+            raise ConnectionFailed(f"WebSocket: {error}") from error
+
+    async def receive(self) -> bytes | None:
+        """The next message; None when the peer has closed."""
+        message = await self._socket.receive()
+        if message.type is aiohttp.WSMsgType.BINARY:
+            data: bytes = message.data
+            return data
+        if message.type is aiohttp.WSMsgType.TEXT:
+            return str(message.data).encode()
+        return None
+
+    async def close(self) -> None:
+        """Close; safe to call twice."""
+        await self._socket.close()
+
+
+def ssl_context(connection: Connection, certificate: tuple[bytes, bytes] | None) -> ssl.SSLContext:
+    """TLS as the connection wants it; raises ConnectionFailed where certificates cannot be used."""
+    try:
+        authority = connection.certificate_authority.decode() or None
+        context = ssl.create_default_context(cadata=authority)
+        if connection.insecure_skip_tls_verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if certificate is not None:
+            _load_certificate(context, *certificate)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConnectionFailed(f"{connection.server}: certificates cannot be used: {type(error).__name__}") from error
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
+    # OpenSSL by way of Python reads client certificates from files only: one that nobody else can read, gone at once
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(chain + b"\n" + key)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
+
+
+def _socket(address: Any) -> socket.socket:
+    family, type_, protocol, _, _ = address
+    made = socket.socket(family, type_, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            with suppress(OSError):
+                made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
+
+
+def _response(response: aiohttp.ClientResponse, body: bytes) -> Response:
+    warnings = tuple(_warning_text(value) for value in response.headers.getall("Warning", ()))
+    return Response(
+        status=response.status, headers={name.lower(): value for name, value in response.headers.items()}, body=body, warnings=warnings
+    )
+
+
+def _warning_text(header: str) -> str:
+    """The text of `299 - "text"`."""
+    _, _, quoted = header.partition('"')
+    text = quoted.rpartition('"')[0] if quoted else header
+    return text.replace('\\"', '"').replace("\\\\", "\\")
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    for line in tuple[bytes, ...]():
+        yield line

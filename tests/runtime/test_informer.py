@@ -1,0 +1,287 @@
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterwright.api.meta import ObjectKey
+from clusterwright.runtime.informer import Informer, without_managed_fields
+from clusterwright.runtime.resources import gvk_of
+from clusterwright.runtime.selectors import InvalidSelector, parse_fields, parse_labels
+from clusterwright.simulation.sample import GROUP, Parent
+
+
+def an_object(name="a", rv=1, uid="", namespace="ns", labels=None, owners=(), finalizers=(), deleting=False, **more):
+    metadata = {"namespace": namespace, "name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(rv)}
+    if labels:
+        metadata["labels"] = labels
+    if owners:
+        metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "K", "name": "o", "uid": owner} for owner in owners]
+    if finalizers:
+        metadata["finalizers"] = list(finalizers)
+    if deleting:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return msgspec.json.encode({"apiVersion": f"{GROUP}/v1", "kind": "Parent", "metadata": metadata, **more})
+
+
+def key(name="a"):
+    return ObjectKey("ns", name)
+
+
+@pytest.fixture
+def informer():
+    made = Informer(gvk_of(Parent))
+    made.listing()
+    made.listed()
+    made.told = []
+    made.subscribe(lambda old, new, initial: made.told.append((old and old.resource_version, new and new.resource_version, initial)))
+    return made
+
+
+def test_events_replace_and_remove_objects_and_handlers_are_told_once(informer):
+    informer.applied(an_object(rv=1))
+    informer.applied(an_object(rv=2))
+    informer.applied(an_object(rv=2))
+    informer.deleted(an_object(rv=3))
+    informer.deleted(an_object(rv=3))
+
+    assert informer.told == [(None, "1", False), ("1", "2", False), ("3", None, False)]
+    assert informer.find(key()) is None
+
+
+def test_an_older_state_never_replaces_a_newer_one(informer):
+    informer.applied(an_object(rv=10))
+    informer.applied(an_object(rv=9))
+
+    assert informer.find(key()).resource_version == "10"
+
+
+def test_a_relist_tells_only_what_changed(informer):
+    for name, rv in (("same", 1), ("changed", 2), ("gone", 3), ("replaced", 4)):
+        informer.applied(an_object(name, rv))
+    informer.told.clear()
+
+    informer.listing()
+    for name, rv, uid in (("same", 1, ""), ("changed", 5, ""), ("replaced", 6, "another"), ("new", 7, "")):
+        informer.item(an_object(name, rv, uid))
+    informer.listed()
+
+    assert sorted(informer.told, key=str) == sorted(
+        [("3", None, False), ("2", "5", False), ("4", None, False), (None, "6", False), (None, "7", False)], key=str
+    )
+
+
+def test_a_subscriber_that_comes_late_is_told_what_is_there(informer):
+    informer.applied(an_object("x", 1))
+    told = []
+
+    informer.subscribe(lambda old, new, initial: told.append((new.key.name, initial)))
+
+    assert told == [("x", True)]
+
+
+def test_objects_that_cannot_be_read_are_left_out(informer):
+    informer.listing()
+    informer.item(b'{"metadata": 7}')
+    informer.item(b"{")
+    informer.item(an_object())
+    informer.listed()
+
+    assert [entry.key.name for entry in informer.entries()] == ["a"]
+
+
+def test_own_writes_show_before_their_event_and_in_every_selection(informer):
+    informer.applied(an_object("a", 1, labels={"x": "1"}, owners=["o1"], spec={"children": 1}))
+    informer.select(labels=parse_labels({"x": "1"}))  # the index exists now
+    informer.select(fields="spec.children=1")
+
+    informer.wrote(key(), an_object("a", 2, labels={"x": "2"}, owners=["o2"], spec={"children": 2}), deleted=False)
+    informer.wrote(key("b"), an_object("b", 3, labels={"x": "2"}, owners=["o2"]), deleted=False)
+
+    assert informer.find(key()).resource_version == "2"
+    assert informer.select(labels=parse_labels({"x": "1"})) == []
+    assert [e.key.name for e in informer.select(labels=parse_labels({"x": "2"}))] == ["a", "b"]
+    assert informer.select(owner="o1") == []
+    assert [e.key.name for e in informer.select(owner="o2")] == ["a", "b"]
+    assert informer.select(fields="spec.children=1") == []
+    assert [e.key.name for e in informer.select(fields="spec.children=2")] == ["a"]
+    # handlers hear of it when the watch tells, once
+    assert informer.told == [(None, "1", False)]
+    informer.applied(an_object("a", 2, labels={"x": "2"}, owners=["o2"], spec={"children": 2}))
+    assert informer.told[-1] == ("1", "2", False)
+
+
+def test_a_late_event_does_not_hide_an_own_write(informer):
+    informer.applied(an_object(rv=1))
+    informer.wrote(key(), an_object(rv=5), deleted=False)
+
+    informer.applied(an_object(rv=3))
+    assert informer.find(key()).resource_version == "5"
+
+    informer.applied(an_object(rv=7))
+    assert informer.find(key()).resource_version == "7"
+
+
+def test_answers_that_overtake_each_other_leave_the_newest(informer):
+    informer.wrote(key(), an_object(rv=6), deleted=False)
+    informer.wrote(key(), an_object(rv=5), deleted=False)
+
+    assert informer.find(key()).resource_version == "6"
+
+
+@pytest.mark.parametrize("answer", [an_object(rv=4), b'{"kind":"Status","metadata":{},"status":"Success"}'], ids=["last-state", "status"])
+def test_an_own_deletion_hides_the_object_at_once_and_late_events_do_not_bring_it_back(informer, answer):
+    informer.applied(an_object(rv=1))
+
+    informer.wrote(key(), answer, deleted=True)
+
+    assert informer.find(key()) is None
+    assert informer.select() == []
+    informer.applied(an_object(rv=3))
+    assert informer.find(key()) is None
+    informer.deleted(an_object(rv=4))
+    assert informer.find(key()) is None
+    informer.applied(an_object(rv=9, uid="successor"))
+    assert informer.find(key()).uid == "successor"
+
+
+def test_a_successor_of_a_deleted_object_shows_although_the_deletion_was_not_told(informer):
+    informer.applied(an_object(rv=1))
+    informer.wrote(key(), an_object(rv=4), deleted=True)
+
+    informer.applied(an_object(rv=9, uid="successor"))
+
+    assert informer.find(key()).uid == "successor"
+
+
+def test_a_deletion_that_waits_for_finalizers_shows_the_deleting_object(informer):
+    informer.applied(an_object(rv=1, finalizers=["f"]))
+
+    informer.wrote(key(), an_object(rv=2, finalizers=["f"], deleting=True), deleted=True)
+
+    assert b"deletionTimestamp" in informer.find(key()).raw
+
+
+def test_taking_the_last_finalizer_away_hides_the_object(informer):
+    informer.applied(an_object(rv=2, finalizers=["f"], deleting=True))
+
+    informer.wrote(key(), an_object(rv=3, deleting=True), deleted=False)
+
+    assert informer.find(key()) is None
+
+
+def test_a_list_that_began_after_the_write_settles_it_and_one_that_began_before_does_not(informer):
+    informer.applied(an_object("a", 1))
+    informer.listing()
+    informer.wrote(key("b"), an_object("b", 9), deleted=False)
+    informer.item(an_object("a", 1))
+    informer.listed()
+    assert informer.find(key("b")) is not None
+
+    informer.listing()
+    informer.listed()  # deleted by somebody else meanwhile
+    assert informer.find(key("b")) is None
+
+
+def test_versions_that_are_no_numbers_are_compared_for_equality_only(informer):
+    informer.applied(an_object(rv="x1"))
+    informer.wrote(key(), an_object(rv="x2"), deleted=False)
+    assert informer.find(key()).resource_version == "x2"
+
+    informer.applied(an_object(rv="x0"))
+    assert informer.find(key()).resource_version == "x2"
+    informer.applied(an_object(rv="x2"))
+    informer.applied(an_object(rv="x3"))
+    assert informer.find(key()).resource_version == "x3"
+
+
+def test_managed_fields_are_dropped_and_nothing_else():
+    raw = msgspec.json.encode({"kind": "K", "metadata": {"name": "n", "managedFields": [{"a": 1}], "z": 2}, "spec": {"managedFields": 3}})
+
+    assert msgspec.json.decode(without_managed_fields(raw)) == {
+        "kind": "K",
+        "metadata": {"name": "n", "z": 2},
+        "spec": {"managedFields": 3},
+    }
+
+
+def test_the_same_entry_gives_the_same_model_and_a_new_one_another(informer):
+    informer.applied(an_object(rv=1, spec={"children": 1}))
+    first = informer.decode(Parent, informer.find(key()))
+    assert informer.decode(Parent, informer.find(key())) is first
+
+    informer.applied(an_object(rv=2, spec={"children": 2}))
+    assert informer.decode(Parent, informer.find(key())).spec.children == 2
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "matches"),
+    [
+        ("a=1", {"a": "1"}, True), ("a==1,b!=2", {"a": "1"}, True), ("b!=2", {"b": "2"}, False), ("a in (1, 2)", {"a": "2"}, True),
+        ("a in (1,2)", {}, False), ("a notin (1)", {}, True), ("a", {"a": ""}, True), ("!a", {"a": ""}, False), ("!a", {}, True),
+        ("n>3", {"n": "4"}, True), ("n<3", {"n": "4"}, False), ("n>3", {"n": "x"}, False), ("", {"a": "1"}, True), ("a=", {"a": ""}, True),
+        ("example.com/x-y=z.1_2", {"example.com/x-y": "z.1_2"}, True), ("in=notin", {"in": "notin"}, True),
+    ],
+)  # fmt: skip
+def test_label_selectors(selector, labels, matches):
+    assert parse_labels(selector).matches(labels) is matches
+
+
+@pytest.mark.parametrize("selector", ["a=b=c", "a in b", "(a)", "a=1;b=2", "=1"])
+def test_label_selectors_that_mean_nothing_are_refused(selector):
+    with pytest.raises(InvalidSelector):
+        parse_labels(selector)
+
+
+def test_field_selectors():
+    assert parse_fields("a.b=1,c!=2") == ((("a", "b"), "1", True), (("c",), "2", False))
+    with pytest.raises(InvalidSelector):
+        parse_fields("a")
+
+
+objects = st.tuples(st.integers(0, 3), st.sampled_from(["", "1", "2"]), st.sampled_from([(), ("o1",), ("o1", "o2")]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["apply", "delete", "own", "own-delete", "relist"]), objects), min_size=5, max_size=25))
+def test_indexes_always_agree_with_a_full_scan(steps):
+    informer = Informer(gvk_of(Parent))
+    informer.listing()
+    informer.listed()
+    store, lives = {}, {}
+    for rv, (step, (n, label, owners)) in enumerate(steps, 1):
+        name = f"n{n}"
+        if name not in store and step != "delete":
+            lives[name] = rv  # a new object of the name has a new uid
+        uid = f"{name}-{lives.get(name)}"
+        raw = an_object(name, rv, uid, labels={"l": label} if label else None, owners=owners, spec={"children": n})
+        match step:
+            case "apply":
+                store[name] = raw
+                informer.applied(raw)
+            case "delete":
+                if store.pop(name, None):
+                    informer.deleted(raw)
+            case "own":
+                store[name] = raw
+                informer.wrote(key(name), raw, deleted=False)
+            case "own-delete":
+                if store.pop(name, None):
+                    informer.wrote(key(name), raw, deleted=True)
+            case "relist":
+                informer.listing()
+                for item in store.values():
+                    informer.item(item)
+                informer.listed()
+        expected = {name: msgspec.json.decode(raw) for name, raw in store.items()}
+
+        def names(entries):
+            return [entry.key.name for entry in entries]
+
+        assert names(informer.select()) == sorted(expected)
+        assert names(informer.select(labels=parse_labels({"l": "1"}))) == sorted(
+            k for k, v in expected.items() if v["metadata"].get("labels", {}).get("l") == "1"
+        )
+        assert names(informer.select(owner="o2")) == sorted(
+            k for k, v in expected.items() if any(r["uid"] == "o2" for r in v["metadata"].get("ownerReferences", ()))
+        )
+        assert names(informer.select(fields="spec.children=2")) == sorted(k for k, v in expected.items() if v["spec"]["children"] == 2)
