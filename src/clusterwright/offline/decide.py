@@ -35,11 +35,12 @@ def decide_bundle(bundle: Bundle, subject: str) -> Json:
     key = ObjectKey(namespace, name)
     now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
     world = World(complete(bundle), now, sample_keys())
-    result = _run(_pass(world, definition.make(world.dependencies()), definition.kind, key))
+    result = run_to_completion(run_pass(world, definition.make(world.dependencies()), definition.kind, key))
     return result
 
 
-async def _pass(world: World, reconciler: Any, kind: type[Object], key: ObjectKey) -> Json:
+async def run_pass(world: World, reconciler: Any, kind: type[Object], key: ObjectKey) -> Json:
+    """One pass of a reconciler in a world, as `decide` answers it."""
     requeue: float | None = None
     failure: str | None = None
     try:
@@ -82,7 +83,7 @@ def _data(gvk: GroupVersionKind, key: ObjectKey, json: Mapping[str, Any]) -> dic
     return {f"{gvk.kind}/{key.name}/{k}": v for k, v in values if isinstance(v, str)}
 
 
-def _run(coroutine: Any) -> Json:
+def run_to_completion(coroutine: Any) -> Json:
     """Run to completion from synchronous code, also where an event loop is running already."""
     try:
         asyncio.get_running_loop()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace as with_
 from datetime import timedelta
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -34,7 +35,11 @@ from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
-from clusterwright.tables import Decision
+from clusterwright.tables import Decision, Table
+
+S = TypeVar("S")
+Observer = Callable[[Table[Any], Any], None]
+"""Told of every table and the snapshot that it decided on, for explanations."""
 
 DEFAULT_CONNECTION_GRACE = timedelta(seconds=50)
 
@@ -50,15 +55,19 @@ class ClusterReconcileError(Exception):
 class _Pass:
     """What one pass has gathered so far: errors, requeue votes and the rows that fired."""
 
-    __slots__ = ("errors", "rows", "votes")
+    __slots__ = ("errors", "observer", "rows", "votes")
 
-    def __init__(self) -> None:
+    def __init__(self, observer: Observer | None) -> None:
         self.errors: list[str] = []
         self.votes: list[timedelta | None] = []
         self.rows: dict[str, str] = {}
+        self.observer = observer
 
-    def take(self, decision: Decision) -> Decision:
-        """Note what a table decided."""
+    def decide(self, table: Table[S], snapshot: S) -> Decision:
+        """Let a table decide, and note what it did."""
+        decision = table.decide(snapshot)
+        if self.observer is not None:
+            self.observer(table, snapshot)
         self.rows[decision.table] = decision.row
         self.votes.append(decision.requeue)
         if decision.error:
@@ -69,8 +78,9 @@ class _Pass:
 class ClusterReconciler:
     """Brings one Cluster nearer to its spec."""
 
-    def __init__(self, deps: Dependencies) -> None:
+    def __init__(self, deps: Dependencies, observer: Observer | None = None) -> None:
         self._deps = deps
+        self._observer = observer
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
         self._grace = deps.options.get("remote-connection-grace-period") or DEFAULT_CONNECTION_GRACE
         self._log = get_logger("cluster", controller="cluster")
@@ -99,7 +109,7 @@ class ClusterReconciler:
             features=deps.features,
             waiting_for_topology=has_topology(cluster) and cluster.metadata.deletion_timestamp is None and references_missing(cluster),
         )
-        under_way = _Pass()
+        under_way = _Pass(self._observer)
         seen = await self._observe(seen, under_way)
         seen = await self._run_phases(seen, under_way)
         after = conclude(seen, under_way)
@@ -162,7 +172,7 @@ class ClusterReconciler:
             return seen
         seen = with_(seen, cluster=plan.with_failures(seen.cluster, seen.infrastructure, seen.control_plane))
         for table in (plan.RECONCILE_INFRASTRUCTURE, plan.RECONCILE_CONTROL_PLANE):
-            decision = under_way.take(table.decide(seen))
+            decision = under_way.decide(table, seen)
             seen = with_(seen, cluster=plan.change(seen, decision.intents))
         if seen.deleting:
             return await self._delete(seen, under_way)
@@ -170,7 +180,7 @@ class ClusterReconciler:
         return seen
 
     async def _delete(self, seen: ClusterSnapshot, under_way: _Pass) -> ClusterSnapshot:
-        decision = plan.RECONCILE_DELETE.decide(seen)
+        decision = under_way.decide(plan.RECONCILE_DELETE, seen)
         failures: list[str] = []
         for intent in decision.intents:
             if isinstance(intent, Delete):
@@ -181,13 +191,12 @@ class ClusterReconciler:
                 except ApiError as error:
                     failures.append(f"error deleting cluster {seen.cluster.key}: failed to delete {intent.kind.kind} {intent.key}: {error}")
         under_way.errors += failures
-        under_way.take(decision)
         changed = plan.change(seen, [i for i in decision.intents if isinstance(i, Change)])
         return with_(seen, deletion=decision, delete_failed=bool(failures), cluster=changed)
 
     async def _ensure_kubeconfig(self, seen: ClusterSnapshot, under_way: _Pass) -> None:
         view = await look_at_secrets(self._deps.client, seen.cluster, seen.now)
-        decision = under_way.take(RECONCILE_KUBECONFIG.decide(view))
+        decision = under_way.decide(RECONCILE_KUBECONFIG, view)
         if decision.row not in {"create", "renew"}:
             return
         try:
@@ -231,12 +240,12 @@ def conclude(seen: ClusterSnapshot, under_way: _Pass) -> Cluster:
     """The Cluster with every condition, the counters and the phase as this pass leaves them. Pure."""
     was_initialized = is_true(seen.conditions, "ControlPlaneInitialized")
     for table in TABLES:
-        decision = under_way.take(table.decide(seen))
+        decision = under_way.decide(table, seen)
         seen = with_(seen, cluster=_decided(seen, decision))
     if not seen.waiting_for_topology:
         for table in V1BETA1_TABLES[:-1]:
-            seen = with_(seen, cluster=_decided_v1beta1(seen, under_way.take(table.decide(seen))))
-    seen = with_(seen, cluster=_decided_v1beta1(seen, under_way.take(V1BETA1_TABLES[-1].decide(seen))))
+            seen = with_(seen, cluster=_decided_v1beta1(seen, under_way.decide(table, seen)))
+    seen = with_(seen, cluster=_decided_v1beta1(seen, under_way.decide(V1BETA1_TABLES[-1], seen)))
     status = replace(
         seen.cluster.status,
         phase=phase(seen, was_initialized=was_initialized),

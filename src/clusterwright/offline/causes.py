@@ -1,0 +1,614 @@
+"""Finds why a cluster is in trouble, in objects of any kind, most of which belong to controllers that we know nothing of.
+
+Everything that an object can tell is turned into complaints: a condition that is not as it should be, a deletion that does not
+end, a pause, a reference to nothing, a warning Event. Then a graph is drawn: whose trouble comes from whom. An object's trouble
+comes from what it refers to, from what it owns, and from what its own words say it waits for (the control plane, the
+infrastructure, the bootstrap data, the connection). What nothing else explains is a cause: the sinks of the graph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+
+from clusterwright.api.meta import Condition, Json, Unstructured
+from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
+from clusterwright.conditions.words import plural
+from clusterwright.offline.graph import sinks
+
+PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
+CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
+CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane"
+
+_NEGATIVE = frozenset({"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled"})
+_NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
+_HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
+_SUMMARIES = frozenset({"Ready", "Available"})
+_QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
+_WAITING = re.compile(r"^(\* \w+: )?[Ww]ait(ing|s)?\b|^Waiting|NotYetReported|not yet reported|\bin progress\b")
+_ERROR = re.compile(
+    r"fail|error|does not exist|not found|cannot|can't|unable|invalid|denied|forbidden|exceed|quota|unauthori[sz]ed|timed? ?out|"
+    r"refused|blocked|unsupported|not allowed|no such|must be|rejected",
+    re.IGNORECASE,
+)
+_BLOCKED = re.compile(r"blocked|does not exist|not found|fail|error|denied|forbidden|exceeded|invalid|cannot|can't", re.IGNORECASE)
+_INITIALIZATION = re.compile(
+    r"[Cc]ontrol [Pp]lane.{0,20}(initiali[sz]ed|to be ready|provisioning|not yet)|WaitingForControlPlane|ControlPlaneInitialized|"
+    r"first control plane|ControlPlaneIsStable|control plane .{0,40}(upgrad|stable)"
+)
+_INFRASTRUCTURE = re.compile(
+    r"[Cc]luster infrastructure|WaitingForClusterInfrastructure|ClusterInfrastructureReady|infrastructureProvisioned|infrastructureReady|"
+    r"controlPlaneEndpoint"
+)
+_CONNECTION = re.compile(r"ConnectionDown|[Rr]emote connection|connection to the workload cluster|successful probe|[Pp]robe (last|failed)")
+_BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootstrap [Dd]ata|dataSecretName")
+_NOT_FOUND = re.compile(r'([A-Za-z]+)(?:\.[a-z0-9.-]+)? "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
+_QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
+
+
+class Tier(IntEnum):
+    """How telling a complaint is; lower is better evidence."""
+
+    MISSING = 0
+    PAUSED = 1
+    DELETING = 2
+    ERROR = 3
+    UNHEALTHY = 4
+    WAITING = 5
+    SILENT = 6
+    UNKNOWN = 7
+    PROGRESS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """One thing that is wrong with an object, in its own or in our words."""
+
+    tier: Tier
+    text: str
+    since: str = ""
+    about: str = ""
+    """The condition, or empty."""
+    raw: str = ""
+    """Reason and message as reported, for finding what they point at."""
+    secondary: bool = False
+    """It says itself that another complaint of the same object comes first."""
+
+
+@dataclass(slots=True)
+class Node:
+    """An object, or one that should be there, and what is wrong with it."""
+
+    id: str
+    kind: str
+    namespace: str
+    name: str
+    object: Unstructured | None = None
+    complaints: list[Complaint] = field(default_factory=list)
+    because_of: dict[str, str] = field(default_factory=dict)
+    """Where its trouble comes from: id of another node, and how that is known."""
+    referrers: list[str] = field(default_factory=list)
+
+    @property
+    def deleting(self) -> bool:
+        """It is being deleted."""
+        return self.object is not None and bool(self.object.at("metadata", "deletionTimestamp"))
+
+    @property
+    def worst(self) -> Complaint | None:
+        """The most telling complaint, the oldest of those."""
+        return min(self.complaints, key=lambda c: (c.tier, c.secondary, c.since or "9")) if self.complaints else None
+
+    @property
+    def tier(self) -> Tier:
+        """How telling the best evidence is."""
+        return self.worst.tier if self.worst else Tier.PROGRESS
+
+
+def node_id(kind: str, namespace: str, name: str) -> str:
+    """The name of an object in explanations."""
+    return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where an object's spec names another one."""
+
+    group: str
+    kind: str
+    name: str
+    path: str
+
+
+def references(value: Any, path: str = "spec") -> Iterator[Reference]:
+    """Every `{kind, name, apiGroup or apiVersion}` below a spec."""
+    if isinstance(value, Mapping):
+        kind, name = value.get("kind"), value.get("name")
+        group = value.get("apiGroup") or str(value.get("apiVersion") or "").rpartition("/")[0]
+        if isinstance(kind, str) and isinstance(name, str) and isinstance(group, str) and group and kind and name:
+            if not value.get("namespace"):
+                yield Reference(group, kind, name, path)
+            return
+        for key, inner in value.items():
+            yield from references(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for n, inner in enumerate(value):
+            yield from references(inner, f"{path}[{n}]")
+
+
+class Investigation:
+    """The objects of a namespace with their complaints, and the graph of whose trouble comes from whom."""
+
+    def __init__(self, objects: Iterable[Json], subject: str, conditions: Sequence[Condition] | None = None, *, error: str = "") -> None:
+        """`conditions` replace those of the subject: what our controller finds, not what another one wrote; `error`: how its pass ended."""
+        self.nodes: dict[str, Node] = {}
+        self.events: dict[str, list[Json]] = {}
+        self._children: dict[str, list[str]] = {}
+        self._kinds: set[str] = set()
+        self._plurals: dict[str, str] = {}
+        self._absent: set[str] = set()
+        self.subject = subject
+        self._subject_conditions = conditions
+        for json in objects:
+            self._add(json)
+        for node in list(self.nodes.values()):
+            self._adopt(node)
+        self.cluster = self._find_cluster()
+        for node in list(self.nodes.values()):
+            self._hear(node)
+        if error and subject in self.nodes:
+            self.nodes[subject].complaints.append(Complaint(Tier.ERROR, error, raw=error))
+        for node in list(self.nodes.values()):
+            self._follow_references(node)
+        self._add_shared_states()
+        for node in list(self.nodes.values()):
+            if node.complaints:
+                self._connect(node)
+
+    def _find_cluster(self) -> Node | None:
+        """The Cluster that the subject is or belongs to."""
+        node = self.nodes.get(self.subject)
+        if node is None or node.kind == "Cluster" or node.object is None:
+            return node
+        return self.nodes.get(node_id("Cluster", node.namespace, node.object.metadata.labels.get(CLUSTER_NAME_LABEL, "")))
+
+    # ------------------------------------------------------------------------------------------ reading
+
+    def _add(self, json: Json) -> None:
+        obj = Unstructured(json)
+        if obj.kind == "Event":
+            involved = json.get("involvedObject") or json.get("regarding") or {}
+            about = node_id(str(involved.get("kind", "")), str(involved.get("namespace", "")), str(involved.get("name", "")))
+            self.events.setdefault(about, []).append(json)
+        if obj.kind in _NO_PARTNER:
+            return
+        key = obj.key
+        node = Node(node_id(obj.kind, *key), obj.kind, key.namespace, key.name, obj)
+        self.nodes[node.id] = node
+        self._kinds.add(obj.kind)
+        self._plurals[plural(obj.kind.lower())] = obj.kind
+
+    def _adopt(self, node: Node) -> None:
+        assert node.object is not None
+        for reference in node.object.metadata.owner_references:
+            owner = node_id(reference.kind, node.namespace, reference.name)
+            if owner in self.nodes:
+                self._children.setdefault(owner, []).append(node.id)
+
+    def _conditions(self, node: Node) -> tuple[Condition, ...]:
+        if node.id == self.subject and self._subject_conditions is not None:
+            return tuple(self._subject_conditions)
+        try:
+            return conditions_of(node.object) if node.object else ()
+        except InvalidConditions as error:
+            node.complaints.append(Complaint(Tier.ERROR, f"reports conditions that cannot be read: {error}"))
+            return ()
+
+    def _hear(self, node: Node) -> None:
+        """Everything that the object itself has to say."""
+        assert node.object is not None
+        metadata = node.object.metadata
+        if metadata.deletion_timestamp is not None:
+            node.complaints.append(_deletion(node, self._conditions(node)))
+            return
+        pause = _own_pause(node)
+        conditions = self._conditions(node)
+        if pause:
+            since = _since(get(conditions, "Paused"))
+            node.complaints.append(Complaint(Tier.PAUSED, pause, since, "Paused"))
+        for condition in conditions:
+            complaint = _complaint(condition)
+            if complaint is not None:
+                node.complaints.append(complaint)
+        for name in ("failureReason", "failureMessage"):
+            for path in (("status", name), ("status", "deprecated", "v1beta1", name)):
+                text = node.object.at(*path)
+                if isinstance(text, str) and text:
+                    node.complaints.append(Complaint(Tier.ERROR, f"{name}: {text}", raw=text))
+        if node.complaints:
+            node.complaints += self._warnings(node)
+        node.complaints = _without_summaries(node.complaints)
+
+    def _warnings(self, node: Node) -> list[Complaint]:
+        """Warning Events that no good news followed, about an object that is in trouble anyway."""
+        told = self.events.get(node.id, [])
+        good = max((_time_of(e) for e in told if e.get("type") == "Normal"), default="")
+        found = []
+        for event in told:
+            text = str(event.get("message") or "")
+            if event.get("type") == "Warning" and _time_of(event) >= good and _BLOCKED.search(text):
+                found.append(Complaint(Tier.ERROR, f"{event.get('reason')}: {text}", _time_of(event), raw=text))
+        return found
+
+    # ---------------------------------------------------------------------------------------- references
+
+    def _follow_references(self, node: Node) -> None:
+        """Objects that are named but not there. What is being deleted may well have lost them."""
+        if node.object is None or node.deleting:
+            return
+        named = list(references(node.object.at("spec")))
+        secret = node.object.at("spec", "bootstrap", "dataSecretName")
+        if isinstance(secret, str) and secret:
+            named.append(Reference("", "Secret", secret, "spec.bootstrap.dataSecretName"))
+        class_ref = node.object.at("spec", "topology", "classRef")
+        if isinstance(class_ref, Mapping) and class_ref.get("name") and class_ref.get("namespace") in (None, "", node.namespace):
+            named.append(Reference("cluster.x-k8s.io", "ClusterClass", str(class_ref["name"]), "spec.topology.classRef"))
+        for reference in named:
+            target = node_id(reference.kind, node.namespace, reference.name)
+            if target in self.nodes and self.nodes[target].object is not None:
+                continue
+            if self._is_surely_missing(node, reference):
+                self._miss(node, target, reference)
+        self._follow_words(node)
+
+    def _is_surely_missing(self, node: Node, reference: Reference) -> bool:
+        """Whoever made the bundle may not have looked at all kinds; a kind that is there, or words that say so, are proof."""
+        if reference.kind in self._kinds:
+            return True
+        words = " ".join(c.raw or c.text for c in node.complaints)
+        return reference.kind in words or reference.name in words
+
+    def _miss(self, referrer: Node, target: str, reference: Reference) -> None:
+        missing = self.nodes.get(target)
+        if missing is None:
+            missing = Node(target, reference.kind, referrer.namespace, reference.name)
+            self.nodes[target] = missing
+        missing.referrers.append(referrer.id)
+        worst = referrer.worst
+        text = f"does not exist, but {referrer.id} names it in {reference.path}"
+        missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else ""))
+        if not referrer.complaints:
+            referrer.complaints.append(Complaint(Tier.PROGRESS, f"refers to {target}, which does not exist"))
+        referrer.because_of[target] = f"refers to it in {reference.path}"
+
+    def _follow_words(self, node: Node) -> None:
+        """Objects that a message says were not found, and quotas that it names."""
+        for complaint in list(node.complaints):
+            for match in _NOT_FOUND.finditer(complaint.raw):
+                word = match[1]
+                kind = word if word in self._kinds else self._plurals.get(word.lower(), "")
+                kind = kind or {"secrets": "Secret", "configmaps": "ConfigMap"}.get(word.lower(), "")
+                target = node_id(kind, node.namespace, match[2])
+                if kind and target not in self.nodes:
+                    self._miss(node, target, Reference("", kind, match[2], "its messages"))
+            for match in _QUOTA.finditer(complaint.raw):
+                quota = self.nodes.get(node_id("ResourceQuota", node.namespace, match[1]))
+                if quota is not None:
+                    quota.complaints.append(Complaint(Tier.ERROR, complaint.text, complaint.since))
+                    node.because_of[quota.id] = "a request exceeds it"
+
+    # -------------------------------------------------------------------------------------- shared states
+
+    def _add_shared_states(self) -> None:
+        """What many objects wait for is a node of its own: initialization, the connection, a pause of everything."""
+        cluster = self.cluster
+        if cluster is None or cluster.object is None:
+            return
+        conditions = self._conditions(cluster)
+        if not is_true(conditions, "ControlPlaneInitialized"):
+            self._share(cluster, "initialization", Complaint(Tier.PROGRESS, "the control plane is not initialized"))
+        probe = get(conditions, "RemoteConnectionProbe")
+        if probe is not None and probe.status == "False":
+            text = f"the workload cluster cannot be reached: {probe.message}"
+            self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, _since(probe), "RemoteConnectionProbe"))
+
+    def _share(self, cluster: Node, what: str, complaint: Complaint) -> None:
+        node = Node(f"{cluster.id}#{what}", cluster.kind, cluster.namespace, cluster.name, cluster.object, [complaint])
+        self.nodes[node.id] = node
+
+    def _shared(self, what: str) -> str | None:
+        name = f"{self.cluster.id if self.cluster else self.subject}#{what}"
+        return name if name in self.nodes else None
+
+    def _control_plane(self) -> list[str]:
+        """The control-plane object, or the Machines that stand for it."""
+        assert self.cluster is not None
+        assert self.cluster.object is not None
+        reference = self.cluster.object.at("spec", "controlPlaneRef")
+        if isinstance(reference, Mapping) and reference.get("name"):
+            return [node_id(str(reference.get("kind")), self.cluster.namespace, str(reference["name"]))]
+        return [n.id for n in self.nodes.values() if n.kind == "Machine" and n.object and CONTROL_PLANE_LABEL in n.object.metadata.labels]
+
+    # --------------------------------------------------------------------------------------------- edges
+
+    def _connect(self, node: Node) -> None:
+        """From an object in trouble to those that its trouble comes from."""
+        if "#" in node.id:
+            self._connect_shared(node)
+            return
+        if node.object is None:
+            return
+        if any(c.tier is Tier.PAUSED for c in node.complaints):
+            node.because_of.clear()  # nothing will happen to it before it is released
+            return
+        if node.deleting:
+            for target in self._partners(node):
+                if self.nodes[target].deleting:
+                    node.because_of[target] = "waits for its deletion"
+            return
+        for target in self._partners(node):
+            if self.nodes[target].complaints:
+                node.because_of.setdefault(target, "depends on it")
+        self._connect_by_words(node)
+        self._connect_to_infrastructure(node)
+        cluster = self.cluster
+        if cluster is not None and node.id != cluster.id and self._is_paused_by(node, cluster):
+            node.because_of[cluster.id] = "is paused with the Cluster"
+
+    def _connect_to_infrastructure(self, node: Node) -> None:
+        """Before the infrastructure is provisioned, nothing else can be; no condition says so."""
+        cluster = self.cluster
+        if cluster is None or cluster.object is None or cluster.object.at("status", "initialization", "infrastructureProvisioned") is True:
+            return
+        for reference in references(cluster.object.at("spec")):
+            target = self.nodes.get(node_id(reference.kind, cluster.namespace, reference.name))
+            if reference.path != "spec.infrastructureRef" or target is None or target.id == node.id or node.id in target.because_of:
+                continue
+            if target.complaints or node.id == cluster.id:
+                self._suspect(node, target, node.worst, "needs the cluster's infrastructure first")
+
+    def _connect_shared(self, node: Node) -> None:
+        what = node.id.rpartition("#")[2]
+        for target in self._control_plane():
+            if target in self.nodes and self.nodes[target].complaints:
+                node.because_of[target] = "is the control plane"
+        if what == "connection":
+            if self._shared("initialization"):
+                node.because_of[self._shared("initialization") or ""] = "there is no control plane to connect to"
+            assert self.cluster is not None
+            secret = node_id("Secret", self.cluster.namespace, f"{self.cluster.name}-kubeconfig")
+            if "Secret" in self._kinds and secret not in self.nodes:
+                self._miss(node, secret, Reference("", "Secret", f"{self.cluster.name}-kubeconfig", "the connection"))
+                node.because_of[secret] = "holds the credentials of the connection"
+
+    def _partners(self, node: Node) -> list[str]:
+        """What the object refers to and what it owns, as far as it is there."""
+        assert node.object is not None
+        named = [node_id(r.kind, node.namespace, r.name) for r in references(node.object.at("spec"))]
+        found = [n for n in dict.fromkeys((*named, *self._children.get(node.id, []))) if n in self.nodes and n != node.id]
+        if node.kind == "MachineHealthCheck":
+            found += [n.id for n in self.nodes.values() if n.kind == "Machine" and any(c.about in _HEALTH for c in n.complaints)]
+        if self.cluster is not None and node.id == self.cluster.id:
+            found += [n for what in ("initialization", "connection") if (n := self._shared(what))]
+            found += [n for n in self._labelled() if n not in found]
+        return found
+
+    def _labelled(self) -> list[str]:
+        """Whatever carries the Cluster's label and has no owner of its own."""
+        assert self.cluster is not None
+        return [
+            n.id
+            for n in self.nodes.values()
+            if n.object is not None
+            and "#" not in n.id
+            and n.id != self.cluster.id
+            and n.object.metadata.labels.get(CLUSTER_NAME_LABEL) == self.cluster.name
+            and not n.object.metadata.owner_references
+        ]
+
+    def _connect_by_words(self, node: Node) -> None:
+        assert node.object is not None
+        for complaint in node.complaints:
+            words = complaint.raw
+            if not words:
+                continue
+            if _INITIALIZATION.search(words) and (shared := self._shared("initialization")):
+                node.because_of.setdefault(shared, "waits for the control plane")
+            if _CONNECTION.search(words) and (shared := self._shared("connection")):
+                node.because_of.setdefault(shared, "waits for the connection")
+            if _INFRASTRUCTURE.search(words) and self.cluster is not None:
+                self._blame(node, self.cluster, "infrastructureRef", "waits for the cluster's infrastructure")
+            if _BOOTSTRAP.search(words):
+                for owner in node.object.metadata.owner_references:
+                    machine = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))
+                    if machine is not None and machine.object is not None:
+                        self._blame(node, machine, "configRef", "waits for bootstrap data")
+            for reference in references(node.object.at("spec")):
+                target = self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
+                if target is not None and target.object is not None and re.search(rf"\b{re.escape(reference.kind)}\b", words):
+                    self._suspect(node, target, complaint, "says that it waits for it")
+
+    def _blame(self, node: Node, holder: Node, field_name: str, why: str) -> None:
+        assert holder.object is not None
+        for reference in references(holder.object.at("spec")):
+            if reference.path.endswith(field_name):
+                target = self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
+                if target is not None and target.id != node.id:
+                    self._suspect(node, target, node.worst, why)
+
+    def _suspect(self, node: Node, target: Node, complaint: Complaint | None, why: str) -> None:
+        """Others wait for it; if it says nothing itself, that is its trouble."""
+        if not target.complaints:
+            if _says_it_is_fine(target) and target.kind.endswith("Template"):
+                return
+            target.complaints.append(Complaint(Tier.SILENT, f"{node.id} waits for it", complaint.since if complaint else ""))
+        node.because_of.setdefault(target.id, why)
+
+    def _is_paused_by(self, node: Node, cluster: Node) -> bool:
+        if not any(c.tier is Tier.PAUSED for c in cluster.complaints):
+            return False
+        return is_true(self._conditions(node), "Paused") or node.kind.endswith(("Config", "Template")) or bool(node.complaints)
+
+    # ------------------------------------------------------------------------------------------- verdict
+
+    def causes(self) -> list[Node]:
+        """What nothing else explains, the most telling first; empty if all is well."""
+        troubled = {n.id: [t for t in n.because_of if t in self.nodes] for n in self.nodes.values() if n.complaints}
+        for node_name in [t for targets in list(troubled.values()) for t in targets]:
+            troubled.setdefault(node_name, [])
+        reach = _reach(troubled)
+        from_subject = _reachable(troubled, self.subject)
+        chosen: dict[str, Node] = {}
+        for group in sinks(troubled):
+            members = [self.nodes[n] for n in group]
+            best = min(members, key=lambda n: (n.tier, "#" in n.id, n.worst.since if n.worst else "", n.id))
+            best = self._lifted(best)
+            if best.tier is not Tier.PROGRESS and (best.id in from_subject or self.subject.startswith("Cluster/")):
+                chosen.setdefault(best.id, best)
+        return sorted(
+            chosen.values(),
+            key=lambda n: (
+                n.tier > Tier.UNHEALTHY,
+                n.id not in from_subject,
+                n.tier,
+                -reach.get(n.id, 0),
+                n.worst.since if n.worst else "",
+                n.id,
+            ),
+        )
+
+    def _lifted(self, node: Node) -> Node:
+        """A MachineSet is made from its MachineDeployment: who must act acts there."""
+        if node.kind != "MachineSet" or node.object is None or node.deleting or node.tier is Tier.PAUSED:
+            return node
+        for owner in node.object.metadata.owner_references:
+            parent = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))
+            if parent is not None and parent.kind == "MachineDeployment" and parent.complaints:
+                return parent
+        return node
+
+    def path_to(self, target: str) -> list[str]:
+        """The chain of nodes from the subject to a cause, shortest first; only the cause if nothing leads there."""
+        before: dict[str, str] = {self.subject: ""}
+        queue = [self.subject]
+        for current in queue:
+            if current == target:
+                break
+            node = self.nodes.get(current)
+            for following in node.because_of if node else ():
+                if following not in before and following in self.nodes:
+                    before[following] = current
+                    queue.append(following)
+        if target not in before:
+            return [target]
+        chain = [target]
+        while before[chain[-1]]:
+            chain.append(before[chain[-1]])
+        return chain[::-1]
+
+
+# ------------------------------------------------------------------------------------------ single objects
+
+
+def _own_pause(node: Node) -> str:
+    assert node.object is not None
+    if node.object.at("spec", "paused") is True:
+        return "is paused by spec.paused"
+    if PAUSED_ANNOTATION in node.object.metadata.annotations:
+        return f"is paused by the annotation {PAUSED_ANNOTATION}"
+    return ""
+
+
+def _deletion(node: Node, conditions: Sequence[Condition]) -> Complaint:
+    assert node.object is not None
+    since = str(node.object.at("metadata", "deletionTimestamp"))
+    finalizers = ", ".join(node.object.metadata.finalizers)
+    said = get(conditions, "Deleting")
+    words = f": {said.reason}: {said.message}" if said is not None and said.status == "True" else ""
+    pause = _own_pause(node)
+    if pause:
+        return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", since, "Deleting")
+    held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
+    return Complaint(Tier.DELETING, held + words, since, "Deleting", raw=words)
+
+
+def _complaint(condition: Condition) -> Complaint | None:
+    """What a condition complains about, if it does."""
+    if condition.type in _QUIET:
+        return None
+    raw = f"{condition.reason} {condition.message}"
+    shown = f"{condition.type}={condition.status}: {condition.message or condition.reason}"
+    if condition.type in _NEGATIVE:
+        if condition.status != "True":
+            return None
+        tier = Tier.ERROR if _BLOCKED.search(condition.message) else Tier.PROGRESS
+        return Complaint(tier, shown, _since(condition), condition.type, raw)
+    if condition.status == "True":
+        return None
+    if condition.type.endswith("UpToDate") or condition.type in {"OwnerRemediated", "Available"}:
+        tier = Tier.PROGRESS if condition.type != "Available" else _tier(condition, raw)
+    else:
+        tier = _tier(condition, raw)
+    return Complaint(tier, shown, _since(condition), condition.type, raw)
+
+
+def _tier(condition: Condition, raw: str) -> Tier:
+    if condition.reason in {"NotYetReported", "NoReasonReported"} and not condition.message:
+        return Tier.UNKNOWN
+    if _WAITING.search(condition.message or condition.reason) or condition.reason.startswith("Waiting"):
+        return Tier.WAITING
+    if _INITIALIZATION.search(raw) or _CONNECTION.search(raw) or _INFRASTRUCTURE.search(raw):
+        return Tier.WAITING
+    if condition.status == "Unknown":
+        return Tier.UNKNOWN
+    return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
+
+
+def _says_it_is_fine(node: Node) -> bool:
+    try:
+        found = conditions_of(node.object) if node.object else ()
+    except InvalidConditions:
+        return False
+    return is_true(found, "Ready") or not found
+
+
+def _without_summaries(complaints: list[Complaint]) -> list[Complaint]:
+    """Ready and Available only sum up what the object says in more detail, and some complaints name another as their reason."""
+    if not all(c.about in _SUMMARIES for c in complaints):
+        complaints = [replace(c, tier=Tier.PROGRESS) if c.about in _SUMMARIES else c for c in complaints]
+    types = {c.about for c in complaints if c.about and c.about not in _SUMMARIES}
+    return [replace(c, secondary=any(t in c.raw for t in types - {c.about})) for c in complaints]
+
+
+def _since(condition: Condition | None) -> str:
+    if condition is None or condition.last_transition_time is None:
+        return ""
+    return condition.last_transition_time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _time_of(event: Mapping[str, Any]) -> str:
+    series = event.get("series")
+    newest = series.get("lastObservedTime") if isinstance(series, Mapping) else None
+    return str(newest or event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
+
+
+def _reachable(graph: Mapping[str, Sequence[str]], start: str) -> set[str]:
+    seen, queue = {start}, [start]
+    for current in queue:
+        for following in graph.get(current, ()):
+            if following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return seen
+
+
+def _reach(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """How many others' trouble leads to a node."""
+    counts: dict[str, int] = {}
+    for start in graph:
+        for reached in _reachable(graph, start):
+            counts[reached] = counts.get(reached, 0) + 1
+    return counts

@@ -1,0 +1,57 @@
+"""The one question that explanations ask of a directed graph: where do all paths end?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def sinks(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """The strongly connected components that no edge leaves, each sorted: where every path ends, cycles included."""
+    components = _components(graph)
+    place = {node: n for n, component in enumerate(components) for node in component}
+    return [
+        sorted(component)
+        for n, component in enumerate(components)
+        if all(place[target] == n for node in component for target in graph.get(node, ()))
+    ]
+
+
+def _components(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Strongly connected components (Tarjan), without recursion: worlds may be deep."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    found: list[list[str]] = []
+    for root in graph:
+        if root in index:
+            continue
+        work: list[tuple[str, int]] = [(root, 0)]
+        while work:
+            node, position = work.pop()
+            if position == 0:
+                index[node] = low[node] = len(index)
+                stack.append(node)
+                on_stack.add(node)
+            targets = graph.get(node, ())
+            for n in range(position, len(targets)):
+                target = targets[n]
+                if target not in index:
+                    work += [(node, n + 1), (target, 0)]
+                    break
+                if target in on_stack:
+                    low[node] = min(low[node], index[target])
+            else:
+                if low[node] == index[node]:
+                    component = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        component.append(member)
+                        if member == node:
+                            break
+                    found.append(component)
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+    return found
