@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -66,6 +67,8 @@ class CrdController:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self._served: dict[str, bytes] = {}
+        self.terminating: set[tuple[str, str]] = set()
+        """Group and plural of CRDs that are being deleted: nothing new of theirs is accepted."""
 
     def offer(self, event: Event) -> None:
         """React to a change of a CRD."""
@@ -75,6 +78,7 @@ class CrdController:
             return
         meta = crd["metadata"]
         if meta.get("deletionTimestamp"):
+            self.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
             self.server.later(lambda: self.clean_up(event.entry.name))
             return
         self.server.later(lambda: self.establish(event.entry.name))
@@ -83,9 +87,10 @@ class CrdController:
         """Take up a CRD that was there before."""
         crd = msgspec.json.decode(entry.raw)
         conditions = (crd.get("status") or {}).get("conditions") or ()
-        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+        if _is_true(conditions, "Established"):
             self.serve(crd)
         if crd["metadata"].get("deletionTimestamp"):
+            self.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
             self.server.later(lambda: self.clean_up(entry.name))
         else:
             self.server.later(lambda: self.establish(entry.name))
@@ -106,6 +111,7 @@ class CrdController:
         """Serve it no longer and forget its objects."""
         spec = crd["spec"]
         self._served.pop(crd["metadata"]["name"], None)
+        self.terminating.discard((spec["group"], spec["names"]["plural"]))
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.end_watches(f"{spec['names']['plural']}.{spec['group']}", keep=set())
 
@@ -125,53 +131,60 @@ class CrdController:
         before = msgspec.json.decode(entry.raw)
         status = crd.setdefault("status", {})
         conditions: list[Json] = status.setdefault("conditions", [])
-        conflicts = self._conflicts(crd)
+        accepted, problem = self._accept(crd)
         now = self.server.timestamp()
-        if conflicts:
-            reason, message = conflicts
+        status["acceptedNames"] = accepted
+        if problem is not None:
+            reason, message = problem
             _condition(conditions, "NamesAccepted", "False", reason, message, now)
-            if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+            if not _is_true(conditions, "Established"):
                 _condition(conditions, "Established", "False", "NotAccepted", "not all names are accepted", now)
-            status.setdefault("acceptedNames", {"plural": "", "kind": ""})
         else:
-            status["acceptedNames"] = crd["spec"]["names"]
             _condition(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
             _condition(conditions, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
         storage = next((v["name"] for v in crd["spec"]["versions"] if v.get("storage")), None)
         stored = status.setdefault("storedVersions", [])
         if storage and storage not in stored:
             stored.append(storage)
-        finalizers = crd["metadata"].setdefault("finalizers", [])
-        if CLEANUP not in finalizers:
-            finalizers.append(CLEANUP)
         if crd != before:
             self.server.put_system(table, entry, crd)
-        if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+        if _is_true(conditions, "Established"):
             self.serve(crd)
 
-    def _conflicts(self, crd: Json) -> tuple[str, str] | None:
-        spec = crd["spec"]
-        names = spec["names"]
+    def _accept(self, crd: Json) -> tuple[Json, tuple[str, str] | None]:
+        """The names that no other CRD of the group has, and the (last) conflict if there is one."""
+        wanted: Json = crd["spec"]["names"]
+        before: Json = (crd.get("status") or {}).get("acceptedNames") or {}
+        resources: set[str] = set()
+        kinds: set[str] = set()
         for entry in self.server.store.table(TABLE).objects.values():
             if entry.name == crd["metadata"]["name"]:
                 continue
             other = msgspec.json.decode(entry.raw)
-            if other["spec"]["group"] != spec["group"]:
+            if other["spec"]["group"] != crd["spec"]["group"]:
                 continue
             theirs = (other.get("status") or {}).get("acceptedNames") or {}
-            taken = {theirs.get("plural"), theirs.get("singular"), *(theirs.get("shortNames") or ())} - {None, ""}
-            for field, reason in (("plural", "PluralConflict"), ("singular", "SingularConflict")):
-                if names.get(field) in taken:
-                    return reason, f'"{names[field]}" is already in use'
-            for short in names.get("shortNames") or ():
-                if short in taken:
-                    return "ShortNamesConflict", f'"{short}" is already in use'
-            kinds = {theirs.get("kind"), theirs.get("listKind")} - {None, ""}
-            if names.get("kind") in kinds:
-                return "KindConflict", f'"{names["kind"]}" is already in use'
-            if names.get("listKind") in kinds:
-                return "ListKindConflict", f'"{names["listKind"]}" is already in use'
-        return None
+            resources |= {theirs.get("plural") or "", theirs.get("singular") or "", *(theirs.get("shortNames") or ())}
+            kinds |= {theirs.get("kind") or "", theirs.get("listKind") or ""}
+        accepted: Json = {"plural": before.get("plural") or "", "kind": before.get("kind") or ""}
+        problem: tuple[str, str] | None = None
+        for field, taken, reason in (
+            ("plural", resources, "PluralConflict"),
+            ("singular", resources, "SingularConflict"),
+            ("shortNames", resources, "ShortNamesConflict"),
+            ("kind", kinds, "KindConflict"),
+            ("listKind", kinds, "ListKindConflict"),
+            ("categories", set(), ""),
+        ):
+            value = wanted.get(field)
+            if not value:
+                continue
+            clash = [v for v in (value if isinstance(value, list) else [value]) if v in taken]
+            if clash:
+                problem = (reason, ", ".join(f'"{c}" is already in use' for c in clash))
+            else:
+                accepted[field] = value
+        return accepted, problem
 
     def clean_up(self, name: str) -> None:
         """Delete all objects of a CRD that is being deleted, then let it go."""
@@ -205,6 +218,10 @@ class CrdController:
         else:
             crd["metadata"].pop("finalizers", None)
             self.server.remove_system(table, entry, crd)
+
+
+def _is_true(conditions: Iterable[Json], kind: str) -> bool:
+    return any(c["type"] == kind and c["status"] == "True" for c in conditions)
 
 
 def _condition(conditions: list[Json], kind: str, status: str, reason: str, message: str, now: str) -> None:

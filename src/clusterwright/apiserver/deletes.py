@@ -138,6 +138,8 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
             return None
     meta = obj["metadata"]
     finalizers = _finalizers_for(call, meta, options)
+    if not meta.get("deletionTimestamp"):
+        finalizers.extend(f for f in server.deletion_finalizers(call) if f not in finalizers)
     grace = server.grace_period(call, obj, options)
     pending_grace = _pending(meta, grace)
     if finalizers != (meta.get("finalizers") or []):

@@ -35,8 +35,8 @@ from clusterwright.apiserver import (
 )
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.calls import Call, query_of
+from clusterwright.apiserver.crds import CLEANUP, CrdController
 from clusterwright.apiserver.crds import TABLE as CRD_TABLE
-from clusterwright.apiserver.crds import CrdController
 from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.interfaces import DecodeError, Resource
 from clusterwright.apiserver.metadata import rfc3339
@@ -157,8 +157,8 @@ class ApiServer:
         return answer
 
     async def _handle(self, request: Request, user: User) -> Response | Stream:
-        info: RequestInfo | None = None
         form = PLAIN
+        call: Call | None = None
         try:
             query = query_of(request.query) if request.query else {}
             info = self._parse(request, query)
@@ -181,7 +181,7 @@ class ApiServer:
             call.begin()
             return await self._dispatch(call)
         except StatusError as e:
-            return self.failed(e, form)
+            return self.failed(e, form, () if call is None else tuple(call.warnings))
         except RecursionError:
             return self.failed(bad_request("the request nests too deeply"), form)
         except Exception:
@@ -267,14 +267,14 @@ class ApiServer:
 
     # ------------------------------------------------------------------ answers
 
-    def failed(self, error: StatusError, form: Form) -> Response:
+    def failed(self, error: StatusError, form: Form, warnings: tuple[str, ...] = ()) -> Response:
         """A failure Status as an answer."""
         headers = {"content-type": form.media if form.media != "application/vnd.kubernetes.protobuf" else "application/json"}
         if error.retry_after is not None:
             headers["retry-after"] = str(error.retry_after)
         from clusterwright.apiserver.negotiation import encode
 
-        return Response(status=error.code, headers=headers, body=encode(error.status, form), warnings=error.warnings)
+        return Response(status=error.code, headers=headers, body=encode(error.status, form), warnings=error.warnings or warnings)
 
     def render(self, call: Call, status: int, obj: Json | None, raw: bytes | None) -> Response:
         """An object in the form that was asked for."""
@@ -336,26 +336,17 @@ class ApiServer:
         resource = call.resource
         if not isinstance(applied.get("metadata") or {}, dict):
             raise bad_request("metadata must be an object")
-        for field in ("apiVersion", "kind"):
-            if not isinstance(applied.get(field) or "", str):
-                raise bad_request(f"{field} must be a string")
-        meta = applied.setdefault("metadata", {}) or {}
+        meta = applied.get("metadata") or {}
         applied["metadata"] = meta
-        if not applied.get("kind") or not applied.get("apiVersion"):
-            field = "Kind" if not applied.get("kind") else "apiVersion"
-            raise bad_request(f"invalid object type: Object '{field}' is missing in '{_encode(applied).decode()}'")
-        if applied["apiVersion"] != resource.api_version or applied["kind"] != resource.kind:
-            shown = f"/{applied['apiVersion']}" if "/" not in applied["apiVersion"] else applied["apiVersion"]
-            wanted = f"/{resource.api_version}" if "/" not in resource.api_version else resource.api_version
-            raise bad_request(
-                f"Incorrect version specified in apply patch. Specified patch version: {shown}, expected: {wanted}"
-                if applied["kind"] == resource.kind
-                else f"invalid object type: {shown}, Kind={applied['kind']}"
-            )
+        version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
+        if version != resource.api_version or kind != resource.kind:
+            group, _, bare = version.rpartition("/") if isinstance(version, str) else ("", "", "")
+            raise bad_request(f"invalid object type: {group}/{bare}, Kind={kind}")
         name, namespace = meta.get("name"), meta.get("namespace")
-        if name not in {None, "", call.info.name}:
+        if not name:
+            raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+        if name != call.info.name:
             raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-        meta["name"] = call.info.name
         if resource.namespaced:
             if namespace not in {None, "", call.info.namespace}:
                 raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
@@ -382,6 +373,11 @@ class ApiServer:
                 status["phase"] = "Terminating"
                 return True
         return False
+
+    @staticmethod
+    def deletion_finalizers(call: Call) -> tuple[str, ...]:
+        """Finalizers that the server itself adds when a deletion begins."""
+        return (CLEANUP,) if storage_key(call.resource) == CRD_TABLE else ()
 
     def grace_period(self, call: Call, obj: Json, options: Json) -> int:
         """Seconds an object stays after its deletion was asked for."""
@@ -467,7 +463,10 @@ class ApiServer:
         self._draining = True
         try:
             while self._later:
-                self._later.popleft()()
+                try:
+                    self._later.popleft()()
+                except Exception:
+                    log.exception("a controller of the API server failed")
         finally:
             self._draining = False
 

@@ -22,6 +22,7 @@ from clusterwright.apiserver.status import (
     bad_request,
     conflict,
     failure,
+    forbidden_error,
     invalid,
     invalid_error,
     not_found,
@@ -51,6 +52,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     server, resource = call.server, call.resource
     meta = _meta(obj)
     _match_namespace(call, meta)
+    _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
         kinds.update_managed_fields(
@@ -72,12 +74,12 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     meta = obj["metadata"]
     if resource.generation:
         meta["generation"] = 1
-    errors = _kind_errors(call, obj)
-    if not errors:
-        errors.extend(
-            metadata.validate_create(meta, namespaced=resource.namespaced, rule=resource.handler.name_rule, custom=resource.custom)
-        )
-        errors.extend(resource.handler.validate_create(obj))
+    if (resource.group, resource.plural) in server.crds.terminating:
+        text = "create not allowed while custom resource definition is terminating"
+        raise forbidden_error(resource.group, resource.plural, meta.get("name") or "", text)
+    loose = _loose_finalizers(resource)
+    errors = metadata.validate_create(meta, namespaced=resource.namespaced, rule=resource.handler.name_rule, custom=loose)
+    errors.extend(resource.handler.validate_create(obj))
     if errors:
         raise _invalid(resource, obj, errors)
     if resource.custom:
@@ -265,6 +267,7 @@ async def replace_object(
     """Store a changed object over `entry`; None if somebody else was faster and the caller named no version."""
     server, resource, subresource = call.server, call.resource, call.info.subresource
     meta, before = obj["metadata"], old["metadata"]
+    _require_kind(call, obj)
     revision = meta.get("resourceVersion")
     if revision in {None, "", "0"}:
         if not resource.unconditional_update:
@@ -297,13 +300,10 @@ async def replace_object(
     meta = obj["metadata"]
     if resource.generation:
         _settle_generation(resource, obj, old, subresource)
-    errors = _kind_errors(call, obj)
-    if not errors:
-        meta_errors = metadata.validate_update(meta, before, custom=resource.custom)
-        errors.extend(meta_errors)
-        if resource.custom:  # upstream validates a custom resource's metadata twice, and says so twice
-            errors.extend(e for e in meta_errors if e.detail == "field is immutable")
-        errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
+    errors = metadata.validate_update(meta, before, custom=_loose_finalizers(resource))
+    if resource.custom:  # upstream validates a custom resource's metadata twice, and says so twice
+        errors.extend([e for e in errors if e.detail == "field is immutable"])
+    errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
     if errors:
         raise _invalid(resource, obj, errors)
     if resource.custom:
@@ -410,9 +410,7 @@ def check_kind(call: Call, obj: Json) -> None:
             if api_version.rpartition("/")[2] not in served:
                 call.warnings.extend(f'unknown field "{k}"' for k in obj if k not in {"apiVersion", "kind", "metadata"})
         text = f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
-        error = bad_request(text)
-        error.warnings = tuple(call.warnings)
-        raise error
+        raise bad_request(text)
     if kind != resource.kind and not resource.custom:
         other = call.server.registry.by_kind(resource.group, resource.version, kind)
         if other is None:
@@ -455,14 +453,21 @@ def _match_namespace(call: Call, meta: Json) -> None:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
-def _kind_errors(call: Call, obj: Json) -> list[Any]:
+def _loose_finalizers(resource: Resource) -> bool:
+    """Built-ins demand qualified finalizers; custom resources and their definitions do not."""
+    return resource.custom or resource.group == "apiextensions.k8s.io"
+
+
+def _require_kind(call: Call, obj: Json) -> None:
     resource = call.resource
+    if obj.get("kind") == resource.kind and obj.get("apiVersion") == resource.api_version:
+        return
     errors = []
     if obj.get("kind") != resource.kind:
         errors.append(invalid("kind", obj.get("kind"), f"must be {resource.kind}"))
     if obj.get("apiVersion") != resource.api_version:
         errors.append(invalid("apiVersion", obj.get("apiVersion"), f"must be {resource.api_version}"))
-    return errors
+    raise _invalid(resource, obj, errors)
 
 
 def _invalid(resource: Resource, obj: Json, errors: list[Any]) -> StatusError:
