@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from clusterwright.api.crds import crds
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wire import Transport
+from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
 from clusterwright.inmemory.cloud import Cloud
@@ -23,7 +24,7 @@ from clusterwright.inmemory.loopback import LoopbackTransport
 from clusterwright.offline.registry import PACKAGES
 from clusterwright.offline.registry import controller as controller_of
 from clusterwright.offline.world import DEFAULT_FEATURES
-from clusterwright.runtime.client import Client
+from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
@@ -73,7 +74,13 @@ def build_manager(
         watch_filter=options.watch_filter,
         registry=manager.registry,
     )
-    connections = manager.add_controller("clustercache", Cluster, lambda _: cache, watches=(Watch(Secret, secret_to_cluster),))
+    connections = manager.add_controller(
+        "clustercache",
+        Cluster,
+        lambda _: cache,
+        # CRDs are watched only to have them in the cache: every pass asks for the contract of the kinds it meets
+        watches=(Watch(Secret, secret_to_cluster), Watch(CustomResourceDefinitionMeta, _nobody)),
+    )
     cache.bind(connections.enqueue)
     if cloud is not None:
         cloud.on_change = cache.wake
@@ -133,6 +140,10 @@ class _OwnerWatches:
 
 def _default(model: type[Any], field: str) -> Any:
     return next(f.default for f in msgspec.structs.fields(model) if f.name == field)
+
+
+async def _nobody(obj: object, reader: Reader) -> Sequence[ObjectKey]:
+    return ()
 
 
 def _no_trace(key: ObjectKey, rows: Mapping[str, str]) -> None:

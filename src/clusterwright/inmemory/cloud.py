@@ -17,8 +17,10 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wire import Duplex, Request
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.server import ApiServer, Upgrade
+from clusterwright.apiserver.sqlite import SqliteJournal
 from clusterwright.inmemory import etcd, gateway, objects
 from clusterwright.inmemory.pipe import duplex_pair
 from clusterwright.kubeadm import certificates
@@ -29,7 +31,7 @@ from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.rest import RestClient
 
 FIRST_PORT, LAST_PORT = 20000, 30000
-_ETCD_PORT = 2379
+_ETCD_PORT, _API_SERVER_PORT = 2379, 6443
 
 
 class NoPortLeft(Exception):
@@ -75,6 +77,13 @@ class SimulatedCluster:
         self._etcd_contexts: dict[str, ssl.SSLContext] = {}
         self._watchers: list[Callable[[], None]] = []
         self._was_serving = False
+        self.journal: SqliteJournal | None = None
+
+    def close(self) -> None:
+        """End all watches and finish writing."""
+        self.server.close()
+        if self.journal is not None:
+            self.journal.close()
 
     @property
     def endpoint(self) -> str:
@@ -179,18 +188,22 @@ class SimulatedCluster:
         await self.check_quorum()
 
     async def port_forward(self, pod: str, port: int, socket: Duplex) -> None:
-        """Serve one port-forward until it is closed: the etcd client port of a member, nothing else."""
+        """Serve one port-forward until it is closed: etcd's client port, or an API server's, which shows its certificate."""
+        if port == _API_SERVER_PORT and pod.removeprefix("kube-apiserver-") in self._running and self.serving is not None:
+            context = server_context(self.serving.certificate, self.serving.authority.certificate)
+            await gateway.serve(socket, port, context, _refuse_call)
+            return
         machine = pod.removeprefix("etcd-")
-        context = self._etcd_contexts.get(machine)
+        etcd_context = self._etcd_contexts.get(machine)
         try:
-            if context is None or port != _ETCD_PORT:
+            if etcd_context is None or port != _ETCD_PORT:
                 raise etcd.EtcdRefused(f"an error occurred forwarding {port}: connection refused")
             etcd.addressed(await self.members(), machine)
         except etcd.EtcdRefused as error:
             await gateway.refuse(socket, port, str(error))
             return
-        assert context is not None
-        await gateway.serve(socket, port, context, lambda path, body: self._etcd_call(machine, path, body))
+        assert etcd_context is not None
+        await gateway.serve(socket, port, etcd_context, lambda path, body: self._etcd_call(machine, path, body))
 
     async def _etcd_call(self, machine: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         everyone = await self.members()
@@ -226,6 +239,10 @@ class SimulatedCluster:
                 return {"header": header}
             case _:
                 raise etcd.EtcdRefused(f"unknown method {path}")
+
+
+async def _refuse_call(path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    raise etcd.EtcdRefused("only the certificate can be seen here")
 
 
 def _require(leader: etcd.Member | None) -> None:
@@ -280,8 +297,16 @@ class Cloud:
         if found := self._clusters.get(key):
             return found
         port = self._reserve(endpoint)
-        server = ApiServer(now=self.now, random=self._random, upgrade=self._upgrade_of(key))
+        journal = None if self._data_dir is None else SqliteJournal(self._data_dir / f"{_file_name(key)}.sqlite")
+        server = ApiServer(now=self.now, random=self._random, journal=journal, authorizer=RbacAuthorizer(), upgrade=self._upgrade_of(key))
+        if journal is not None:
+            server.recover(journal.entries(), journal.revision)
+            journal.start()
+        server.ensure_namespaces()
+        server.ensure(bootstrap_roles())
+        server.start_controllers()
         cluster = self._clusters[key] = SimulatedCluster(self, key, port, server)
+        cluster.journal = journal
         await cluster.check_quorum()
         return cluster
 
@@ -291,7 +316,7 @@ class Cloud:
         if cluster is None:
             return
         await cluster.cut_off(cut=True)
-        cluster.server.close()
+        cluster.close()
         if self._data_dir is not None:
             for path in self._data_dir.glob(f"{_file_name(key)}*"):
                 path.unlink(missing_ok=True)
@@ -300,7 +325,7 @@ class Cloud:
         """Stop every listener and close every store; nothing is forgotten."""
         for cluster in list(self._clusters.values()):
             await cluster.cut_off(cut=True)
-            cluster.server.close()
+            cluster.close()
         self._clusters.clear()
         for task in list(self._tasks):
             task.cancel()

@@ -1,0 +1,203 @@
+"""`clusterwright up`: the management plane: API server, controllers, in-memory infrastructure, in one process."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import SystemRandom
+
+from clusterwright import app
+from clusterwright.api.crds import crds
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import Transport
+from clusterwright.apiserver import serve
+from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.sqlite import StoreBroken
+from clusterwright.cli import demo
+from clusterwright.cli.connect import LOCAL
+from clusterwright.inmemory.cloud import Cloud
+from clusterwright.inmemory.listener import TlsListener
+from clusterwright.offline.world import DEFAULT_FEATURES
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.http import HttpTransport
+from clusterwright.runtime.keys import PooledKeySource
+from clusterwright.runtime.kubeconfig import InvalidKubeconfig, Kubeconfig
+from clusterwright.runtime.logging import configure
+from clusterwright.runtime.manager import Options
+from clusterwright.runtime.rest import RestClient
+
+log = logging.getLogger(__name__)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Start the plane and serve until SIGTERM or SIGINT; the exit status."""
+    arguments = _parse(argv)
+    configure(arguments.log_format, arguments.log_level)
+    try:
+        return asyncio.run(_run(arguments))
+    except (serve.BadOption, StoreBroken, InvalidKubeconfig, ApiError) as error:
+        print(f"clusterwright up: {error}", file=sys.stderr)
+        return 1
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="clusterwright up", description="Start the management plane: API server, controllers, in-memory infrastructure."
+    )
+    embedded = parser.add_argument_group("embedded API server")
+    embedded.add_argument("--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="default: a free port on loopback")
+    embedded.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="where everything is kept; default: %(default)s")
+    embedded.add_argument("--in-memory", action="store_true", help="keep nothing")
+    embedded.add_argument("--kubeconfig", type=Path, metavar="PATH", help=f"where the admin kubeconfig is written; default: {LOCAL}")
+    embedded.add_argument("--audit-log", type=Path, metavar="PATH")
+    embedded.add_argument("--no-controllers", action="store_true", help="the API server alone, with our kinds")
+    parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
+    parser.add_argument(
+        "--against", type=Path, metavar="KUBECONFIG", help="run the controllers against this API server instead of an embedded one"
+    )
+    control = parser.add_argument_group("controllers")
+    control.add_argument("--namespace", default="", help="watch only this namespace")
+    control.add_argument("--watch-filter", default="", help="reconcile only objects with this value of the watch-filter label")
+    control.add_argument("--feature-gates", default="", metavar="Name=true,...", help=f"known: {', '.join(sorted(DEFAULT_FEATURES))}")
+    control.add_argument("--concurrency", action="append", default=[], metavar="CONTROLLER=N", help="passes at once; may be repeated")
+    control.add_argument("--qps", type=float, default=0.0, help="requests per second to the API server; 0: no limit")
+    control.add_argument("--burst", type=int, default=100)
+    control.add_argument("--health-port", type=int, help="serve health, readiness and metrics on loopback at this port")
+    control.add_argument("--leader-elect", action="store_true", help="run the controllers only while holding a Lease")
+    control.add_argument("--no-inmemory", action="store_true", help="without the in-memory infrastructure provider")
+    parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
+    parser.add_argument("--log-format", default="text", choices=("text", "json"))
+    arguments = parser.parse_args(list(argv))
+    if arguments.against and arguments.no_controllers:
+        parser.error("--against and --no-controllers together leave nothing to run")
+    try:
+        arguments.features = _features(arguments.feature_gates)
+        arguments.passes = {name: int(number) for name, _, number in (item.partition("=") for item in arguments.concurrency)}
+    except ValueError as error:
+        parser.error(str(error))
+    return arguments
+
+
+def _features(text: str) -> dict[str, bool]:
+    features: dict[str, bool] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = item.partition("=")
+        if name not in DEFAULT_FEATURES:
+            raise ValueError(f"--feature-gates: {name!r} is not known; known: {', '.join(sorted(DEFAULT_FEATURES))}")
+        if value not in {"true", "false"}:
+            raise ValueError(f"--feature-gates: {item!r}: NAME=true or NAME=false is expected")
+        features[name] = value == "true"
+    return features
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    clock, random = SystemClock(), SystemRandom()
+    data_dir = None if arguments.in_memory else arguments.data_dir
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        transport: Transport
+        if arguments.against:
+            connection = Kubeconfig.load([arguments.against]).resolve()
+            transport = HttpTransport(connection, clock, os.environ)
+            stack.push_async_callback(transport.close)
+            await app.install_crds(RestClient(transport, clock=clock))
+            print(f"clusterwright: controllers against {connection.server}", flush=True)
+        else:
+            kubeconfig = arguments.kubeconfig or LOCAL
+            running = await serve.start(
+                serve.ServeOptions(
+                    listen=arguments.listen,
+                    data_dir=data_dir,
+                    kubeconfig=kubeconfig,
+                    crds=tuple(crds()),
+                    audit_log=arguments.audit_log,
+                    now=clock.now,
+                    random=random,
+                )
+            )
+            stack.push_async_callback(running.stop)
+            running.broken.add_done_callback(lambda _: stop.set())
+            kept = f"data in {data_dir}" if data_dir is not None else "in memory only"
+            print(f"clusterwright API server is ready at {running.url} ({kept}); KUBECONFIG={kubeconfig}", flush=True)
+            transport = InProcessTransport(running.server)
+        if not arguments.no_controllers:
+            await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop)
+        if arguments.demo:
+            stack.push_async_callback(_cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments))))
+        await stop.wait()
+        print("clusterwright: stopping", flush=True)
+    if not arguments.against and running.broken.done():
+        print(f"clusterwright: the store can no longer be written: {running.broken.exception()}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _start_controllers(
+    arguments: argparse.Namespace,
+    stack: AsyncExitStack,
+    transport: Transport,
+    clock: SystemClock,
+    random: SystemRandom,
+    data_dir: Path | None,
+    stop: asyncio.Event,
+) -> None:
+    keys = PooledKeySource()
+    stack.push_async_callback(keys.close)
+    cloud = None
+    if not arguments.no_inmemory:
+        folder = data_dir / "workload" if data_dir is not None else None
+        cloud = Cloud(now=clock.now, random=random, keys=keys, listener=TlsListener(), data_dir=folder)
+        stack.push_async_callback(cloud.close)
+
+    async def reach(kubeconfig: bytes) -> Transport:
+        return HttpTransport(Kubeconfig.parse(kubeconfig).resolve(), clock, os.environ)
+
+    options = Options(
+        namespace=arguments.namespace,
+        watch_filter=arguments.watch_filter,
+        qps=arguments.qps,
+        burst=arguments.burst,
+        concurrency=arguments.passes,
+        health_port=arguments.health_port,
+        leader_election=ObjectKey("kube-system", "clusterwright") if arguments.leader_elect else None,
+        identity=f"{socket.gethostname()}-{os.getpid()}",
+        freeze_caches=True,
+    )
+    manager = app.build_manager(
+        transport, clock=clock, random=random, keys=keys, cloud=cloud, reach=reach, options=options, features=arguments.features
+    )
+    task = asyncio.create_task(manager.run(), name="manager")
+
+    def ended(done: asyncio.Task[None]) -> None:
+        if not done.cancelled() and done.exception() is not None:
+            log.error("the controllers have ended", exc_info=done.exception())
+        stop.set()
+
+    task.add_done_callback(ended)
+
+    async def shut_down() -> None:
+        manager.stop()
+        await asyncio.wait([task])
+
+    stack.push_async_callback(shut_down)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _hint(arguments: argparse.Namespace) -> str:
+    path = arguments.kubeconfig or LOCAL
+    return "" if path == LOCAL else f"--kubeconfig {path} "
