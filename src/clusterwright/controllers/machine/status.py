@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -169,6 +170,9 @@ def with_phase(machine: Machine, outcome: Outcome | None, now: datetime) -> Mach
 # --------------------------------------------------------------------------------------------------- certificates
 
 
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\d*(Z|[+-]\d\d:\d\d)")
+
+
 class BadExpiry(ValueError):
     """The annotation that tells the expiry of certificates is no RFC 3339 time."""
 
@@ -195,10 +199,10 @@ def with_certificates_expiry(s: MachineSnapshot) -> Machine:
 
 def _rfc3339(text: str) -> datetime:
     try:
-        parsed = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text) if _RFC3339.fullmatch(text) else None
     except ValueError:
         parsed = None
-    if parsed is None or parsed.tzinfo is None or text[10:11] != "T":
+    if parsed is None:
         raise BadExpiry(f"annotation {CERTIFICATES_EXPIRY_ANNOTATION}: {text!r} is not an RFC 3339 time")
     return parsed.astimezone(UTC).replace(microsecond=0)
 

@@ -1,0 +1,147 @@
+"""Changes in a workload cluster wake the right Machine, and a drain asks it no more often than it must."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from clusterwright.api.core import Machine, MachineNodeReference, MachineSpec, MachineStatus
+from clusterwright.api.kubernetes import Node, NodeSpec, Pod, PodSpec, PodStatus, VolumeAttachment, VolumeAttachmentSpec
+from clusterwright.api.meta import ObjectKey, ObjectMeta
+from clusterwright.controllers.machine.wakes import SHORTEST_REST, Wakes
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+CLUSTER = ObjectKey("ns1", "c1")
+RETRY = timedelta(seconds=20)
+
+
+def a_machine(name: str = "m1", node: str = "", provider_id: str = "") -> Machine:
+    ref = MachineNodeReference(name=node) if node else None
+    return Machine(
+        metadata=ObjectMeta(name=name, namespace="ns1"), spec=MachineSpec(provider_id=provider_id), status=MachineStatus(node_ref=ref)
+    )
+
+
+def a_node(name: str = "n1", provider_id: str = "", **annotations: str) -> Node:
+    return Node(metadata=ObjectMeta(name=name, annotations=annotations), spec=NodeSpec(provider_id=provider_id))
+
+
+class Woken(list[str]):
+    def __call__(self, key: ObjectKey, reason: str) -> None:
+        self.append(key.name)
+
+
+@pytest.mark.parametrize(
+    ("machines", "node", "expected"),
+    [
+        pytest.param([a_machine(node="n1")], a_node(), ["m1"], id="by-name"),
+        pytest.param([a_machine(provider_id="p1")], a_node(provider_id="p1"), ["m1"], id="by-provider-id"),
+        pytest.param([a_machine("m1", node="n1"), a_machine("m2", provider_id="p1")], a_node(provider_id="p1"), ["m1"], id="name-first"),
+        pytest.param([a_machine("m1", provider_id="p1"), a_machine("m2", provider_id="p1")], a_node(provider_id="p1"), [], id="ambiguous"),
+        pytest.param([a_machine(node="n1")], a_node("n2", "p9"), [], id="nobody"),
+        pytest.param([a_machine()], a_node(), [], id="no-provider-id-is-no-match"),
+    ],
+)
+def test_which_machine_a_node_wakes(machines: Any, node: Node, expected: Any) -> None:
+    woken = Woken()
+    wakes = Wakes(woken)
+    for machine in machines:
+        wakes.learn(machine, CLUSTER)
+
+    wakes.node_changed(CLUSTER)(node)
+
+    assert woken == expected
+
+
+def test_a_node_that_says_it_is_of_another_cluster_wakes_nobody() -> None:
+    woken = Woken()
+    wakes = Wakes(woken)
+    wakes.learn(a_machine(node="n1"), CLUSTER)
+    claimed = {"cluster.x-k8s.io/cluster-name": "c2", "cluster.x-k8s.io/cluster-namespace": "ns1"}
+
+    wakes.node_changed(CLUSTER)(a_node(**claimed))
+
+    assert woken == []
+
+
+def test_a_machine_that_changed_its_node_or_is_gone_is_not_woken_by_the_old_one() -> None:
+    woken = Woken()
+    wakes = Wakes(woken)
+    wakes.learn(a_machine(node="n1"), CLUSTER)
+    wakes.learn(a_machine(node="n2"), CLUSTER)
+    wakes.node_changed(CLUSTER)(a_node("n1"))
+    wakes.forget(ObjectKey("ns1", "m1"))
+    wakes.node_changed(CLUSTER)(a_node("n2"))
+
+    assert woken == []
+    assert not wakes._by_name
+
+
+def resting() -> tuple[Wakes, Woken, ObjectKey]:
+    woken = Woken()
+    wakes = Wakes(woken)
+    machine = a_machine(node="n1")
+    wakes.learn(machine, CLUSTER)
+    wakes.begin_look(machine.key)
+    wakes.rest(machine.key, NOW, RETRY, "seen")
+    return wakes, woken, machine.key
+
+
+def a_pod(*, phase: str = "Running", gone: bool = False, node: str = "n1") -> Pod:
+    metadata = ObjectMeta(
+        name="p", namespace="web", deletion_timestamp=NOW if gone else None, deletion_grace_period_seconds=0 if gone else None
+    )
+    return Pod(metadata=metadata, spec=PodSpec(node_name=node), status=PodStatus(phase=phase))
+
+
+def test_a_machine_rests_until_its_time_or_until_something_else_is_to_be_seen() -> None:
+    wakes, _, key = resting()
+
+    assert wakes.resting(key, NOW + timedelta(seconds=5), "seen") == timedelta(seconds=15)
+    assert wakes.resting(key, NOW + timedelta(seconds=5), "something else") is None
+    assert wakes.resting(key, NOW + timedelta(seconds=5), "seen") is None
+
+
+def test_the_rest_ends_with_its_time() -> None:
+    wakes, _, key = resting()
+
+    assert wakes.resting(key, NOW + RETRY, "seen") is None
+
+
+@pytest.mark.parametrize(
+    ("pod", "stirs"),
+    [
+        pytest.param(a_pod(gone=True), True, id="gone"),
+        pytest.param(a_pod(phase="Succeeded"), True, id="completed"),
+        pytest.param(a_pod(), False, id="still-running"),
+        pytest.param(a_pod(gone=True, node="n2"), False, id="of-another-node"),
+    ],
+)
+def test_a_pod_that_leaves_its_node_shortens_the_rest(pod: Pod, stirs: bool) -> None:
+    wakes, woken, key = resting()
+
+    wakes.pod_changed(CLUSTER)(pod)
+
+    assert bool(woken) is stirs
+    assert wakes.resting(key, NOW, "seen") == (SHORTEST_REST if stirs else RETRY)
+
+
+def test_what_happens_during_a_look_is_not_missed() -> None:
+    woken = Woken()
+    wakes = Wakes(woken)
+    machine = a_machine(node="n1")
+    wakes.learn(machine, CLUSTER)
+    wakes.begin_look(machine.key)
+    wakes.pod_changed(CLUSTER)(a_pod(gone=True))
+
+    assert wakes.rest(machine.key, NOW, RETRY, "seen") == SHORTEST_REST
+
+
+def test_a_volume_attachment_shortens_the_rest() -> None:
+    wakes, woken, _ = resting()
+
+    wakes.attachment_changed(CLUSTER)(VolumeAttachment(spec=VolumeAttachmentSpec(node_name="n1")))
+
+    assert woken == ["m1"]
