@@ -1,0 +1,53 @@
+"""`python -m clusterwright.cli.docs [--check]`: render docs/tables/ from the code's tables, or fail where they are stale."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from clusterwright.offline.catalogue import catalogue
+from clusterwright.tables import as_markdown
+
+FOLDER = Path("docs") / "tables"
+
+
+def pages() -> dict[str, str]:
+    """File name to content."""
+    rendered = {}
+    for controller, tables in catalogue().items():
+        head = f"# Decision tables of `{controller}`\n\nRendered from the code by `make docs`; do not edit. The first row that matches wins.\n\n"
+        rendered[f"{controller}.md"] = head + "\n".join(as_markdown(t) for t in tables)
+    index = "# Decision tables\n\nRendered from the code by `make docs`; do not edit.\n\n| Controller | Tables |\n|---|---|\n"
+    for controller, tables in catalogue().items():
+        index += f"| [{controller}]({controller}.md) | {', '.join(t.name for t in tables)} |\n"
+    return {"README.md": index, **rendered}
+
+
+def run(argv: Sequence[str]) -> int:
+    """Write the pages; with --check only compare: 1 if any is stale."""
+    parser = argparse.ArgumentParser(prog="clusterwright docs", description="Render docs/tables/ from the code's tables.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is stale")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    arguments = parser.parse_args(list(argv))
+    wanted = pages()
+    present = {p.name: p.read_text() for p in arguments.folder.glob("*.md")} if arguments.folder.exists() else {}
+    stale = sorted(n for n in {*wanted, *present} if wanted.get(n) != present.get(n))
+    if arguments.check:
+        for name in stale:
+            print(f"{arguments.folder / name} is stale: run `make docs`", file=sys.stderr)
+        return 1 if stale else 0
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for name in stale:
+        target = arguments.folder / name
+        if name in wanted:
+            target.write_text(wanted[name])
+        else:
+            target.unlink()
+        print(target)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

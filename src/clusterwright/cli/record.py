@@ -1,0 +1,56 @@
+"""`clusterwright record cluster/NAME`: a bundle that can be explained and replayed elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.cli import connect
+from clusterwright.offline.record import record
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.kubeconfig import InvalidKubeconfig
+
+
+def run(argv: Sequence[str]) -> int:
+    """Write the bundle of a cluster to a file or to standard output; 1 where that fails."""
+    parser = argparse.ArgumentParser(
+        prog="clusterwright record", description="Write a bundle of a cluster's objects and Events; values of Secrets are left out."
+    )
+    parser.add_argument("subject", metavar="cluster/NAME")
+    parser.add_argument("-f", "--file", metavar="FILE", default="-", help="where to write it; default: standard output")
+    connect.add_arguments(parser)
+    try:
+        arguments = parser.parse_args(list(argv))
+    except SystemExit as stop:  # argparse has said why
+        return int(stop.code or 0)
+    kind, _, name = arguments.subject.partition("/")
+    if kind.lower() not in {"cluster", "clusters"} or not name:
+        print(f"clusterwright record: {arguments.subject!r} is not cluster/NAME", file=sys.stderr)
+        return 2
+    try:
+        documents = asyncio.run(gather(arguments, name))
+    except (InvalidKubeconfig, ApiError) as error:
+        print(f"clusterwright record: {error}", file=sys.stderr)
+        return 1
+    text = yaml.dump_all(documents, sort_keys=False, explicit_start=True, width=140, allow_unicode=True)
+    if arguments.file == "-":
+        sys.stdout.write(text)
+    else:
+        Path(arguments.file).write_text(text)
+    return 0
+
+
+async def gather(arguments: argparse.Namespace, name: str) -> list[Json]:
+    """The documents of the bundle of a live cluster; `name` may be NAMESPACE/NAME."""
+    connection = connect.resolve(arguments)
+    namespace, _, bare = name.rpartition("/")
+    async with connect.connected(connection) as client:
+        key = ObjectKey(namespace or arguments.namespace or connection.namespace, bare)
+        return await record(client, key, SystemClock().now())

@@ -1,0 +1,42 @@
+"""`clusterwright tables [NAME]`: the decision tables, as the code has them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from clusterwright.offline.catalogue import catalogue
+from clusterwright.tables import as_json, as_markdown
+
+
+def run(argv: Sequence[str]) -> int:
+    """Print all tables, those of a controller, or one; 2 on misuse."""
+    parser = argparse.ArgumentParser(prog="clusterwright tables", description="Print the decision tables: every row by name.")
+    parser.add_argument("name", nargs="?", default="", help="a table, a controller, or CONTROLLER/TABLE; default: all")
+    parser.add_argument("-o", "--output", choices=("markdown", "json"), default="markdown")
+    try:
+        arguments = parser.parse_args(list(argv))
+    except SystemExit as stop:  # argparse has said why
+        return int(stop.code or 0)
+    wanted = arguments.name.lower()
+    chosen = {
+        controller: [t for t in tables if wanted in {"", controller.lower(), t.name.lower(), f"{controller}/{t.name}".lower()}]
+        for controller, tables in catalogue().items()
+    }
+    chosen = {controller: tables for controller, tables in chosen.items() if tables}
+    if not chosen:
+        names = "\n".join(f"  {c}/{t.name}" for c, tables in catalogue().items() for t in tables)
+        print(f"clusterwright tables: no table {arguments.name!r}; there are:\n{names}", file=sys.stderr)
+        return 2
+    if arguments.output == "json":
+        items = [{"controller": c, **as_json(t)} for c, tables in chosen.items() for t in tables]
+        print(msgspec.json.format(msgspec.json.encode({"tables": items})).decode())
+        return 0
+    for controller, tables in chosen.items():
+        print(f"# {controller}\n")
+        for table in tables:
+            print(as_markdown(table))
+    return 0

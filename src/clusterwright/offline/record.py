@@ -1,0 +1,185 @@
+"""Makes a bundle of a live cluster: its objects, those around it, their Events, the CRDs that matter; no secret value is kept.
+
+What belongs: objects that carry the Cluster's label, what they own, what they refer to, and so on. The bundle says when it was made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.contract import crd_name
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.offline.causes import CLUSTER_NAME_LABEL, references
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError, NotFound
+
+CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+REDACTED: Final = "<redacted>"
+_SENSITIVE: Final = frozenset({"token", "password", "passwd", "certificateKey", "secretKey", "accessKey", "clientSecret", "privateKey"})
+_SKIPPED: Final = frozenset({"Lease", "Endpoints", "EndpointSlice", "ControllerRevision", "LocalSubjectAccessReview", "ServiceAccount"})
+_AT_ONCE = 8
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+    verbs: tuple[str, ...] = ()
+
+
+class _ResourceList(msgspec.Struct):
+    resources: tuple[_Resource, ...] = ()
+
+
+async def record(client: Client, cluster: ObjectKey, now: datetime) -> list[Json]:
+    """The documents of a bundle; raises NotFound where the Cluster does not exist.
+
+    Kinds that may not be listed are left out: a bundle is better than none.
+    """
+    subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
+    found = [subject, *(o for o in await _everything(client, cluster.namespace) if o.json != subject.json)]
+    related = _related(found, f"Cluster/{cluster.name}", cluster.name)
+    events = [o for o in found if o.kind == "Event" and _involved(o) in related]
+    kept = [o for o in found if o.kind != "Event" and _name(o) in related]
+    documents = [redacted(o.json) for o in (*kept, *events)]
+    documents += await _definitions(client, kept)
+    documents += await _cluster_class(client, subject)
+    observed = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    documents.append({"apiVersion": "clusterwright.dev/v1alpha1", "kind": "Observation", "now": observed})
+    return documents
+
+
+async def _everything(client: Client, namespace: str) -> list[Unstructured]:
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def listed(kind: GroupVersionKind) -> list[Unstructured]:
+        async with gate:
+            try:
+                return list(await client.live.list(kind, namespace=namespace))
+            except ApiError:
+                return []
+
+    kinds = await _kinds(client)
+    return [o for objects in await asyncio.gather(*(listed(k) for k in kinds)) for o in objects]
+
+
+async def _kinds(client: Client) -> list[GroupVersionKind]:
+    """Every namespaced kind that can be listed, in its preferred version."""
+    groups = msgspec.json.decode(await client.raw_get("/apis")).get("groups") or []
+    paths = [("", "v1", "/api/v1")]
+    for group in groups:
+        version = (group.get("preferredVersion") or {}).get("version")
+        if group.get("name") and version and group["name"] != "events.k8s.io":
+            paths.append((group["name"], version, f"/apis/{group['name']}/{version}"))
+    found: dict[GroupVersionKind, None] = {}
+    for group_name, version, path in paths:
+        try:
+            served = msgspec.json.decode(await client.raw_get(path), type=_ResourceList)
+        except ApiError:
+            continue
+        for resource in served.resources:
+            if resource.namespaced and "/" not in resource.name and "list" in resource.verbs and resource.kind not in _SKIPPED:
+                found[GroupVersionKind(group_name, version, resource.kind)] = None
+    return list(found)
+
+
+def _name(obj: Unstructured) -> str:
+    return f"{obj.kind}/{obj.key.name}"
+
+
+def _involved(event: Unstructured) -> str:
+    involved = event.at("involvedObject") or event.at("regarding") or {}
+    return f"{involved.get('kind')}/{involved.get('name')}"
+
+
+def _related(objects: Iterable[Unstructured], root: str, cluster: str) -> set[str]:
+    """The Cluster, what carries its label, and what these own or refer to, transitively."""
+    by_name = {_name(o): o for o in objects if o.kind != "Event"}
+    owned: dict[str, list[str]] = {}
+    for name, obj in by_name.items():
+        for reference in obj.metadata.owner_references:
+            owned.setdefault(f"{reference.kind}/{reference.name}", []).append(name)
+    labelled = [n for n, o in by_name.items() if o.metadata.labels.get(CLUSTER_NAME_LABEL) == cluster]
+    related, queue = set(), [root, *labelled]
+    while queue:
+        name = queue.pop()
+        if name in related or name not in by_name:
+            continue
+        related.add(name)
+        obj = by_name[name]
+        queue += owned.get(name, [])
+        queue += [f"{r.kind}/{r.name}" for r in references(obj.at("spec"))]
+        secret = obj.at("spec", "bootstrap", "dataSecretName")
+        queue += [f"Secret/{secret}"] if isinstance(secret, str) else []
+        if obj.kind == "ResourceQuota":
+            continue
+    return related | {n for n, o in by_name.items() if o.kind == "ResourceQuota"}
+
+
+async def _definitions(client: Client, objects: Iterable[Unstructured]) -> list[Json]:
+    """The CRDs of the kinds in play, with their labels but without their schemas."""
+    wanted = {(o.gvk.group, o.kind) for o in objects if "." in o.gvk.group}
+    wanted |= {(r.group, r.kind) for o in objects for r in references(o.at("spec"))}
+    found = []
+    for group, kind in sorted(wanted):
+        try:
+            crd = await client.live.get(CRD, ObjectKey("", crd_name(group, kind)))
+        except ApiError:
+            continue
+        spec = dict(crd.at("spec") or {})
+        versions = [{k: v for k, v in version.items() if k in {"name", "served", "storage"}} for version in spec.get("versions") or []]
+        names = spec.get("names") or {}
+        metadata = {"name": crd.metadata.name, "labels": dict(crd.metadata.labels)}
+        slim = {"group": group, "scope": spec.get("scope"), "names": {"kind": kind, "plural": names.get("plural")}, "versions": versions}
+        found.append({"apiVersion": CRD.api_version, "kind": CRD.kind, "metadata": metadata, "spec": slim})
+    return found
+
+
+async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:
+    """The ClusterClass, where it lives in another namespace."""
+    reference = cluster.at("spec", "topology", "classRef")
+    if not isinstance(reference, Mapping) or reference.get("namespace") in (None, "", cluster.key.namespace):
+        return []
+    kind = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "ClusterClass")
+    try:
+        found = await client.live.get(kind, ObjectKey(str(reference["namespace"]), str(reference.get("name"))))
+    except NotFound:
+        return []
+    return [redacted(found.json)]
+
+
+def redacted(obj: Mapping[str, Any]) -> Json:
+    """The object without secret values and without managedFields; which keys a Secret has is kept."""
+    copy: Json = {k: v for k, v in obj.items() if k != "metadata"}
+    copy["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    annotations = copy["metadata"].get("annotations")
+    if isinstance(annotations, Mapping):
+        dropped = "kubectl.kubernetes.io/last-applied-configuration"
+        copy["metadata"]["annotations"] = {k: v for k, v in annotations.items() if k != dropped}
+    if obj.get("kind") == "Secret":
+        for name in ("data", "stringData"):
+            if isinstance(copy.get(name), Mapping):
+                copy[name] = dict.fromkeys(copy[name], "")
+        return copy
+    for name in ("spec", "data", "status"):
+        if name in copy:
+            copy[name] = _blotted(copy[name])
+    return copy
+
+
+def _blotted(value: Any, inside_files: bool = False) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            k: REDACTED
+            if isinstance(v, str) and v and (k in _SENSITIVE or (inside_files and k == "content"))
+            else _blotted(v, k == "files")
+            for k, v in value.items()
+        }
+    if isinstance(value, list):
+        return [_blotted(item, inside_files) for item in value]
+    return value
