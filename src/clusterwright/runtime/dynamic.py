@@ -1,0 +1,32 @@
+"""Watches on kinds learned at run time: a controller reads an object of some provider's kind and wants to hear of its changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterwright.api.meta import GroupVersionKind
+from clusterwright.runtime.controller import Controller
+from clusterwright.runtime.mapping import to_owners
+from clusterwright.runtime.paused import ANNOTATION
+from clusterwright.runtime.predicates import all_of, resource_version_changed
+from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.resources import gvk_of
+
+
+class OwnerWatches:
+    """Changes of the kinds wake the objects of the controller's own kind that own them; paused objects wake nobody."""
+
+    def __init__(self, controller: Controller) -> None:
+        own = gvk_of(controller.kind)
+        self._controller = controller
+        self._map = to_owners(own.group, own.kind)
+        self._when = all_of(resource_version_changed, _is_not_paused)
+
+    async def ensure(self, kind: GroupVersionKind) -> None:
+        """Watch the kind from now on; cheap when it is watched already. Raises NoKindMatch; the next call tries again."""
+        await self._controller.watch(Watch(kind, self._map, self._when))
+
+
+def _is_not_paused(old: Any | None, new: Any | None) -> bool:
+    obj = new if new is not None else old
+    return obj is not None and ANNOTATION not in obj.metadata.annotations

@@ -1,0 +1,101 @@
+import pytest
+
+from clusterwright.api.kubernetes import Event
+from clusterwright.runtime.events import Recorder
+from clusterwright.simulation.sample import Parent
+
+from .conftest import failure
+
+
+@pytest.fixture
+async def ada(world):
+    key = await world.make()
+    return await world.user.get(Parent, key)
+
+
+@pytest.fixture
+def recorder(world):
+    return Recorder(world.client, world.clock, "test-controller")
+
+
+async def events(world):
+    return sorted(await world.user.list(Event), key=lambda e: e.message)
+
+
+async def test_an_event_names_its_object_and_its_source(world, recorder, ada):
+    recorder.record(ada, "Normal", "Created", "made it")
+    await recorder.flush()
+
+    (event,) = await events(world)
+    assert (event.type, event.reason, event.message, event.count) == ("Normal", "Created", "made it", 1)
+    reference = event.involved_object
+    assert (reference.kind, reference.name, reference.namespace, reference.uid) == ("Parent", "ada", "default", ada.metadata.uid)
+    assert event.source.component == "test-controller"
+    assert event.first_timestamp == event.last_timestamp == world.clock.now()
+
+
+async def test_the_same_again_is_counted_and_after_ten_minutes_said_anew(world, recorder, ada):
+    for _ in range(3):
+        recorder.record(ada, "Warning", "Failed", "no")
+        await recorder.flush()
+        await world.clock.sleep(30)
+    (event,) = await events(world)
+    assert event.count == 3
+    assert (event.last_timestamp - event.first_timestamp).total_seconds() == 60
+
+    await world.clock.sleep(700)
+    recorder.record(ada, "Warning", "Failed", "no")
+    await recorder.flush()
+    assert sorted(e.count for e in await events(world)) == [1, 3]
+
+
+async def test_many_that_differ_only_in_their_message_become_one(world, recorder, ada):
+    for n in range(15):
+        recorder.record(ada, "Warning", "Failed", f"attempt {n}")
+    await recorder.flush()
+
+    found = await events(world)
+    assert len(found) == 11
+    assert found[0].message == "(combined from similar events): attempt 0"
+    assert found[0].count == 5
+
+
+async def test_an_object_that_shouts_is_cut_short_and_others_are_not(world, recorder, ada):
+    for n in range(100):
+        recorder.record(ada, "Normal", f"Reason{n}", "m")
+    other = await world.user.get(Parent, await world.make("bob"))
+    recorder.record(other, "Normal", "Fine", "m")
+    await recorder.flush()
+
+    found = await events(world)
+    assert len([e for e in found if e.involved_object.name == "ada"]) == 25
+    assert len([e for e in found if e.involved_object.name == "bob"]) == 1
+
+
+async def test_an_event_that_has_expired_is_made_again(world, recorder, ada):
+    recorder.record(ada, "Normal", "A", "m")
+    await recorder.flush()
+    (event,) = await events(world)
+    await world.user.delete(Event, event.key)
+    await world.clock.sleep(5)
+
+    recorder.record(ada, "Normal", "A", "m")
+    await recorder.flush()
+
+    assert len(await events(world)) == 1
+
+
+async def test_a_failure_reaches_nobody_and_the_next_event_is_sent(world, recorder, ada):
+    async def refuse(request):
+        return failure(403, "Forbidden")
+
+    world.transport.before = refuse
+    recorder.record(ada, "Normal", "A", "m")
+    await recorder.flush()
+    world.transport.before = None
+    recorder.record(ada, "Normal", "B", "m" * 5000)
+    await recorder.flush()
+
+    (event,) = await events(world)
+    assert event.reason == "B"
+    assert len(event.message) == 1024
