@@ -82,6 +82,7 @@ def build_manager(
         watches=(Watch(Secret, secret_to_cluster), Watch(CustomResourceDefinitionMeta, _nobody)),
     )
     cache.bind(connections.enqueue)
+    manager.add_part("connections", cache.run, needs_leadership=False)
     if cloud is not None:
         cloud.on_change = cache.wake
     definitions: list[ControllerDefinition] = [d for kind in PACKAGES if (d := controller_of(kind)) is not None]

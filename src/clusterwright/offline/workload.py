@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.offline.observation import EtcdErrors, Member, WorkloadCluster
@@ -114,13 +115,22 @@ class ObservedWorkloadClusters:
             raise EtcdError("the etcd members could not be listed")
         return ObservedEtcd(self._members[cluster], found.etcd_errors, self._journal)
 
-    async def serving_certificate_expiry(self, cluster: ObjectKey, node: str) -> datetime:
+    async def serving_certificate_expiry(self, cluster: ObjectKey, node: str, port: int = 6443) -> datetime:
         """As observed; a Node not named cannot be reached."""
         found = self._connected(cluster)
         if node not in found.api_server_certificate_expiry:
             raise NotConnected(f"error reaching the API server on Node {node}")
         return found.api_server_certificate_expiry[node]
 
-    async def watch(self, cluster: ObjectKey, watcher: str, kind: type[Object], notify: Callable[[Object], None]) -> None:
+    async def watch(
+        self,
+        cluster: ObjectKey,
+        watcher: str,
+        kind: type[Object],
+        notify: Callable[[Any], None],
+        *,
+        namespace: str = "",
+        labels: str = "",
+    ) -> None:
         """One pass sees no changes."""
         self._connected(cluster, "error creating watch")

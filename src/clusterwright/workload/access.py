@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.runtime.client import Client
@@ -86,8 +86,20 @@ class WorkloadClusters(Protocol):
     async def etcd(self, cluster: ObjectKey, nodes: Sequence[str]) -> EtcdClient:
         """A client of the first etcd member, in the order of `nodes`, that answers a status call."""
 
-    async def serving_certificate_expiry(self, cluster: ObjectKey, node: str) -> datetime:
-        """NotAfter of the certificate that the API server on `node` serves."""
+    async def serving_certificate_expiry(self, cluster: ObjectKey, node: str, port: int = 6443) -> datetime:
+        """NotAfter of the certificate that the API server on `node` serves at `port`; raises ApiError."""
 
-    async def watch(self, cluster: ObjectKey, watcher: str, kind: type[Object], notify: Callable[[Object], None]) -> None:
-        """Call `notify` for changes of the kind there. Once per watcher name and connection; raises NotConnected."""
+    async def watch(
+        self,
+        cluster: ObjectKey,
+        watcher: str,
+        kind: type[Object],
+        notify: Callable[[Any], None],
+        *,
+        namespace: str = "",
+        labels: str = "",
+    ) -> None:
+        """Call `notify` for what is there and every change, of a namespace and with labels where given.
+
+        Once per watcher name, selection and connection; raises NotConnected.
+        """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec.structs import replace
 
 from clusterwright.api.core import Machine
@@ -133,14 +134,21 @@ async def sync_machines(scope: Scope) -> None:
             if machine.deleting:
                 await _sync_deleting(scope, name)
                 continue
-            live = _json_of(scope, name)
-            mended |= await _mend(scope.dependencies.client, Unstructured(live), names.FIELD_MANAGER)
-            if not mended:
-                intent = desired.updated_machine(scope.owner, machine)
-                if not ownership.is_in_force(live, intent, names.FIELD_MANAGER):
-                    scope.refresh(name, await scope.dependencies.client.apply(intent, field_manager=names.FIELD_MANAGER))
+            live = Unstructured(msgspec.json.decode(scope.originals[name].raw))
+            intent = desired.updated_machine(scope.owner, machine)
+            answer = await _ensure(scope, live, intent, names.FIELD_MANAGER, only_mend=mended)
+            if answer is not None:
+                mended |= answer is live
+                scope.refresh(name, answer)
             for neighbour in ("infrastructure", "config"):
-                mended |= await _sync_metadata(scope, name, neighbour, mended=mended)
+                obj = getattr(scope.machines[name], neighbour)
+                if not isinstance(obj, Unstructured):
+                    continue
+                intent = desired.metadata_intent(scope.owner, obj)
+                answer = await _ensure(scope, obj, intent, names.METADATA_MANAGER, only_mend=mended)
+                if answer is not None:
+                    mended |= answer is obj
+                    scope.machines[name] = scope.machines[name].with_(**{neighbour: answer})
     except NotFound:
         raise EndOfPass from None
     except ApiError as error:
@@ -149,33 +157,27 @@ async def sync_machines(scope: Scope) -> None:
         raise EndOfPass(names.SOON)
 
 
-def _json_of(scope: Scope, name: str) -> Json:
-    import msgspec
+async def _ensure(scope: Scope, known: Unstructured, intent: Json, manager: str, *, only_mend: bool) -> Unstructured | None:
+    """Apply the intent unless it is in force; what the API server answered, or None. `known` itself: its managedFields were mended.
 
-    json: Json = msgspec.json.decode(scope.originals[name].raw)
-    return json
-
-
-async def _mend(client: Client, obj: Unstructured, manager: str) -> bool:
-    patch = ownership.repaired(obj.json, manager)
-    if patch is None:
-        return False
-    await client.patch(obj.gvk, obj.key, patch, type="json")
-    return True
-
-
-async def _sync_metadata(scope: Scope, name: str, neighbour: str, *, mended: bool) -> bool:
-    obj = getattr(scope.machines[name], neighbour)
-    if not isinstance(obj, Unstructured):
-        return False
-    client = scope.dependencies.client
-    if await _mend(client, obj, names.METADATA_MANAGER):
-        return True
-    intent = desired.metadata_intent(scope.owner, obj)
-    if not mended and not ownership.is_in_force(obj.json, intent, names.METADATA_MANAGER):
-        answer = await client.apply(intent, field_manager=names.METADATA_MANAGER)
-        scope.machines[name] = scope.machines[name].with_(**{neighbour: answer})
-    return False
+    Caches do not keep managedFields. They are looked at once in the life of this process and object, and whenever the intent
+    is new or its values are not there: then we may own what has to go.
+    """
+    client, identity, digest = scope.dependencies.client, (known.metadata.uid, manager), ownership.digest(intent)
+    if scope.applied.get(identity) == digest and ownership.contains(known.json, intent):
+        return None
+    fresh = await client.live.get(known.gvk, known.key)
+    repair = ownership.repaired(fresh.json, manager)
+    if repair is not None:
+        await client.patch(fresh.gvk, fresh.key, repair, type="json")
+        return known
+    if only_mend:
+        return None
+    answer: Unstructured | None = None
+    if not ownership.is_in_force(fresh.json, intent, manager):
+        answer = await client.apply(intent, field_manager=manager)
+    scope.applied[identity] = digest
+    return answer
 
 
 async def _sync_deleting(scope: Scope, name: str) -> None:

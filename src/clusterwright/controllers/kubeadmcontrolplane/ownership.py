@@ -6,13 +6,26 @@ already there: the values are those of the intent, and our manager owns nothing 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+import msgspec
+
 from clusterwright.api.meta import Json
 
 BEFORE_FIRST_APPLY = "before-first-apply"
+
+
+def digest(intent: Mapping[str, Any]) -> str:
+    """Tells intents apart."""
+    return hashlib.sha256(msgspec.json.encode(intent, order="deterministic")).hexdigest()
+
+
+def contains(live: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
+    """Whether every value of the intent is there."""
+    return _contains(live, {k: v for k, v in intent.items() if k not in {"apiVersion", "kind"}})
 
 
 def is_in_force(live: Mapping[str, Any], intent: Mapping[str, Any], manager: str) -> bool:
@@ -20,7 +33,7 @@ def is_in_force(live: Mapping[str, Any], intent: Mapping[str, Any], manager: str
 
     An object of which nobody owns anything has nothing that we could have to take away.
     """
-    if not _contains(live, {k: v for k, v in intent.items() if k not in {"apiVersion", "kind"}}):
+    if not contains(live, intent):
         return False
     if not (live.get("metadata") or {}).get("managedFields"):
         return True

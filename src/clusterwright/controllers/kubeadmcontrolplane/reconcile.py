@@ -29,6 +29,7 @@ from clusterwright.controllers.kubeadmcontrolplane.remediation import GarbledHis
 from clusterwright.controllers.kubeadmcontrolplane.rollout import Step, max_surge, needing_rollout, rollout_step, scale_step
 from clusterwright.controllers.kubeadmcontrolplane.scale import Preflight, preflight, select_to_remove
 from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope, with_control_plane_status
+from clusterwright.controllers.kubeadmcontrolplane.wakes import WorkloadWatches
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.versions import parse_version
@@ -53,12 +54,15 @@ class KubeadmControlPlaneReconciler:
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
         self._patcher = Patcher(dependencies.client, dependencies.clock, dependencies.random)
+        self._applied: dict[ObjectKey, dict[tuple[str, str], str]] = {}
+        self._wakes = WorkloadWatches(dependencies)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass."""
         dependencies = self._dependencies
         original = await dependencies.client.read(KubeadmControlPlane, key)
         if original is None:
+            self._applied.pop(key, None)
             return Result.await_change()
         cluster = await owner_cluster(dependencies.client, original.object)
         if cluster is None:
@@ -69,10 +73,21 @@ class KubeadmControlPlaneReconciler:
         check = await ensure_paused_condition(self._patcher, dependencies.clock, original, cluster_paused=paused)
         if check.ends_pass:
             return Result.await_change()
-        scope = Scope.begin(dependencies, self._patcher, original, check.object, cluster)
+        scope = Scope.begin(dependencies, self._patcher, original, check.object, cluster, self._applied.setdefault(key, {}))
         if not await observe_machines(scope):
             return Result.await_change()
-        return await self._act_and_conclude(scope)
+        await self._wakes.ensure(scope)
+        result = await self._act_and_conclude(scope)
+        self._forget_others(scope)
+        return result
+
+    def _forget_others(self, scope: Scope) -> None:
+        """Keep what was applied only for objects that are still there."""
+        uids = {m.uid for m in scope.machines.values()}
+        for machine in scope.machines.values():
+            uids |= {o.metadata.uid for o in (machine.infrastructure, machine.config) if o is not None}
+        for identity in [i for i in scope.applied if i[0] not in uids]:
+            del scope.applied[identity]
 
     async def _act_and_conclude(self, scope: Scope) -> Result:
         vote: timedelta | None = None

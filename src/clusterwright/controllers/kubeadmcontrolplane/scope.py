@@ -79,6 +79,8 @@ class Scope:
     deleting_reason: str = ""
     deleting_message: str = ""
     rows: dict[str, str] = field(default_factory=dict)
+    applied: dict[tuple[str, str], str] = field(default_factory=dict)
+    """What this process last saw in force, by (uid, manager): a digest of the intent. Outlives the pass."""
 
     @staticmethod
     def begin(
@@ -87,9 +89,11 @@ class Scope:
         original: Original[KubeadmControlPlane],
         control_plane: KubeadmControlPlane,
         cluster: Cluster,
+        applied: dict[tuple[str, str], str] | None = None,
     ) -> Scope:
         """A scope without Machines."""
         return Scope(
+            applied={} if applied is None else applied,
             dependencies=dependencies,
             patcher=patcher,
             original=original,

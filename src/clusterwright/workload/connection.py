@@ -1,0 +1,178 @@
+"""One connection to a workload cluster: a client with Nodes in memory, watches, tunnels to Pods."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+from msgspec.structs import replace
+
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import GroupVersionKind, Object
+from clusterwright.api.wire import Transport
+from clusterwright.runtime.cache import Cache, CachedClient
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.runtime.informer import Entry, Informer
+from clusterwright.runtime.logging import get_logger
+from clusterwright.runtime.resources import gvk_of
+from clusterwright.runtime.rest import RestClient
+from clusterwright.runtime.watcher import Watcher
+from clusterwright.workload.etcd import CLIENT_PORT, GatewayClient, first_available
+from clusterwright.workload.http1 import ProtocolError, TlsStream
+from clusterwright.workload.portforward import PortForward, forward
+
+PROBE_TIMEOUT = 5.0
+SYNC_TIMEOUT = 300.0
+TLS_TIMEOUT = 15.0
+KUBE_SYSTEM = "kube-system"
+USER_AGENT = "clusterwright-workload"
+
+_log = get_logger("workload")
+
+Notify = Callable[[Any], None]
+_Selection = tuple[GroupVersionKind, str, str]
+
+
+class Connection:
+    """A workload cluster that answered. `closed` is called once if a background part of it fails."""
+
+    def __init__(self, transport: Transport, kubeconfig: bytes, *, clock: Clock, random: Random, failed: Callable[[], None]) -> None:
+        self._transport = transport
+        self._clock = clock
+        self.digest = digest(kubeconfig)
+        self.rest = RestClient(transport, clock=clock, user_agent=USER_AGENT)
+        self._random = random
+        self._cache = Cache(self.rest, random=random)
+        self.client = CachedClient(self.rest, self._cache)
+        self._failed = failed
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._informers: dict[_Selection, Informer] = {}
+        self._watchers: set[tuple[str, _Selection]] = set()
+        self._is_closing = False
+
+    async def open(self) -> None:
+        """Reach the API server and bring its Nodes into memory; raises ApiError."""
+        await self.probe()
+        try:
+            await self._cache.informer(Node)
+            self._spawn(self._cache.run(), "workload cache")
+            async with asyncio.timeout(SYNC_TIMEOUT):
+                await self._cache.synced()
+        except TimeoutError as error:
+            raise ConnectionFailed(f"Nodes were not listed within {SYNC_TIMEOUT:g} s") from error
+
+    async def probe(self) -> None:
+        """Ask for `/`; raises ApiError."""
+        await self.rest.raw_get("/", timeout=PROBE_TIMEOUT)
+
+    async def watch(self, watcher: str, kind: type[Object], notify: Notify, *, namespace: str, labels: str) -> None:
+        """Call `notify` for every object that is there or changes, once per watcher; raises ApiError."""
+        selection = (gvk_of(kind), namespace, labels)
+        if (watcher, selection) in self._watchers:
+            return
+        informer = await self._informer(kind, selection)
+        if (watcher, selection) in self._watchers:  # added by another task meanwhile
+            return
+        self._watchers.add((watcher, selection))
+
+        def handle(old: Entry | None, new: Entry | None, _initial: bool) -> None:
+            if new is not None:
+                notify(informer.decode(kind, new))
+            elif old is not None:
+                notify(_gone(informer.decode(kind, old), self._clock.now()))
+
+        informer.subscribe(handle)
+
+    async def _informer(self, kind: type[Object], selection: _Selection) -> Informer:
+        gvk, namespace, labels = selection
+        if kind is Node and not namespace and not labels:
+            return await self._cache.informer(kind)
+        if (present := self._informers.get(selection)) is not None:
+            return present
+        resource = await self.rest.resources.of(kind)
+        if (present := self._informers.get(selection)) is not None:
+            return present
+        # beside the client's cache: only changes are wanted, reads of these kinds stay live
+        informer = self._informers[selection] = Informer(gvk, namespace=namespace)
+        watcher = Watcher(self.rest, resource, informer, random=Random(self._random.getrandbits(64)), namespace=namespace, labels=labels)
+        self._spawn(watcher.run(), f"watch {gvk.kind}")
+        return informer
+
+    async def etcd(self, nodes: list[str], context: ssl.SSLContext) -> GatewayClient:
+        """A client of the first member, in the order of `nodes`, that answers; raises EtcdError."""
+        return await first_available(self._dial_etcd, nodes, context)
+
+    async def _dial_etcd(self, node: str) -> PortForward:
+        return await forward(self._transport, KUBE_SYSTEM, f"etcd-{node}", CLIENT_PORT)
+
+    async def serving_certificate_expiry(self, node: str, port: int) -> datetime:
+        """NotAfter of the certificate that the API server on `node` shows; raises ConnectionFailed or another ApiError."""
+        pod = f"kube-apiserver-{node}"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # whoever answers in the tunnel, only the date on the certificate is looked at
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        try:
+            async with asyncio.timeout(TLS_TIMEOUT):
+                stream = TlsStream(await forward(self._transport, KUBE_SYSTEM, pod, port), context, pod)
+                try:
+                    await stream.handshake()
+                    return certificate_expiry(stream.peer_certificate())
+                finally:
+                    await stream.close()
+        except (OSError, ProtocolError, ssl.SSLError, TimeoutError, ValueError) as error:
+            raise ConnectionFailed(f"failed to read the certificate of {pod}: {type(error).__name__}: {error}") from error
+
+    async def close(self) -> None:
+        """Stop everything that runs for this connection; safe to call twice."""
+        self._is_closing = True
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+        await self._transport.close()
+
+    def _spawn(self, coroutine: Any, name: str) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coroutine, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._is_closing or task.cancelled():
+            return
+        error = task.exception()
+        _log.warning("Connection part ended", part=task.get_name(), error=str(error))
+        self._failed()
+
+
+def _gone(obj: Any, now: datetime) -> Any:
+    """The last state of an object that is gone: always with a deletion time, so that it can be told."""
+    if obj.metadata.deletion_timestamp is not None:
+        return obj
+    return replace(obj, metadata=replace(obj.metadata, deletion_timestamp=now))
+
+
+def digest(kubeconfig: bytes) -> str:
+    """Tells kubeconfigs apart without keeping them."""
+    return hashlib.sha256(kubeconfig).hexdigest()
+
+
+def certificate_expiry(der: bytes) -> datetime:
+    """NotAfter of an API server's certificate; raises ValueError for anybody else's."""
+    certificate = x509.load_der_x509_certificate(der)
+    names = [str(a.value) for a in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    if "kube-apiserver" not in names:
+        raise ValueError("the certificate is not an API server's")
+    return certificate.not_valid_after_utc
