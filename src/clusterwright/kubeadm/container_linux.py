@@ -122,7 +122,9 @@ def _read(node: yaml.Node, schema: Any, where: str, findings: list[Finding]) -> 
             return _scalar(node, schema, where, findings)
     elif isinstance(schema, list):
         if isinstance(node, yaml.SequenceNode):
-            return [_read(item, schema[0], f"{where}[{i}]", findings) for i, item in enumerate(node.value)]
+            empty: Any = {} if isinstance(schema[0], Mapping) else ""
+            items = (_read(item, schema[0], f"{where}[{i}]", findings) for i, item in enumerate(node.value))
+            return [empty if item is None else item for item in items]
     elif isinstance(node, yaml.MappingNode):
         return _mapping(node, schema, where, findings)
     findings.append(error(f"{where}: wrong type, line {node.start_mark.line + 1}"))
@@ -266,7 +268,7 @@ def _link(value: Json) -> Json:
 
 def _disk(value: Json, findings: list[Finding]) -> Json:
     out = {"device": value.get("device", "")} | _filled(value, wipeTable="wipe_table")
-    return out | _listed("partitions", (_partition(p or {}, findings) for p in value.get("partitions", ())))
+    return out | _listed("partitions", (_partition(p, findings) for p in value.get("partitions", ())))
 
 
 _BYTES = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(B|KiB|KB|K|MiB|MB|M|GiB|GB|G|TiB|TB|T|PiB|PB|P|EiB|EB|E)")
@@ -310,7 +312,7 @@ def _filesystem(value: Json) -> Json:
 
 
 def _raid(value: Json) -> Json:
-    head = {"name": value.get("name", ""), "level": value.get("level", ""), "devices": value.get("devices") or None}
+    head = {"name": value.get("name", ""), "level": value.get("level", ""), "devices": value.get("devices", [])}
     return head | _filled(value, spares="spares", options="options")
 
 
