@@ -1,0 +1,247 @@
+"""Defaults of the built-in kinds. Each function changes the object in place; a value that is there is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clusterwright.api.meta import Json
+
+
+def fill(target: Json, **values: Any) -> None:
+    """Set what is absent (absent, null and empty text are one)."""
+    for key, value in values.items():
+        if target.get(key) in (None, ""):
+            target[key] = value
+
+
+def namespace(obj: Json) -> None:
+    """Every namespace is labelled with its name."""
+    meta = obj.setdefault("metadata", {})
+    name = meta.get("name")
+    if name:
+        labels = dict(meta.get("labels") or {})
+        labels["kubernetes.io/metadata.name"] = name
+        meta["labels"] = labels
+
+
+def secret(obj: Json) -> None:
+    """Opaque."""
+    fill(obj, type="Opaque")
+
+
+def pod(obj: Json) -> None:
+    """A Pod's spec."""
+    pod_spec(obj.setdefault("spec", {}), pod=True)
+
+
+def pod_spec(spec: Json, *, pod: bool = False) -> None:
+    """Defaults of the spec of a Pod or Pod template."""
+    fill(
+        spec,
+        restartPolicy="Always",
+        terminationGracePeriodSeconds=30,
+        dnsPolicy="ClusterFirst",
+        securityContext={},
+        schedulerName="default-scheduler",
+    )
+    if pod:
+        fill(spec, enableServiceLinks=True)
+    if spec.get("serviceAccountName") and not spec.get("serviceAccount"):
+        spec["serviceAccount"] = spec["serviceAccountName"]
+    host = bool(spec.get("hostNetwork"))
+    for group in ("initContainers", "containers", "ephemeralContainers"):
+        for container in spec.get(group) or ():
+            _container(container, host=host)
+    for volume in spec.get("volumes") or ():
+        _volume(volume)
+
+
+def _container(container: Json, *, host: bool) -> None:
+    image = container.get("image") or ""
+    if not container.get("imagePullPolicy"):
+        name = image.rsplit("/", 1)[-1].split("@")[0]
+        tag = name.split(":", 1)[1] if ":" in name else ("" if "@" in image else "latest")
+        container["imagePullPolicy"] = "Always" if tag == "latest" else "IfNotPresent"
+    fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
+    resources = container.setdefault("resources", {})
+    limits = resources.get("limits")
+    if limits:
+        requests = resources.setdefault("requests", {})
+        for key, value in limits.items():
+            requests.setdefault(key, value)
+    for port in container.get("ports") or ():
+        fill(port, protocol="TCP")
+        if host and not port.get("hostPort"):
+            port["hostPort"] = port.get("containerPort")
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if isinstance(container.get(probe), dict):
+            _probe(container[probe])
+    for handler in (container.get("lifecycle") or {}).values():
+        if isinstance(handler, dict) and isinstance(handler.get("httpGet"), dict):
+            fill(handler["httpGet"], path="/", scheme="HTTP")
+    for variable in container.get("env") or ():
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if isinstance(reference, dict):
+            fill(reference, apiVersion="v1")
+
+
+def _probe(probe: Json) -> None:
+    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        if not probe.get(key):
+            probe[key] = value
+    if isinstance(probe.get("httpGet"), dict):
+        fill(probe["httpGet"], path="/", scheme="HTTP")
+    if isinstance(probe.get("grpc"), dict) and probe["grpc"].get("service") is None:
+        probe["grpc"]["service"] = ""
+
+
+def _volume(volume: Json) -> None:
+    if set(volume) <= {"name"}:
+        volume["emptyDir"] = {}
+    for kind in ("secret", "configMap", "downwardAPI", "projected"):
+        if isinstance(volume.get(kind), dict):
+            fill(volume[kind], defaultMode=420)
+    if isinstance(volume.get("hostPath"), dict) and volume["hostPath"].get("type") is None:
+        volume["hostPath"]["type"] = ""
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if isinstance(source.get("serviceAccountToken"), dict):
+            fill(source["serviceAccountToken"], expirationSeconds=3600)
+
+
+def service(obj: Json) -> None:
+    """ClusterIP services on TCP."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, type="ClusterIP", sessionAffinity="None")
+    if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
+        fill(spec, internalTrafficPolicy="Cluster")
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        fill(spec, externalTrafficPolicy="Cluster")
+    if spec["type"] == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is None:
+        spec["allocateLoadBalancerNodePorts"] = True
+    for port in spec.get("ports") or ():
+        fill(port, protocol="TCP")
+        if port.get("targetPort") in (None, 0, ""):
+            port["targetPort"] = port.get("port")
+
+
+def deployment(obj: Json) -> None:
+    """One replica, rolling updates by a quarter."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    strategy = spec.setdefault("strategy", {})
+    fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable="25%", maxSurge="25%")
+    _template(spec)
+
+
+def _template(spec: Json) -> None:
+    template = spec.get("template")
+    if isinstance(template, dict):
+        pod_spec(template.setdefault("spec", {}))
+
+
+def daemon_set(obj: Json) -> None:
+    """Rolling updates one by one."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, revisionHistoryLimit=10)
+    strategy = spec.setdefault("updateStrategy", {})
+    fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        fill(rolling, maxUnavailable=1)
+        if rolling.get("maxSurge") is None:
+            rolling["maxSurge"] = 0
+    _template(spec)
+
+
+def replica_set(obj: Json) -> None:
+    """One replica."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, replicas=1)
+    _template(spec)
+
+
+def stateful_set(obj: Json) -> None:
+    """One replica, ordered, rolling updates."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
+    fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
+    strategy = spec.setdefault("updateStrategy", {})
+    fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate" and strategy.setdefault("rollingUpdate", {}).get("partition") is None:
+        strategy["rollingUpdate"]["partition"] = 0
+    _template(spec)
+    for claim in spec.get("volumeClaimTemplates") or ():
+        persistent_volume_claim(claim)
+
+
+def persistent_volume_claim(obj: Json) -> None:
+    """File systems, pending."""
+    fill(obj.setdefault("spec", {}), volumeMode="Filesystem")
+
+
+def persistent_volume(obj: Json) -> None:
+    """File systems, retained."""
+    fill(obj.setdefault("spec", {}), volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain")
+
+
+def role_binding(obj: Json) -> None:
+    """API groups of the role and of users and groups."""
+    group = "rbac.authorization.k8s.io"
+    fill(obj.setdefault("roleRef", {}), apiGroup=group)
+    for subject in obj.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            fill(subject, apiGroup=group)
+
+
+def webhook_configuration(obj: Json, *, mutating: bool) -> None:
+    """Fail, equivalent matches, everything, ten seconds."""
+    for hook in obj.get("webhooks") or ():
+        fill(hook, failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10, namespaceSelector={}, objectSelector={})
+        if mutating:
+            fill(hook, reinvocationPolicy="Never")
+        reference = (hook.get("clientConfig") or {}).get("service")
+        if isinstance(reference, dict):
+            fill(reference, port=443)
+        for rule in hook.get("rules") or ():
+            fill(rule, scope="*")
+
+
+def storage_class(obj: Json) -> None:
+    """Deleted with the claim, bound at once."""
+    fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+
+def csi_driver(obj: Json) -> None:
+    """Drivers attach."""
+    spec = obj.setdefault("spec", {})
+    for key, value in (
+        ("attachRequired", True),
+        ("podInfoOnMount", False),
+        ("storageCapacity", False),
+        ("requiresRepublish", False),
+        ("seLinuxMount", False),
+    ):
+        if spec.get(key) is None:
+            spec[key] = value
+    fill(spec, fsGroupPolicy="ReadWriteOnceWithFSType", volumeLifecycleModes=["Persistent"])
+
+
+def custom_resource_definition(obj: Json) -> None:
+    """Names that follow from others, and no conversion."""
+    spec = obj.setdefault("spec", {})
+    names = spec.setdefault("names", {})
+    kind = names.get("kind") or ""
+    if kind:
+        fill(names, singular=kind.lower(), listKind=f"{kind}List")
+    conversion = spec.get("conversion")
+    if not conversion:
+        spec["conversion"] = {"strategy": "None"}
+    else:
+        client = (conversion.get("webhook") or {}).get("clientConfig") or {}
+        if isinstance(client.get("service"), dict):
+            fill(client["service"], port=443)
+    status = obj.setdefault("status", {})
+    stored = status.get("storedVersions") or []
+    status["storedVersions"] = stored or None

@@ -1,0 +1,144 @@
+"""The handler of a built-in kind: Go's decoder as data, defaults and rules as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.apiserver.interfaces import Column, DecodeError, KindHandler, NameRule
+from clusterwright.apiserver.schema.customresource import AGE, keep_all_but_status
+from clusterwright.apiserver.schema.gotypes import struct
+from clusterwright.apiserver.schema.kindschema import KindSchema
+from clusterwright.apiserver.status import FieldError
+
+Rule = Callable[[Json], list[FieldError]]
+UpdateRule = Callable[[Json, Json], list[FieldError]]
+Change = Callable[[Json], None]
+Cells = Callable[[Json, datetime], list[Any]]
+
+
+class Builtin:
+    """A `KindHandler` of a built-in."""
+
+    def __init__(
+        self,
+        gvk: GroupVersionKind,
+        go_type: str,
+        *,
+        status: bool = False,
+        name_rule: NameRule = "subdomain",
+        fit: Change | None = None,
+        defaults: Change | None = None,
+        on_create: Change | None = None,
+        on_update: Callable[[Json, Json], None] | None = None,
+        validate: Rule | None = None,
+        validate_update: UpdateRule | None = None,
+        validate_status: UpdateRule | None = None,
+        warn: Callable[[Json, Json | None], list[str]] | None = None,
+        selectable: Mapping[str, tuple[str, ...]] | None = None,
+        columns: Sequence[Column] = (),
+        cells: Cells | None = None,
+        reset: Sequence[tuple[str, ...]] = (),
+    ) -> None:
+        self.gvk = gvk
+        self.go_type = go_type
+        self.schema = KindSchema(go_type=go_type)
+        self.has_status = status
+        self.name_rule: NameRule = name_rule
+        self.selectable_fields: Mapping[str, tuple[str, ...]] = selectable or {}
+        self.columns: Sequence[Column] = (*columns, AGE) if cells is None else columns
+        self.cells = cells
+        self._fit = fit
+        self._defaults = defaults
+        self._on_create = on_create
+        self._on_update = on_update
+        self._validate = validate
+        self._validate_update = validate_update
+        self._validate_status = validate_status
+        self._warn = warn
+        self._reset = tuple(reset)
+
+    def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
+        """The object as Go would write it after reading it, in place. Raises DecodeError."""
+        unknown: list[str] = []
+        kind, api_version = obj.pop("kind", None), obj.pop("apiVersion", None)
+        for name, value in (("kind", kind), ("apiVersion", api_version)):
+            if value is not None and not isinstance(value, str):
+                raise DecodeError(f"json: cannot unmarshal value into Go struct field {self.gvk.kind}.{name} of type string")
+        sent = (obj.get("metadata") or {}).get("managedFields") if isinstance(obj.get("metadata"), dict) else None
+        made = struct(self.go_type).decode(obj, "", unknown)
+        if sent == []:
+            made["metadata"]["managedFields"] = []
+        obj.clear()
+        if kind is not None:
+            obj["kind"] = kind
+        if api_version is not None:
+            obj["apiVersion"] = api_version
+        obj.update(made)
+        if self._fit is not None:
+            self._fit(obj)
+        return unknown
+
+    def default(self, obj: Json) -> None:
+        """Fill in defaults, in place."""
+        if self._defaults is not None:
+            self._defaults(obj)
+
+    def prepare_for_create(self, obj: Json) -> None:
+        """Status is reset; then what the kind's strategy does."""
+        if self.has_status:
+            zero = struct(self.go_type).zero().get("status")
+            if zero is None:
+                obj.pop("status", None)
+            else:
+                obj["status"] = zero
+        if self._on_create is not None:
+            self._on_create(obj)
+
+    def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
+        """The main resource keeps status; the status subresource keeps all else."""
+        if subresource == "status":
+            keep_all_but_status(obj, old)
+            return
+        if self.has_status:
+            if "status" in old:
+                obj["status"] = old["status"]
+            else:
+                obj.pop("status", None)
+        if self._on_update is not None:
+            self._on_update(obj, old)
+
+    def validate_create(self, obj: Json) -> Sequence[FieldError]:
+        """What is wrong."""
+        return self._validate(obj) if self._validate is not None else ()
+
+    def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
+        """What is wrong, and what may not change."""
+        if subresource == "status":
+            return self._validate_status(obj, old) if self._validate_status is not None else ()
+        errors: list[FieldError] = []
+        if self._validate_update is not None:
+            errors.extend(self._validate_update(obj, old))
+        if self._validate is not None:
+            errors.extend(self._validate(obj))
+        return errors
+
+    def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
+        """Texts of Warning headers."""
+        return self._warn(obj, old) if self._warn is not None else ()
+
+    def convert(self, obj: Json, api_version: str) -> Json:
+        """Built-ins are served in one version."""
+        obj["apiVersion"] = api_version
+        return obj
+
+    def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
+        """What writes through this (sub)resource never own."""
+        if not self.has_status:
+            return self._reset
+        return (("metadata",), ("spec",)) if subresource == "status" else (("status",), *self._reset)
+
+
+_check: type[KindHandler] = Builtin

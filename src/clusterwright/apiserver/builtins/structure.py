@@ -1,0 +1,422 @@
+"""Whether an `openAPIV3Schema` is structural, whether its defaults fit it, and whether its rules compile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from clusterwright.apiserver.cel.types import type_of
+from clusterwright.apiserver.schema.regex import BadPattern, compile_go
+from clusterwright.apiserver.schema.rules import RuleSet, compiled_rules, field_path
+from clusterwright.apiserver.schema.structural import META_FIELDS, Node, copy_json, prune
+from clusterwright.apiserver.schema.validation import find_errors
+from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
+
+_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+_REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_AT_ROOT: Final = (
+    "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems "
+    "UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations"
+).split()
+_AT_ROOT_KEYS: Final = frozenset(
+    "description type format title maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern maxItems minItems uniqueItems "
+    "multipleOf required items properties externalDocs example x-kubernetes-preserve-unknown-fields x-kubernetes-validations".split()
+)
+Schema = Mapping[str, Any]
+
+
+def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldError]:
+    """Everything wrong with the schema of a CRD version."""
+    errors: list[FieldError] = []
+    if has_status:
+        kind = source.get("type")
+        if kind and kind != "object":
+            text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            errors.append(invalid(f"{path}.type", kind, text))
+        elif any(v for k, v in source.items() if k not in _AT_ROOT_KEYS):
+            text = f"only [{' '.join(_AT_ROOT)}] fields are allowed at the root of the schema if the status subresource is enabled"
+            errors.append(invalid(path, copy_json(dict(source)), text))
+    if source.get("nullable"):
+        errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    structural = sorted([*_invariants(source, "root", path), *_completeness(source, path)], key=str)
+    node: Node | None = None
+    if structural:
+        errors.extend(structural)
+    else:
+        node = Node(source)
+        defaults = list(_defaults(node, path, inside_meta=False, root=True))
+        errors.extend(defaults)
+        if defaults:
+            node = None
+    problems: list[FieldError] = []
+    rules: list[FieldError] = []
+    _walk(source, path, _Context(root=True), problems, rules, node)
+    return [*errors, *problems, *rules]
+
+
+# ---------------------------------------------------------------- structure
+
+
+def _invariants(s: Schema, level: str, path: str) -> Iterator[FieldError]:
+    kind = s.get("type") or ""
+    if kind == "array" and not isinstance(s.get("items"), Mapping):
+        yield required(f"{path}.items", "must be specified")
+    if isinstance(s.get("items"), Mapping):
+        yield from _invariants(s["items"], "item", f"{path}.items")
+    for key, child in (s.get("properties") or {}).items():
+        yield from _invariants(child, "field", f"{path}.properties[{key}]")
+    additional = s.get("additionalProperties")
+    if additional is not None and additional is not False:
+        if level == "root":
+            yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
+        if isinstance(additional, Mapping):
+            yield from _invariants(additional, "field", f"{path}.additionalProperties")
+    if s.get("x-kubernetes-int-or-string"):
+        for key in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+            if s.get(key):
+                yield invalid(f"{path}.{key}", True, "must be false if x-kubernetes-int-or-string is true")
+    yield from _value_validation(s, path, skip_any_of=s.get("anyOf") == _INT_OR_STRING)
+    embedded = bool(s.get("x-kubernetes-embedded-resource"))
+    open_type = s.get("x-kubernetes-int-or-string") or s.get("x-kubernetes-preserve-unknown-fields")
+    if embedded and kind != "object":
+        text = "must be object if x-kubernetes-embedded-resource is true"
+        yield invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)
+    elif not kind and not open_type:
+        where = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}[level]
+        yield required(f"{path}.type", f"must not be empty {where}")
+    if embedded and additional is not None:
+        yield forbidden(f"{path}.additionalProperties", "must not be used if x-kubernetes-embedded-resource is set")
+    if level == "root" and kind and kind != "object":
+        yield invalid(f"{path}.type", kind, "must be object at the root")
+    properties = s.get("properties") or {}
+    if level == "root" or embedded:
+        for name in ("kind", "apiVersion"):
+            if name in properties and properties[name].get("type") != "string":
+                yield invalid(f"{path}.properties[{name}].type", properties[name].get("type") or "", "must be string")
+        metadata = properties.get("metadata")
+        if metadata is not None:
+            yield from _metadata(metadata, f"{path}.properties[metadata]", root=level == "root")
+    if embedded and not s.get("x-kubernetes-preserve-unknown-fields") and not properties:
+        text = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
+        yield required(f"{path}.properties", text)
+
+
+def _metadata(s: Schema, path: str, *, root: bool) -> Iterator[FieldError]:
+    if s.get("type") != "object":
+        yield invalid(f"{path}.type", s.get("type") or "", "must be object")
+    if root:
+        allowed = {"type", "properties", "default", "description", "title"}
+        extra = [k for k, v in s.items() if k not in allowed and v]
+        if extra or not set(s.get("properties") or ()) <= {"name", "generateName"}:
+            yield forbidden(path, "must not specify anything other than name and generateName, but metadata is implicitly specified")
+
+
+_FORBIDDEN_NESTED: Final = (
+    ("type", "must be empty to be structural"),
+    ("additionalProperties", "must be undefined to be structural"),
+    ("default", "must be undefined to be structural"),
+    ("title", "must be empty to be structural"),
+    ("description", "must be empty to be structural"),
+    ("nullable", "must be false to be structural"),
+    ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
+    ("x-kubernetes-embedded-resource", "must be false to be structural"),
+    ("x-kubernetes-int-or-string", "must be false to be structural"),
+    ("x-kubernetes-list-map-keys", "must be empty to be structural"),
+    ("x-kubernetes-list-type", "must be undefined to be structural"),
+    ("x-kubernetes-map-type", "must be undefined to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
+)
+
+
+def _nested_of(s: Schema) -> Iterator[tuple[str, Schema]]:
+    for key in ("anyOf", "allOf", "oneOf"):
+        for i, sub in enumerate(s.get(key) or ()):
+            yield f"{key}[{i}]", sub
+    if isinstance(s.get("not"), Mapping):
+        yield "not", s["not"]
+
+
+def _value_validation(s: Schema, path: str, *, skip_any_of: bool = False) -> Iterator[FieldError]:
+    for name, sub in _nested_of(s):
+        if skip_any_of and name.startswith("anyOf"):
+            continue
+        first = name == "allOf[0]" and sub.get("anyOf") == _INT_OR_STRING
+        yield from _nested(sub, f"{path}.{name}", skip_any_of=first, rules_allowed=name.startswith("allOf"))
+    pattern = s.get("pattern")
+    if isinstance(pattern, str) and pattern:
+        try:
+            compile_go(pattern)
+        except BadPattern as e:
+            yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {e}")
+
+
+def _nested(s: Schema, path: str, *, skip_any_of: bool = False, rules_allowed: bool = False) -> Iterator[FieldError]:
+    yield from _value_validation(s, path, skip_any_of=skip_any_of)
+    if isinstance(s.get("items"), Mapping):
+        yield from _nested(s["items"], f"{path}.items")
+    for key, child in (s.get("properties") or {}).items():
+        yield from _nested(child, f"{path}.properties[{key}]")
+    for key, text in _FORBIDDEN_NESTED:
+        if s.get(key) and not (key == "x-kubernetes-validations" and rules_allowed):
+            yield forbidden(f"{path}.{key}", text)
+
+
+def _completeness(s: Schema, path: str) -> Iterator[FieldError]:
+    """What alternatives mention must be in the structure."""
+    for name, sub in _nested_of(s):
+        if name.startswith("anyOf") and s.get("anyOf") == _INT_OR_STRING:
+            continue
+        yield from _mentioned(sub, s, f"{path}.{name}", path)
+    if isinstance(s.get("items"), Mapping):
+        yield from _completeness(s["items"], f"{path}.items")
+    for key, child in (s.get("properties") or {}).items():
+        yield from _completeness(child, f"{path}.properties[{key}]")
+    if isinstance(s.get("additionalProperties"), Mapping):
+        yield from _completeness(s["additionalProperties"], f"{path}.additionalProperties")
+
+
+def _mentioned(sub: Schema, structure: Schema, path: str, where: str) -> Iterator[FieldError]:
+    properties = structure.get("properties") or {}
+    for key, child in (sub.get("properties") or {}).items():
+        if key in properties:
+            yield from _mentioned(child, properties[key], f"{path}.properties[{key}]", f"{where}.properties[{key}]")
+        elif not structure.get("x-kubernetes-preserve-unknown-fields") or not isinstance(structure.get("additionalProperties"), Mapping):
+            if isinstance(structure.get("additionalProperties"), Mapping):
+                continue
+            yield required(f"{where}.properties[{key}]", f"because it is defined in {path}.properties[{key}]")
+    if isinstance(sub.get("items"), Mapping):
+        if isinstance(structure.get("items"), Mapping):
+            yield from _mentioned(sub["items"], structure["items"], f"{path}.items", f"{where}.items")
+        else:
+            yield required(f"{where}.items", f"because it is defined in {path}.items")
+    for name, nested in _nested_of(sub):
+        yield from _mentioned(nested, structure, f"{path}.{name}", where)
+
+
+# ---------------------------------------------------------------- defaults
+
+
+def _defaults(node: Node, path: str, *, inside_meta: bool, root: bool = False) -> Iterator[FieldError]:
+    if node.embedded:
+        inside_meta = False
+    if node.has_default:
+        field = f"{path}.default"
+        pruned = copy_json(node.default)
+        if isinstance(pruned, dict) and not inside_meta:
+            prune(pruned, node) if node.embedded else _prune_inner(pruned, node)
+        elif isinstance(pruned, list):
+            _prune_inner(pruned, node)
+        if pruned != node.default:
+            yield invalid(field, copy_json(node.default), "must not have unknown fields")
+        found = find_errors(node, node.default, prefix=field)
+        yield from found
+        if not found and node.has_rules:
+            rules = RuleSet(node)
+            yield from (
+                replace(e, field=f"{field}.{e.field}" if e.field else field)
+                for e in rules.validate(copy_json(node.default), copy_json(node.default))
+            )
+    if node.items is not None:
+        yield from _defaults(node.items, f"{path}.items", inside_meta=inside_meta)
+    for key, child in node.properties.items():
+        meta = inside_meta or ((root or node.embedded) and key in META_FIELDS)
+        yield from _defaults(child, f"{path}.properties[{key}]", inside_meta=meta)
+
+
+def _prune_inner(value: Any, node: Node) -> None:
+    """Prune a value that is not a resource: apiVersion, kind and metadata are fields like others."""
+    from clusterwright.apiserver.schema.structural import _prune_value
+
+    _prune_value(value, node, "default", [])
+
+
+# ---------------------------------------------------------------- everything else
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    root: bool = False
+    inside_meta: bool = False
+    no_defaults: str = ""
+    uncorrelatable: str = ""
+    nested: bool = False
+
+
+def _walk(s: Schema, path: str, context: _Context, errors: list[FieldError], rules: list[FieldError], node: Node | None) -> None:
+    errors.extend(_standard(s, path, context))
+    if s.get("uniqueItems"):
+        errors.append(forbidden(f"{path}.uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"))
+    plain = replace(context, root=False)
+    additional = s.get("additionalProperties")
+    if additional is not None:
+        if s.get("properties") and additional is not True:
+            errors.append(forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive"))
+        if isinstance(additional, Mapping):
+            inner = replace(plain, no_defaults="inside additionalProperties applying to object metadata") if context.inside_meta else plain
+            _walk(additional, f"{path}.additionalProperties", inner, errors, rules, node.additional if node else None)
+    for key, child in (s.get("properties") or {}).items():
+        inner = plain
+        if s.get("x-kubernetes-map-type") == "atomic" and not inner.uncorrelatable:
+            inner = replace(inner, uncorrelatable=path)
+        if (context.root or s.get("x-kubernetes-embedded-resource")) and key in META_FIELDS:
+            inner = replace(inner, inside_meta=True, no_defaults=f"in top-level {key}" if context.root else inner.no_defaults)
+        _walk(child, f"{path}.properties[{key}]", inner, errors, rules, node.properties.get(key) if node else None)
+    for name, sub in _nested_of(s):
+        _walk(sub, f"{path}.{name}", replace(plain, nested=True), errors, rules, None)
+    items = s.get("items")
+    if isinstance(items, Mapping):
+        inner = plain
+        if s.get("x-kubernetes-list-type") != "map" and not inner.uncorrelatable:
+            inner = replace(inner, uncorrelatable=path)
+        _walk(items, f"{path}.items", inner, errors, rules, node.items if node else None)
+    if s.get("x-kubernetes-preserve-unknown-fields") is False:
+        errors.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
+    errors.extend(_map_and_list_types(s, path))
+    before = len(errors)
+    errors.extend(_rule_forms(s, path))
+    if node is not None and len(errors) == before and s.get("x-kubernetes-validations"):
+        rules.extend(_rule_programs(s, path, context, node))
+
+
+def _standard(s: Schema, path: str, context: _Context) -> Iterator[FieldError]:
+    kind = s.get("type") or ""
+    if kind and kind not in _TYPES:
+        yield not_supported(f"{path}.type", kind, _TYPES)
+    if s.get("default") is not None and context.no_defaults:
+        yield forbidden(f"{path}.default", f"must not be set {context.no_defaults}")
+    for key in ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"):
+        if s.get(key):
+            yield forbidden(f"{path}.{key}", f"{key} is not supported")
+    if kind == "null":
+        yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
+    if isinstance(s.get("items"), list):
+        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
+    if context.inside_meta and s.get("x-kubernetes-embedded-resource"):
+        yield forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
+
+
+def _map_and_list_types(s: Schema, path: str) -> Iterator[FieldError]:
+    kind = s.get("type") or ""
+    map_type, list_type = s.get("x-kubernetes-map-type"), s.get("x-kubernetes-list-type")
+    keys = s.get("x-kubernetes-list-map-keys") or []
+    items = s.get("items") if isinstance(s.get("items"), Mapping) else None
+    if map_type is not None and kind != "object":
+        text = "must be object if x-kubernetes-map-type is specified"
+        yield invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)
+    if map_type is not None and map_type not in ("atomic", "granular"):
+        yield not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
+    if list_type is not None and kind != "array":
+        text = "must be array if x-kubernetes-list-type is specified"
+        yield invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)
+    elif list_type == "set" and items is not None:
+        text = "must be atomic as item of a list with x-kubernetes-list-type=set"
+        if items.get("type") == "array" and items.get("x-kubernetes-list-type") not in (None, "atomic"):
+            yield invalid(f"{path}.items.x-kubernetes-list-type", items.get("x-kubernetes-list-type"), text)
+        elif items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
+            yield invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-list-type"), text)
+    if list_type is not None and list_type not in ("atomic", "set", "map"):
+        yield not_supported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map"))
+    if keys and list_type != "map":
+        text = "must be map if x-kubernetes-list-map-keys is non-empty"
+        field = f"{path}.x-kubernetes-list-type"
+        yield required(field, text) if list_type is None else invalid(field, list_type, text)
+    if list_type == "map":
+        yield from _map_list(s, items, keys, path)
+    if items is not None and list_type in ("set", "map"):
+        if items.get("nullable"):
+            yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {list_type}")
+        if list_type == "map":
+            yield from _key_rules(items, keys, path)
+
+
+def _map_list(s: Schema, items: Any, keys: list[str], path: str) -> Iterator[FieldError]:
+    if not keys:
+        yield required(f"{path}.x-kubernetes-list-map-keys", "must not be empty if x-kubernetes-list-type is map")
+    if s.get("items") is None:
+        yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
+        return
+    if items is None:
+        yield invalid(f"{path}.items", s.get("items"), "must only have a single schema if x-kubernetes-list-type is map")
+        return
+    if items.get("type") != "object":
+        yield invalid(f"{path}.items.type", items.get("type") or "", "must be object if parent array's x-kubernetes-list-type is map")
+        return
+    seen: set[str] = set()
+    for key in keys:
+        found = (items.get("properties") or {}).get(key)
+        if found is None:
+            yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, "entries must all be names of item properties")
+        elif found.get("type") in ("array", "object"):
+            text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            yield invalid(f"{path}.items.properties[{key}].type", items.get("type"), text)
+        if key in seen:
+            yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, "must not contain duplicate entries")
+        seen.add(key)
+
+
+def _key_rules(items: Schema, keys: list[str], path: str) -> Iterator[FieldError]:
+    needed = set(items.get("required") or ())
+    for key in keys:
+        found = (items.get("properties") or {}).get(key)
+        if found is None:
+            continue
+        here = f"{path}.items.properties[{key}]"
+        if key not in needed and found.get("default") is None:
+            yield required(
+                f"{here}.default", "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+            )
+        if found.get("nullable"):
+            yield forbidden(f"{here}.nullable", "this property is in x-kubernetes-list-map-keys, so it cannot be nullable")
+
+
+_LINE_BREAK: Final = re.compile(r"[\n\r]")
+
+
+def _rule_forms(s: Schema, path: str) -> Iterator[FieldError]:
+    for i, rule in enumerate(s.get("x-kubernetes-validations") or ()):
+        here = f"{path}.x-kubernetes-validations[{i}]"
+        text, message = str(rule.get("rule") or "").strip(), str(rule.get("message") or "")
+        if not text:
+            yield required(f"{here}.rule", "rule is not specified")
+        elif message and not message.strip():
+            yield invalid(f"{here}.message", message, "must be non-empty if specified")
+        elif _LINE_BREAK.search(message.strip()):
+            yield invalid(f"{here}.message", message, "must not contain line breaks")
+        elif _LINE_BREAK.search(text) and not message.strip():
+            yield required(f"{here}.message", "message must be specified if rule contains line breaks")
+        expression = str(rule.get("messageExpression") or "")
+        if expression and not expression.strip():
+            yield required(f"{here}.messageExpression", "messageExpression must be non-empty if specified")
+        reason = rule.get("reason")
+        if reason is not None and reason not in _REASONS:
+            yield not_supported(f"{here}.reason", reason, _REASONS)
+        where = str(rule.get("fieldPath") or "")
+        if where:
+            if not where.strip():
+                yield invalid(f"{here}.fieldPath", where, "must be non-empty if specified")
+            if _LINE_BREAK.search(where):
+                yield invalid(f"{here}.fieldPath", where, "must not contain line breaks")
+            try:
+                field_path(where, Node(s))
+            except ValueError:
+                yield invalid(f"{here}.fieldPath", where, "must be a valid path")
+
+
+def _rule_programs(s: Schema, path: str, context: _Context, node: Node) -> Iterator[FieldError]:
+    kind, _ = type_of(node, root=context.root or node.embedded)
+    for i, rule in enumerate(compiled_rules(node, kind, root=context.root)):
+        here = f"{path}.x-kubernetes-validations[{i}]"
+        if rule.problem:
+            yield invalid(f"{here}.rule", copy_json(dict(rule.source)), rule.problem)
+            continue
+        if rule.message_problem:
+            yield invalid(f"{here}.messageExpression", copy_json(dict(rule.source)), rule.message_problem)
+        if rule.uses_old:
+            if context.uncorrelatable:
+                text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {context.uncorrelatable}"
+                yield invalid(f"{here}.rule", rule.source.get("rule"), text)
+        elif rule.source.get("optionalOldSelf") is not None:
+            yield invalid(f"{here}.optionalOldSelf", rule.source["optionalOldSelf"], "may not be set if oldSelf is not used in rule")

@@ -1,0 +1,624 @@
+"""The rules of the built-in kinds, in kube-apiserver's words."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.names import dns_label, label_value, qualified_name
+from clusterwright.apiserver.status import (
+    ErrorType,
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+
+IMMUTABLE: Final = "field is immutable"
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_TEXT: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_MAXIMUM_DATA: Final = 1024 * 1024
+
+
+def immutable(new: Json, old: Json, field: str, path: str = "") -> list[FieldError]:
+    """A field that may not change."""
+    if new.get(field) != old.get(field):
+        return [invalid(path or field, new.get(field), IMMUTABLE)]
+    return []
+
+
+def config_key(text: str) -> list[str]:
+    """A key of a Secret or ConfigMap."""
+    problems = [] if len(text) <= 253 else ["must be no more than 253 characters"]
+    if not _KEY.fullmatch(text):
+        problems.append(_KEY_TEXT)
+    elif text == ".":
+        problems.append("must not be '.'")
+    elif text == "..":
+        problems.append("must not be '..'")
+    elif text.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
+
+
+def _keys(data: Any, path: str) -> Iterable[FieldError]:
+    for key in data or ():
+        for problem in config_key(key):
+            yield invalid(f"{path}[{key}]", key, problem)
+
+
+def _immutable_data(new: Json, old: Json, fields: tuple[str, ...]) -> list[FieldError]:
+    if not old.get("immutable"):
+        return []
+    text = "field is immutable when `immutable` is set"
+    errors = [] if new.get("immutable") else [forbidden("immutable", text)]
+    errors.extend(forbidden(f, text) for f in fields if (new.get(f) or {}) != (old.get(f) or {}))
+    return errors
+
+
+def config_map(obj: Json) -> list[FieldError]:
+    """Keys, overlap, size."""
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    errors = []
+    for key in data:
+        errors.extend(invalid(f"data[{key}]", key, p) for p in config_key(key))
+        if key in binary:
+            errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+    errors.extend(_keys(binary, "binaryData"))
+    size = sum(len(k) + len(v.encode()) for k, v in data.items()) + sum(len(k) + len(v) * 3 // 4 for k, v in binary.items())
+    if size > _MAXIMUM_DATA:
+        errors.append(too_long("", _MAXIMUM_DATA))
+    return errors
+
+
+def config_map_update(obj: Json, old: Json) -> list[FieldError]:
+    """Immutable ones stay."""
+    return _immutable_data(obj, old, ("data", "binaryData"))
+
+
+_SECRET_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+
+
+def secret(obj: Json) -> list[FieldError]:
+    """Keys, size, and what the type demands."""
+    data = obj.get("data") or {}
+    errors = list(_keys(data, "data"))
+    if sum(len(v) * 3 // 4 for v in data.values()) > _MAXIMUM_DATA:
+        errors.append(too_long("data", _MAXIMUM_DATA))
+    kind = obj.get("type")
+    if kind == "kubernetes.io/service-account-token":
+        annotations = obj["metadata"].get("annotations") or {}
+        if not annotations.get("kubernetes.io/service-account.name"):
+            errors.append(required("metadata.annotations[kubernetes.io/service-account.name]"))
+    elif kind == "kubernetes.io/basic-auth":
+        if not {"username", "password"} & data.keys():
+            errors.extend((required("data[username]"), required("data[password]")))
+    elif kind in _SECRET_KEYS:
+        for key in _SECRET_KEYS[kind]:
+            empty_is_missing = kind == "kubernetes.io/ssh-auth"
+            if key not in data or (empty_is_missing and not data[key]):
+                errors.append(required(f"data[{key}]"))
+            elif key.startswith(".docker"):
+                try:
+                    json.loads(base64.b64decode(data[key]))
+                except ValueError:
+                    errors.append(invalid(f"data[{key}]", "<secret contents redacted>", "invalid character looking for beginning of value"))
+    return errors
+
+
+def secret_update(obj: Json, old: Json) -> list[FieldError]:
+    """The type stays; immutable ones stay."""
+    return immutable(obj, old, "type") + _immutable_data(obj, old, ("data",))
+
+
+def secret_warnings(obj: Json, old: Json | None) -> list[str]:
+    """Certificates that are none."""
+    if obj.get("type") != "kubernetes.io/tls":
+        return []
+    data = obj.get("data") or {}
+    if old is not None and (old.get("data") or {}) == data:
+        return []
+    for key, word in (("tls.crt", "certificate"), ("tls.key", "key")):
+        if b"-----BEGIN " not in base64.b64decode(data.get(key) or ""):
+            return [f"tls: failed to find any PEM data in {word} input"]
+    return []
+
+
+# ---------------------------------------------------------------- leases, events
+
+
+def lease(obj: Json) -> list[FieldError]:
+    """Positive durations, non-negative transitions."""
+    spec = obj.get("spec") or {}
+    errors = []
+    duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if duration is not None and duration <= 0:
+        errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+    if transitions is not None and transitions < 0:
+        errors.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+    return errors
+
+
+def event(obj: Json, *, modern: bool) -> list[FieldError]:
+    """The namespace is the object's; events of events.k8s.io must say who did what. `obj` is in the core form."""
+    errors = []
+    namespace = obj["metadata"].get("namespace") or ""
+    involved = (obj.get("involvedObject") or {}).get("namespace") or ""
+    if involved:
+        if involved != namespace:
+            errors.append(invalid("involvedObject.namespace", involved, "does not match event.namespace"))
+    elif namespace not in ("default", "kube-system"):
+        errors.append(invalid("involvedObject.namespace", involved, "does not match event.namespace"))
+    if not modern:
+        return errors
+    if not obj.get("eventTime"):
+        errors.append(required("eventTime"))
+    if obj.get("type") not in ("Normal", "Warning"):
+        errors.append(invalid("type", "", f"has invalid value: {obj.get('type') or ''}"))
+    if not obj.get("eventTime"):
+        return errors
+    for field, limit in (("reportingComponent", 0), ("reportingInstance", 128), ("action", 128), ("reason", 128)):
+        name = "reportingController" if field == "reportingComponent" else field
+        value = obj.get(field) or ""
+        if not value:
+            errors.append(required(name))
+        elif field == "reportingComponent":
+            errors.extend(invalid(name, value, p) for p in qualified_name(value))
+        elif len(value) > limit:
+            errors.append(invalid(name, "", f"can have at most {limit} characters"))
+    if len(obj.get("message") or "") > 1024:
+        errors.append(invalid("message", "", "can have at most 1024 characters"))
+    return errors
+
+
+_EVENT_FIXED: Final = (
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "firstTimestamp",
+    "lastTimestamp",
+    "count",
+    "reportingComponent",
+    "reportingInstance",
+    "type",
+    "action",
+    "related",
+    "eventTime",
+)
+
+
+def event_update(obj: Json, old: Json) -> list[FieldError]:
+    """Of an event of events.k8s.io only the series moves."""
+    errors = []
+    for field in _EVENT_FIXED:
+        if (obj.get(field) or None) != (old.get(field) or None):
+            errors.append(invalid(field, obj.get(field), IMMUTABLE))
+    return errors
+
+
+# ---------------------------------------------------------------- nodes
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def node(obj: Json) -> list[FieldError]:
+    """Taints."""
+    errors = []
+    seen = set()
+    for i, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
+        path = f"spec.taints[{i}]"
+        errors.extend(invalid(f"{path}.key", taint.get("key") or "", p) for p in qualified_name(taint.get("key") or ""))
+        errors.extend(invalid(f"{path}.value", taint.get("value"), p) for p in label_value(taint.get("value") or ""))
+        effect = taint.get("effect") or ""
+        if not effect:
+            errors.append(required(f"{path}.effect"))
+        elif effect not in _EFFECTS:
+            errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+        key = (taint.get("key"), effect)
+        if key in seen:
+            errors.append(FieldError(ErrorType.DUPLICATE, path, taint, "taints must be unique by key and effect pair"))
+        seen.add(key)
+    return errors
+
+
+def node_update(obj: Json, old: Json) -> list[FieldError]:
+    """The provider ID and the Pod CIDR are set once."""
+    errors = []
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    if before.get("providerID") and spec.get("providerID") != before["providerID"]:
+        errors.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
+    if before.get("podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
+        errors.append(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
+    return errors
+
+
+# ---------------------------------------------------------------- pods
+
+_POLICIES: Final = ("Always", "OnFailure", "Never")
+
+
+def pod(obj: Json) -> list[FieldError]:
+    """A Pod's spec."""
+    return pod_spec(obj.get("spec") or {}, "spec")
+
+
+def pod_spec(spec: Json, path: str, policies: tuple[str, ...] = _POLICIES) -> list[FieldError]:
+    """Containers with names and images; the usual enumerations."""
+    errors: list[FieldError] = []
+    names: set[str] = set()
+    if not spec.get("containers"):
+        errors.append(required(f"{path}.containers"))
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        for i, container in enumerate(spec.get(group) or ()):
+            errors.extend(_container(container, f"{path}.{group}[{i}]", names))
+    policy = spec.get("restartPolicy")
+    if policy not in policies:
+        if not policy:
+            errors.append(required(f"{path}.restartPolicy"))
+        else:
+            errors.append(not_supported(f"{path}.restartPolicy", policy, policies))
+    volumes: set[str] = set()
+    for i, volume in enumerate(spec.get("volumes") or ()):
+        name = volume.get("name") or ""
+        where = f"{path}.volumes[{i}].name"
+        if not name:
+            errors.append(required(where))
+        else:
+            errors.extend(invalid(where, name, p) for p in dns_label(name))
+        if name in volumes:
+            errors.append(duplicate(where, name))
+        volumes.add(name)
+    for group in ("containers", "initContainers"):
+        for i, container in enumerate(spec.get(group) or ()):
+            for j, mount in enumerate(container.get("volumeMounts") or ()):
+                where = f"{path}.{group}[{i}].volumeMounts[{j}]"
+                name = mount.get("name") or ""
+                if not name:
+                    errors.append(required(f"{where}.name"))
+                elif name not in volumes:
+                    errors.append(FieldError(ErrorType.NOT_FOUND, f"{where}.name", name))
+                if not mount.get("mountPath"):
+                    errors.append(required(f"{where}.mountPath"))
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
+        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
+    grace = spec.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0:
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
+    return errors
+
+
+def _container(container: Json, path: str, names: set[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = container.get("name") or ""
+    if not name:
+        errors.append(required(f"{path}.name"))
+    else:
+        errors.extend(invalid(f"{path}.name", name, p) for p in dns_label(name))
+        if name in names:
+            errors.append(duplicate(f"{path}.name", name))
+        names.add(name)
+    image = container.get("image") or ""
+    if not image:
+        errors.append(required(f"{path}.image"))
+    elif image != image.strip():
+        errors.append(invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
+    policy = container.get("imagePullPolicy")
+    if policy and policy not in ("Always", "IfNotPresent", "Never"):
+        errors.append(not_supported(f"{path}.imagePullPolicy", policy, ("Always", "IfNotPresent", "Never")))
+    for i, port in enumerate(container.get("ports") or ()):
+        number = port.get("containerPort") or 0
+        if not number:
+            errors.append(required(f"{path}.ports[{i}].containerPort"))
+        elif not 1 <= number <= 65535:
+            errors.append(invalid(f"{path}.ports[{i}].containerPort", number, "must be between 1 and 65535, inclusive"))
+        if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
+            errors.append(not_supported(f"{path}.ports[{i}].protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
+    for i, variable in enumerate(container.get("env") or ()):
+        if not variable.get("name"):
+            errors.append(required(f"{path}.env[{i}].name"))
+    return errors
+
+
+_POD_CHANGES: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+    "(allow it to be set to 1 if it was previously negative)"
+)
+
+
+def pod_update(obj: Json, old: Json) -> list[FieldError]:
+    """Hardly anything of a Pod's spec may change."""
+    errors = []
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    deadline, earlier = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    if earlier is not None:
+        if deadline is None:
+            errors.append(invalid("spec.activeDeadlineSeconds", deadline, "must not update from a positive integer to nil value"))
+        elif deadline > earlier:
+            errors.append(invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value"))
+    if len(spec.get("containers") or ()) != len(before.get("containers") or ()):
+        return [*errors, forbidden("spec.containers", "pod updates may not add or remove containers")]
+    if _comparable_spec(spec, before) != _comparable_spec(before, before):
+        errors.append(forbidden("spec", _POD_CHANGES))
+    return errors
+
+
+def _comparable_spec(spec: Json, before: Json) -> Json:
+    out = {k: v for k, v in spec.items() if k not in ("activeDeadlineSeconds", "containers", "initContainers", "schedulingGates")}
+    for group in ("containers", "initContainers"):
+        out[group] = [{k: v for k, v in c.items() if k != "image"} for c in spec.get(group) or ()]
+    added = [t for t in spec.get("tolerations") or () if t not in (before.get("tolerations") or ())]
+    out["tolerations"] = [t for t in spec.get("tolerations") or () if t not in added]
+    return out
+
+
+# ---------------------------------------------------------------- workloads
+
+
+def _selector(obj: Json, *, allow_empty: bool = False) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    selector = spec.get("selector")
+    if selector is None:
+        return [required("spec.selector")]
+    errors: list[FieldError] = []
+    if not selector and not allow_empty:
+        return [invalid("spec.selector", selector, "empty selector is invalid for deployment")]
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if not matches(selector, labels):
+        errors.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
+    return errors
+
+
+def matches(selector: Json, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector selects labels."""
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if labels.get(key) != value:
+            return False
+    for expression in selector.get("matchExpressions") or ():
+        key, values = expression.get("key"), expression.get("values") or ()
+        match expression.get("operator"):
+            case "In":
+                if labels.get(key) not in values:
+                    return False
+            case "NotIn":
+                if key in labels and labels[key] in values:
+                    return False
+            case "Exists":
+                if key not in labels:
+                    return False
+            case "DoesNotExist":
+                if key in labels:
+                    return False
+    return True
+
+
+def workload(obj: Json) -> list[FieldError]:
+    """Replicas, selector, template."""
+    spec = obj.get("spec") or {}
+    errors = []
+    for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
+        value = spec.get(field)
+        if value is not None and value < 0:
+            errors.append(invalid(f"spec.{field}", value, "must be greater than or equal to 0"))
+    errors.extend(_selector(obj))
+    template = (spec.get("template") or {}).get("spec") or {}
+    found = pod_spec(template, "spec.template.spec")
+    errors.extend(found)
+    if not found and template.get("restartPolicy") != "Always":
+        errors.append(not_supported("spec.template.spec.restartPolicy", template.get("restartPolicy"), ("Always",)))
+    return errors
+
+
+def workload_update(obj: Json, old: Json) -> list[FieldError]:
+    """The selector stays."""
+    return immutable(obj.get("spec") or {}, old.get("spec") or {}, "selector", "spec.selector")
+
+
+_STATEFUL: Final = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+    "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+def stateful_set_update(obj: Json, old: Json) -> list[FieldError]:
+    """Little may change."""
+    movable = {
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    }
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    if {k: v for k, v in spec.items() if k not in movable} != {k: v for k, v in before.items() if k not in movable}:
+        return [forbidden("spec", _STATEFUL)]
+    return []
+
+
+def service(obj: Json) -> list[FieldError]:
+    """Types, ports."""
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    kinds = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+    if spec.get("type") not in kinds:
+        errors.append(not_supported("spec.type", spec.get("type"), kinds))
+    ports = spec.get("ports") or ()
+    headless = spec.get("clusterIP") == "None"
+    if not ports and not headless and spec.get("type") != "ExternalName":
+        errors.append(required("spec.ports"))
+    if spec.get("type") == "ExternalName" and not spec.get("externalName"):
+        errors.append(required("spec.externalName"))
+    names: set[str] = set()
+    for i, port in enumerate(ports):
+        path = f"spec.ports[{i}]"
+        name = port.get("name") or ""
+        if not name:
+            if len(ports) > 1:
+                errors.append(required(f"{path}.name"))
+        else:
+            errors.extend(invalid(f"{path}.name", name, p) for p in dns_label(name))
+            if name in names:
+                errors.append(duplicate(f"{path}.name", name))
+            names.add(name)
+        number = port.get("port") or 0
+        if not 1 <= number <= 65535:
+            errors.append(invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive"))
+        if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
+            errors.append(not_supported(f"{path}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
+    affinity = spec.get("sessionAffinity")
+    if affinity not in ("ClientIP", "None"):
+        errors.append(not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
+    return errors
+
+
+def pod_disruption_budget(obj: Json) -> list[FieldError]:
+    """One of two limits."""
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        errors.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+    for field in ("minAvailable", "maxUnavailable"):
+        value = spec.get(field)
+        if isinstance(value, int) and value < 0:
+            errors.append(invalid(f"spec.{field}", value, "must be greater than or equal to 0"))
+        elif isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) is None:
+            errors.append(
+                invalid(
+                    f"spec.{field}",
+                    value,
+                    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+                )
+            )
+    return errors
+
+
+# ---------------------------------------------------------------- RBAC
+
+
+def role(obj: Json, *, cluster: bool = False) -> list[FieldError]:
+    """Rules with verbs and resources."""
+    errors = []
+    for i, rule in enumerate(obj.get("rules") or ()):
+        path = f"rules[{i}]"
+        if not rule.get("verbs"):
+            errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        urls = rule.get("nonResourceURLs")
+        if urls:
+            if not cluster:
+                errors.append(invalid(f"{path}.nonResourceURLs", urls, "namespaced rules cannot apply to non-resource URLs"))
+            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+                errors.append(
+                    invalid(f"{path}.nonResourceURLs", urls, "rules cannot apply to both regular resources and non-resource URLs")
+                )
+            continue
+        if not rule.get("apiGroups"):
+            errors.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+        if not rule.get("resources"):
+            errors.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return errors
+
+
+def role_binding(obj: Json, *, cluster: bool = False) -> list[FieldError]:
+    """A role, and subjects with names."""
+    errors = []
+    reference = obj.get("roleRef") or {}
+    if reference.get("apiGroup") != "rbac.authorization.k8s.io":
+        errors.append(not_supported("roleRef.apiGroup", reference.get("apiGroup") or "", ("rbac.authorization.k8s.io",)))
+    kinds = ("ClusterRole",) if cluster else ("Role", "ClusterRole")
+    if reference.get("kind") not in kinds:
+        errors.append(not_supported("roleRef.kind", reference.get("kind") or "", kinds))
+    if not reference.get("name"):
+        errors.append(required("roleRef.name"))
+    for i, subject in enumerate(obj.get("subjects") or ()):
+        path = f"subjects[{i}]"
+        if not subject.get("name"):
+            errors.append(required(f"{path}.name"))
+        kind = subject.get("kind") or ""
+        if kind not in ("ServiceAccount", "User", "Group"):
+            errors.append(not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
+        elif kind == "ServiceAccount" and cluster and not subject.get("namespace"):
+            errors.append(required(f"{path}.namespace"))
+    return errors
+
+
+def role_binding_update(obj: Json, old: Json) -> list[FieldError]:
+    """The role stays."""
+    if obj.get("roleRef") != old.get("roleRef"):
+        return [invalid("roleRef", obj.get("roleRef"), "cannot change roleRef")]
+    return []
+
+
+def webhook_configuration(obj: Json) -> list[FieldError]:
+    """What a webhook must say of itself."""
+    errors = []
+    names: set[str] = set()
+    for i, hook in enumerate(obj.get("webhooks") or ()):
+        path = f"webhooks[{i}]"
+        name = hook.get("name") or ""
+        if name in names:
+            errors.append(duplicate(f"{path}.name", name))
+        names.add(name)
+        if name.count(".") < 2:
+            errors.append(invalid(f"{path}.name", name, "should be a domain with at least three segments separated by dots"))
+        if not hook.get("admissionReviewVersions"):
+            errors.append(required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1"))
+        if hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            if not hook.get("sideEffects"):
+                errors.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
+            else:
+                errors.append(not_supported(f"{path}.sideEffects", hook["sideEffects"], ("None", "NoneOnDryRun")))
+        if hook.get("failurePolicy") not in ("Fail", "Ignore"):
+            errors.append(not_supported(f"{path}.failurePolicy", hook.get("failurePolicy"), ("Fail", "Ignore")))
+        if not 1 <= (hook.get("timeoutSeconds") or 0) <= 30:
+            errors.append(
+                invalid(f"{path}.timeoutSeconds", hook.get("timeoutSeconds"), "the timeout value must be between 1 and 30 seconds")
+            )
+        client = hook.get("clientConfig") or {}
+        if bool(client.get("url")) == bool(client.get("service")):
+            errors.append(required(f"{path}.clientConfig", "exactly one of url or service is required"))
+    return errors
+
+
+def volume_attachment(obj: Json) -> list[FieldError]:
+    """Attacher, source, node."""
+    spec = obj.get("spec") or {}
+    errors = [required(f"spec.{f}") for f in ("attacher", "nodeName") if not spec.get(f)]
+    source = spec.get("source") or {}
+    if not source.get("persistentVolumeName") and not source.get("inlineVolumeSpec"):
+        errors.append(required("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
+    return errors
+
+
+def volume_attachment_update(obj: Json, old: Json) -> list[FieldError]:
+    """The spec stays."""
+    return immutable(obj, old, "spec")
+
+
+def namespace_status(obj: Json, old: Json) -> list[FieldError]:
+    """The phase follows the deletion timestamp."""
+    phase = (obj.get("status") or {}).get("phase")
+    deleting = bool(obj["metadata"].get("deletionTimestamp"))
+    if deleting and phase != "Terminating":
+        return [invalid("status.phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
+    if not deleting and phase != "Active":
+        return [invalid("status.phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+    return []
