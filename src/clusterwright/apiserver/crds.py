@@ -129,8 +129,9 @@ class CrdController:
         if crd["metadata"].get("deletionTimestamp"):
             return
         before = msgspec.json.decode(entry.raw)
-        status = crd.setdefault("status", {})
-        conditions: list[Json] = status.setdefault("conditions", [])
+        status = crd["status"] = crd.get("status") or {}
+        conditions: list[Json] = status.get("conditions") or []
+        status["conditions"] = conditions
         accepted, problem = self._accept(crd)
         now = self.server.timestamp()
         status["acceptedNames"] = accepted
@@ -143,7 +144,7 @@ class CrdController:
             _condition(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
             _condition(conditions, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
         storage = next((v["name"] for v in crd["spec"]["versions"] if v.get("storage")), None)
-        stored = status.setdefault("storedVersions", [])
+        stored = status["storedVersions"] = status.get("storedVersions") or []
         if storage and storage not in stored:
             stored.append(storage)
         if crd != before:
@@ -201,7 +202,8 @@ class CrdController:
         for item in list(objects.objects.values()):
             if resource is not None:
                 self.server.delete_system(objects, item, resource)
-        conditions = crd.setdefault("status", {}).setdefault("conditions", [])
+        status = crd["status"] = crd.get("status") or {}
+        conditions = status["conditions"] = status.get("conditions") or []
         now = self.server.timestamp()
         if objects.objects:
             text = f"{len(objects.objects)} items remain"

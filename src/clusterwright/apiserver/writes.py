@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -155,15 +154,17 @@ async def patch(call: Call) -> Response:
     dry_run = write_options(call, "PatchOptions")
     if media == negotiation.APPLY_PATCH:
         return await _apply(call, dry_run=dry_run)
-    change = _patcher(call, media)
+    value = _patch_value(call, media)
+    duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
     for _ in range(_ATTEMPTS):
         entry = current_entry(call, call.info.name)
         old = call.load(entry)
         call.begin()
-        obj = change(call.load(entry))
+        obj = _patched(call, media, call.load(entry), value)
+        value = None  # its parts belong to the object now
         if not isinstance(obj, dict):
             raise bad_request("the patched object is not an object")
-        _decode_patched(call, obj)
+        _decode_patched(call, obj, duplicates)
         call.resource.handler.default(obj)
         meta = _meta(obj)
         name = meta.get("name")
@@ -178,29 +179,31 @@ async def patch(call: Call) -> Response:
     raise conflict(call.resource.group, call.resource.plural, call.info.name, STALE)
 
 
-def _patcher(call: Call, media: str) -> Callable[[Json], Any]:
-    body = call.request.body
+def _patch_value(call: Call, media: str) -> Any:
     try:
-        value = bodies.decode_json(body)
+        value = bodies.decode_json(call.request.body)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding patch: {e}") from None
-    if media == negotiation.JSON_PATCH:
-        return lambda fresh: patches.json_patch(fresh, _decode_raw(body))
-    if not isinstance(value, dict):
+    if media != negotiation.JSON_PATCH and not isinstance(value, dict):
         raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
+    return value
+
+
+def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
+    """The patch applied to a copy that is ours; `value` None: decode it again."""
+    if value is None:
+        value = bodies.decode_json(call.request.body)
+    if media == negotiation.JSON_PATCH:
+        return patches.json_patch(fresh, value)
     if media == negotiation.MERGE_PATCH:
-        return lambda fresh: patches.merge(fresh, _decode_raw(body))
-    schema = call.resource.handler.schema
-    return lambda fresh: kinds.strategic_merge(fresh, _decode_raw(body), schema)
+        return patches.merge(fresh, value)
+    return kinds.strategic_merge(fresh, value, call.resource.handler.schema)
 
 
-def _decode_patched(call: Call, obj: Json) -> None:
+def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
     resource = call.resource
     if not isinstance(obj.get("metadata"), dict):
         raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
-    duplicates: list[str] = []
-    if call.query.get("fieldValidation") != "Ignore":
-        duplicates = bodies.duplicate_fields(call.request.body, bodies.decode_json(call.request.body))
     if not resource.custom and (obj.get("apiVersion") != resource.api_version or obj.get("kind") != resource.kind):
         problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"'
         raise _bad_patch(obj, problem)
@@ -294,6 +297,8 @@ async def replace_object(
             time=server.timestamp(),
             handlers=server.registry.handlers(resource),
         )
+        if subresource == "scale":
+            _untime(obj)
     server.check_namespace(call, call.info.namespace, creating=False)
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
     resource.handler.prepare_for_update(obj, old, subresource=subresource)
@@ -325,6 +330,13 @@ async def replace_object(
     if dry_run:
         return obj, _encode(obj)
     return await store_object(call, obj)
+
+
+def _untime(obj: Json) -> None:
+    """Upstream keeps no time with what was written through a scale."""
+    for entry in obj["metadata"].get("managedFields") or ():
+        if entry.get("subresource") == "scale":
+            entry.pop("time", None)
 
 
 def _inherit(meta: Json, before: Json, field: str, *, only_if_absent: bool) -> None:
