@@ -1,0 +1,241 @@
+"""How fast and how thrifty whole clusters come and go: `python -m bench.scale [N]`.
+
+Everything runs in one process, as `clusterwright up` runs it; the simulated durations are zero, so that what is left is the time
+that our controllers and API servers add.
+
+1. 10 clusters of 1 control-plane and 3 worker Machines: until all are Available, and until all are gone again.
+2. N clusters (200) of 1+1: until all are Available; memory at rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import resource
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from clusterwright import app
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.crds import crds
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import Request
+from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.rbac import bootstrap_roles
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.cli import samples
+from clusterwright.conditions import is_true
+from clusterwright.inmemory.cloud import Cloud
+from clusterwright.inmemory.listener import TlsListener
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.keys import PooledKeySource
+from clusterwright.runtime.manager import Manager
+from clusterwright.runtime.rest import RestClient
+
+
+class CountingTransport(InProcessTransport):
+    """The controllers' way to the management API server; counts what goes over it."""
+
+    def __init__(self, server: ApiServer) -> None:
+        super().__init__(server)
+        self.counts: dict[str, int] = {}
+        self.writes = 0
+        self.reads = 0
+
+    async def send(self, request: Request):  # type: ignore[no-untyped-def]
+        if request.method == "GET":
+            self.reads += 1
+        else:
+            self.writes += 1
+        what = f"{request.method:6} {_kind(request.path)}"
+        self.counts[what] = self.counts.get(what, 0) + 1
+        return await super().send(request)
+
+
+def _kind(path: str) -> str:
+    parts = path.strip("/").split("/")
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if parts[:1] == ["namespaces"] and len(parts) > 2:
+        parts = parts[2:]
+    return "/".join([*parts[:1], *parts[2:]]) or path
+
+
+@dataclass
+class Plane:
+    client: RestClient
+    transport: CountingTransport
+    cloud: Cloud
+    manager: Manager
+    keys: PooledKeySource
+
+
+@asynccontextmanager
+async def plane() -> AsyncIterator[Plane]:
+    """A management plane with all controllers, and workload clusters behind real TLS listeners."""
+    clock, random = SystemClock(), Random(1)
+    server = ApiServer(now=clock.now, random=random)
+    server.ensure_namespaces()
+    server.ensure(bootstrap_roles())
+    server.ensure(crds(), update=True)
+    server.start_controllers()
+    keys = PooledKeySource()
+    cloud = Cloud(now=clock.now, random=random, keys=keys, listener=TlsListener())
+    transport = CountingTransport(server)
+    manager = app.build_manager(transport, clock=clock, random=random, keys=keys, cloud=cloud)
+    running = asyncio.create_task(manager.run())
+    while not manager.is_ready:
+        await asyncio.sleep(0.01)
+    try:
+        yield Plane(RestClient(InProcessTransport(server), clock=clock), transport, cloud, manager, keys)
+    finally:
+        manager.stop()
+        await running
+        await cloud.close()
+        await keys.close()
+        server.close()
+
+
+async def create(plane: Plane, names: Sequence[str], workers: int) -> None:
+    for name in names:
+        for obj in samples.cluster(name):
+            await plane.client.create(obj)
+        for obj in samples.machine(name, f"{name}-cp", is_control_plane=True):
+            await plane.client.create(obj)
+        for number in range(workers):
+            for obj in samples.machine(name, f"{name}-w{number}", is_control_plane=False):
+                await plane.client.create(obj)
+
+
+async def until_available(plane: Plane, names: Sequence[str], workers: int, within: float) -> None:
+    """All Clusters Available with every Machine ready."""
+    waiting = set(names)
+    deadline = time.monotonic() + within
+    while waiting:
+        for cluster in await plane.client.list(Cluster):
+            ready = (cluster.status.workers and cluster.status.workers.ready_replicas) or 0
+            if is_true(cluster.status.conditions, "Available") and ready == workers:
+                waiting.discard(cluster.metadata.name)
+        if time.monotonic() > deadline:
+            await _tell(plane, sorted(waiting)[0])
+            raise SystemExit(f"{len(waiting)} of {len(names)} clusters are not Available after {within:g} s")
+        await asyncio.sleep(0.02 if len(names) < 50 else 0.2)
+
+
+async def _tell(plane: Plane, name: str) -> None:
+    cluster = await plane.client.get(Cluster, ObjectKey("default", name))
+    for condition in cluster.status.conditions:
+        print(f"  {name} {condition.type} {condition.status} {condition.reason} {condition.message[:200]}")
+    for machine in await plane.client.list(Machine, labels={"cluster.x-k8s.io/cluster-name": name}):
+        print(f"  {machine.metadata.name} {machine.status.phase}")
+
+
+async def until_gone(plane: Plane, names: Sequence[str], within: float) -> None:
+    deadline = time.monotonic() + within
+    for name in names:
+        await plane.client.delete(Cluster, ObjectKey("default", name))
+    while left := await plane.client.list(Cluster):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{len(left)} of {len(names)} clusters are not gone after {within:g} s")
+        await asyncio.sleep(0.02)
+
+
+def cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def rss() -> float:
+    """Resident memory now, in MB."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def ten(show: bool) -> bool:
+    names = [f"c{n}" for n in range(10)]
+    async with plane() as p:
+        p.keys.fill("RSA-2048")
+        started, used = time.monotonic(), cpu()
+        await create(p, names, 3)
+        await until_available(p, names, 3, 120)
+        up, up_cpu = time.monotonic() - started, cpu() - used
+        writes, reads = p.transport.writes / 10, p.transport.reads / 10
+        if show:
+            for what, count in sorted(p.transport.counts.items(), key=lambda item: -item[1]):
+                print(f"    {count / 10:6.1f} {what}")
+        p.transport.counts.clear()
+        print(f"10 clusters of 1+3: Available after {up:.2f} s (target 5), CPU {up_cpu:.2f} s")
+        print(f"  per cluster: {writes:.1f} API writes (target 150), {reads:.1f} live reads; simulated durations 0 s, so added by us {up:.2f} s")
+        started, used, writes = time.monotonic(), cpu(), p.transport.writes
+        await until_gone(p, names, 120)
+        gone = time.monotonic() - started
+        deletion_writes = (p.transport.writes - writes) / 10
+        print(f"  deleted after {gone:.2f} s (target 4), CPU {cpu() - used:.2f} s, {deletion_writes:.1f} API writes per cluster")
+        if show:
+            for what, count in sorted(p.transport.counts.items(), key=lambda item: -item[1]):
+                print(f"    {count / 10:6.1f} {what}")
+    return up <= 5 and writes / 10 <= 150 and gone <= 4
+
+
+async def many(count: int) -> bool:
+    names = [f"c{n:03}" for n in range(count)]
+    async with plane() as p:
+        p.keys.fill("RSA-2048")
+        await asyncio.sleep(0)
+        gc.collect()
+        before = rss()
+        started, used = time.monotonic(), cpu()
+        await create(p, names, 1)
+        created = time.monotonic() - started
+        await until_available(p, names, 1, 600)
+        up, up_cpu = time.monotonic() - started, cpu() - used
+        writes = p.transport.writes / count
+        await asyncio.sleep(2)
+        gc.collect()
+        per_cluster = (rss() - before) / count
+        print(f"{count} clusters of 1+1: Available after {up:.2f} s (applying them took {created:.2f} s), CPU {up_cpu:.2f} s")
+        print(f"  per cluster: {writes:.1f} API writes, {1000 * up_cpu / count:.0f} ms CPU, {per_cluster:.2f} MB at rest (target 1.5)")
+        print(f"  RSS {rss():.0f} MB, of which before the first cluster {before:.0f} MB")
+        used, started = cpu(), time.monotonic()
+        await asyncio.sleep(10)
+        print(f"  at rest: {100 * (cpu() - used) / (time.monotonic() - started):.1f} % of one core")
+        started, used = time.monotonic(), cpu()
+        await until_gone(p, names, 600)
+        print(f"  deleted after {time.monotonic() - started:.2f} s, CPU {cpu() - used:.2f} s")
+    return per_cluster <= 1.5
+
+
+def profiled(run: Callable[[], object], path: str) -> object:
+    import cProfile
+
+    profile = cProfile.Profile()
+    try:
+        return profile.runcall(run)
+    finally:
+        profile.dump_stats(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", nargs="?", type=int, default=200, help="clusters of the second part; 0: without it")
+    parser.add_argument("--requests", action="store_true", help="show which requests the controllers make")
+    parser.add_argument("--profile", metavar="FILE", help="write cProfile data")
+    arguments = parser.parse_args()
+
+    def run() -> bool:
+        good = asyncio.run(ten(arguments.requests))
+        return (asyncio.run(many(arguments.count)) if arguments.count else True) and good
+
+    good = profiled(run, arguments.profile) if arguments.profile else run()
+    print("all targets met" if good else "NOT all targets met")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
