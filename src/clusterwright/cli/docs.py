@@ -17,7 +17,7 @@ def pages() -> dict[str, str]:
     """File name to content."""
     rendered = {}
     for controller, tables in catalogue().items():
-        head = f"# Decision tables of `{controller}`\n\nRendered from the code by `make docs`; do not edit. The first row that matches wins.\n\n"
+        head = f"# Decision tables of `{controller}`\n\nRendered from the code by `make docs`; do not edit. First match wins.\n\n"
         rendered[f"{controller}.md"] = head + "\n".join(as_markdown(t) for t in tables)
     index = "# Decision tables\n\nRendered from the code by `make docs`; do not edit.\n\n| Controller | Tables |\n|---|---|\n"
     for controller, tables in catalogue().items():

@@ -388,13 +388,26 @@ class Investigation:
         """What the object refers to and what it owns, as far as it is there."""
         assert node.object is not None
         named = [node_id(r.kind, node.namespace, r.name) for r in references(node.object.at("spec"))]
-        found = [n for n in dict.fromkeys((*named, *self._children.get(node.id, []))) if n in self.nodes and n != node.id]
+        found = [n for n in dict.fromkeys((*named, *self._descendants(node.id))) if n in self.nodes and n != node.id]
         if node.kind == "MachineHealthCheck":
             found += [n.id for n in self.nodes.values() if n.kind == "Machine" and any(c.about in _HEALTH for c in n.complaints)]
         if self.cluster is not None and node.id == self.cluster.id:
             found += [n for what in ("initialization", "connection") if (n := self._shared(what))]
             found += [n for n in self._labelled() if n not in found]
         return found
+
+    def _descendants(self, name: str) -> list[str]:
+        """What the object owns; what says nothing lets what it owns speak for it."""
+        found: dict[str, None] = {}
+        queue = list(self._children.get(name, []))
+        while queue:
+            child = queue.pop(0)
+            if child in found:
+                continue
+            found[child] = None
+            if not self.nodes[child].complaints:
+                queue += self._children.get(child, [])
+        return list(found)
 
     def _labelled(self) -> list[str]:
         """Whatever carries the Cluster's label and has no owner of its own."""
@@ -487,6 +500,8 @@ class Investigation:
         for owner in node.object.metadata.owner_references:
             parent = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))
             if parent is not None and parent.kind == "MachineDeployment" and parent.complaints:
+                if node.worst is not None and node.tier < parent.tier:
+                    parent.complaints.append(node.worst)
                 return parent
         return node
 

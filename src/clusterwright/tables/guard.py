@@ -39,7 +39,8 @@ class Guard(Generic[S]):
     def __invert__(self) -> Guard[S]:
         mine = self.test
         simple = self.operator == "atom" and " " not in self.text
-        return Guard(f"!{self.text}" if simple else f"!({self.text})", lambda s: not mine(s), "not", (self,))
+        text = self.text.removeprefix("!") if simple and self.text.startswith("!") else f"!{self.text}" if simple else f"!({self.text})"
+        return Guard(text, lambda s: not mine(s), "not", (self,))
 
     def atoms(self) -> tuple[Guard[S], ...]:
         """The questions that this guard is made of, each once, in order."""

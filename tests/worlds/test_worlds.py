@@ -1,0 +1,464 @@
+"""Whole recorded installations: `explain` names the true cause, and taking them over changes nothing that no ruling changes."""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clusterwright
+from clusterwright.cli import explain as command
+from clusterwright.offline.bundle import assemble
+from clusterwright.offline.explain import explain
+
+HERE = Path(__file__).resolve().parent
+NAMES = sorted(p.name.removesuffix(".json.gz") for p in HERE.glob("*.json.gz"))
+World = dict[str, Any]
+Json = dict[str, Any]
+
+
+def load(name: str) -> World:
+    with gzip.open(HERE / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+        world: World = json.load(file)
+    return world
+
+
+def first_cause(world: World) -> str | None:
+    causes = explain(assemble(world["objects"]), world["subject"]).causes
+    return causes[0]["object"] if causes else None
+
+
+def is_named(cause: str | None, truth: str | None) -> bool:
+    """`truth` is Kind/name, where the name may end in a star."""
+    if cause is None or truth is None:
+        return cause is truth
+    kind, _, rest = cause.partition("/")
+    return fnmatch.fnmatchcase(f"{kind}/{rest.rpartition('/')[2]}", truth)
+
+
+# --------------------------------------------------------------------------------------- recorded worlds
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_true_cause_is_named_first(name: str) -> None:
+    world = load(name)
+
+    cause = first_cause(world)
+
+    assert is_named(cause, world["truth"]["object"]), (cause, world["truth"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_answers_in_the_documented_form(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    world = load(name)
+
+    status = command.run([world["subject"], "--from", str(HERE / f"{name}.json.gz"), "-o", "json"])
+
+    answer = json.loads(capsys.readouterr().out)
+    assert status == 0
+    assert answer["subject"] == world["subject"]
+    assert isinstance(answer["status"], dict)
+    assert bool(answer["causes"]) == bool(answer["chain"]) == (world["truth"]["object"] is not None)
+    for cause in answer["causes"]:
+        assert set(cause) == {"object", "what", "since", "who", "next"}
+        assert cause["what"]
+        assert cause["who"]
+        assert cause["next"]
+    if answer["causes"]:
+        assert answer["chain"][-1].startswith(answer["causes"][0]["object"])
+
+
+# What our controller writes into a settled installation of the other one, and the ruling that makes the difference.
+RULINGS: dict[str, dict[str, str]] = {
+    "cp-vm-never": {"status.phase": "Phase `Provisioned`"},
+    "standalone": {
+        "status.conditions.ControlPlaneAvailable": "Stand-alone control plane",
+        "status.conditions.Available": "Stand-alone control plane",
+        "status.conditions.WorkerMachinesReady": "Which Machines wake a Cluster",
+        "status.workers.readyReplicas": "Which Machines wake a Cluster",
+        "status.workers.availableReplicas": "Which Machines wake a Cluster",
+    },
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_taking_over_a_settled_cluster_changes_only_what_a_ruling_changes(name: str) -> None:
+    world = load(name)
+    before = next(o for o in world["objects"] if o["kind"] == "Cluster")
+
+    answer = clusterwright.decide(world["objects"], world["subject"])
+
+    assert answer["error"] is None
+    assert answer["actions"] == []
+    assert differing(before, answer["object"]) == set(RULINGS.get(name, {}))
+
+
+def differing(before: Any, after: Any, path: str = "") -> set[str]:
+    if path == "metadata.resourceVersion":
+        return set()
+    if path.endswith("conditions"):
+        was, now = ({c["type"]: c for c in side or []} for side in (before, after))
+        return {f"{path}.{t}" for t in was.keys() | now.keys() if was.get(t) != now.get(t)}
+    if isinstance(before, dict) and isinstance(after, dict):
+        found: set[str] = set()
+        for key in before.keys() | after.keys():
+            found |= differing(before.get(key), after.get(key), f"{path}.{key}" if path else key)
+        return found
+    return set() if before == after else {path}
+
+
+# --------------------------------------------------------------- other kinds of trouble, made from recorded worlds
+
+NOW = "2026-11-15T17:29:00Z"
+
+
+def find(world: World, kind: str, pattern: str = "*") -> Json:
+    return next(o for o in world["objects"] if o["kind"] == kind and fnmatch.fnmatchcase(o["metadata"]["name"], pattern))
+
+
+def every(world: World, kind: str, pattern: str = "*") -> list[Json]:
+    return [o for o in world["objects"] if o["kind"] == kind and fnmatch.fnmatchcase(o["metadata"]["name"], pattern)]
+
+
+def remove(world: World, *objects: Json) -> None:
+    world["objects"] = [o for o in world["objects"] if all(o is not gone for gone in objects)]
+
+
+def says(obj: Json, type: str, status: str, reason: str, message: str = "") -> None:
+    conditions = obj.setdefault("status", {}).setdefault("conditions", [])
+    conditions[:] = [c for c in conditions if c["type"] != type]
+    conditions.append({"type": type, "status": status, "reason": reason, "message": message, "lastTransitionTime": NOW})
+
+
+def deleting(obj: Json, finalizer: str = "") -> None:
+    obj["metadata"]["deletionTimestamp"] = NOW
+    if finalizer:
+        obj["metadata"]["finalizers"] = [finalizer]
+
+
+def warns(world: World, obj: Json, reason: str, message: str) -> None:
+    meta = obj["metadata"]
+    involved = {"kind": obj["kind"], "namespace": meta["namespace"], "name": meta["name"]}
+    world["objects"].append(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{meta['name']}.1", "namespace": meta["namespace"]},
+            "involvedObject": involved,
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "lastTimestamp": "2026-11-15T17:30:00Z",
+        }
+    )
+
+
+def infrastructure_gone(w: World) -> str:
+    gone = find(w, "DevCluster")
+    remove(w, gone)
+    return f"DevCluster/{gone['metadata']['name']}"
+
+
+def control_plane_gone(w: World) -> str:
+    gone = find(w, "KubeadmControlPlane")
+    remove(w, gone)
+    return f"KubeadmControlPlane/{gone['metadata']['name']}"
+
+
+def control_plane_template_gone(w: World) -> str:
+    gone = find(w, "DevMachineTemplate", "*-cp")
+    remove(w, gone)
+    plane = find(w, "KubeadmControlPlane")
+    says(
+        plane, "ScalingUp", "True", "ScalingUp", "Scaling up from 3 to 5 replicas is blocked because:\n* DevMachineTemplate does not exist"
+    )
+    return f"DevMachineTemplate/{gone['metadata']['name']}"
+
+
+def bootstrap_template_gone(w: World) -> str:
+    gone = find(w, "KubeadmConfigTemplate")
+    remove(w, gone)
+    says(
+        find(w, "MachineDeployment"),
+        "ScalingUp",
+        "True",
+        "ScalingUp",
+        "Scaling up from 3 to 4 replicas is blocked because KubeadmConfigTemplate does not exist",
+    )
+    return f"KubeadmConfigTemplate/{gone['metadata']['name']}"
+
+
+def worker_node_never(w: World) -> str:
+    infra = find(w, "DevMachine", "*-md-*")
+    says(infra, "NodeProvisioned", "False", "WaitingForStartupTimeout")
+    says(infra, "Ready", "False", "NotReady", "* NodeProvisioned: WaitingForStartupTimeout")
+    machine = find(w, "Machine", infra["metadata"]["name"])
+    says(machine, "InfrastructureReady", "False", "NotReady", "* NodeProvisioned: WaitingForStartupTimeout")
+    text = f"Waiting for a Node with spec.providerID in-memory://{machine['metadata']['name']} to exist"
+    says(machine, "NodeHealthy", "Unknown", "InspectionFailed", text)
+    says(machine, "NodeReady", "Unknown", "InspectionFailed", text)
+    says(machine, "Ready", "False", "NotReady", "* InfrastructureReady:\n  * NodeProvisioned: WaitingForStartupTimeout")
+    says(
+        find(w, "MachineDeployment"),
+        "Available",
+        "False",
+        "NotAvailable",
+        "2 available replicas, at least 3 required (spec.strategy.rollout.maxUnavailable is 0, spec.replicas is 3)",
+    )
+    return f"DevMachine/{infra['metadata']['name']}"
+
+
+def machine_paused(w: World) -> str:
+    name = worker_node_never(w).partition("/")[2]
+    infra = find(w, "DevMachine", name)
+    infra["metadata"].setdefault("annotations", {})["cluster.x-k8s.io/paused"] = ""
+    infra["status"] = {}
+    says(infra, "Paused", "True", "Paused", "DevMachine has the cluster.x-k8s.io/paused annotation")
+    machine = find(w, "Machine", name)
+    says(machine, "InfrastructureReady", "False", "NotReady", "DevMachine status.initialization.provisioned is false")
+    return f"DevMachine/{name}"
+
+
+def infrastructure_silent(w: World) -> str:
+    name = worker_node_never(w).partition("/")[2]
+    infra = find(w, "DevMachine", name)
+    del infra["status"]
+    machine = find(w, "Machine", name)
+    says(machine, "InfrastructureReady", "False", "NotReady", "DevMachine status.initialization.provisioned is false")
+    return f"DevMachine/{name}"
+
+
+def draining(w: World) -> str:
+    machine = find(w, "Machine", "*-md-*")
+    deleting(machine)
+    text = "Drain not completed yet:\n* Pod default/p: cannot evict pod as it would violate the pod's disruption budget. The disruption budget p needs 1 healthy pods and has 1 currently"
+    says(machine, "Deleting", "True", "DrainingNode", text)
+    says(machine, "Ready", "False", "NotReady", "* Deleting: Machine deletion in progress, stage: DrainingNode")
+    says(find(w, "MachineSet"), "ScalingDown", "True", "ScalingDown", "Scaling down from 3 to 2 replicas")
+    return f"Machine/{machine['metadata']['name']}"
+
+
+def hook(w: World) -> str:
+    machine = find(w, "Machine", "*-md-*")
+    deleting(machine)
+    machine["metadata"].setdefault("annotations", {})["pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"] = "me"
+    says(machine, "Deleting", "True", "WaitingForPreDrainHook", "Waiting for pre-drain hooks to succeed (hooks: backup)")
+    return f"Machine/{machine['metadata']['name']}"
+
+
+def cluster_deletion_waits_for_infrastructure(w: World) -> str:
+    cluster, infra = find(w, "Cluster"), find(w, "DevCluster")
+    for kind in ("Machine", "MachineSet", "MachineDeployment", "KubeadmControlPlane", "KubeadmConfig", "DevMachine"):
+        remove(w, *every(w, kind))
+    deleting(cluster)
+    deleting(infra, "example.com/keep")
+    return f"DevCluster/{infra['metadata']['name']}"
+
+
+def control_plane_deletion_stuck(w: World) -> str:
+    cluster, plane = find(w, "Cluster"), find(w, "KubeadmControlPlane")
+    for kind in ("MachineSet", "MachineDeployment", "Machine", "DevMachine", "KubeadmConfig"):
+        remove(w, *every(w, kind))
+    deleting(cluster)
+    deleting(plane, "example.com/hold")
+    return f"KubeadmControlPlane/{plane['metadata']['name']}"
+
+
+def unreachable(w: World) -> str:
+    cluster = find(w, "Cluster")
+    says(
+        cluster,
+        "RemoteConnectionProbe",
+        "False",
+        "ProbeFailed",
+        "Remote connection probe failed, probe last succeeded at 2026-11-15T17:20:00Z",
+    )
+    for machine in every(w, "Machine"):
+        for type in ("NodeHealthy", "NodeReady"):
+            says(machine, type, "Unknown", "ConnectionDown", "Last successful probe at 2026-11-15T17:20:00Z")
+        says(machine, "Ready", "Unknown", "ReadyUnknown", "* NodeHealthy: Last successful probe at 2026-11-15T17:20:00Z")
+        says(machine, "Available", "False", "NotReady")
+    plane = find(w, "KubeadmControlPlane")
+    for type in ("EtcdClusterHealthy", "ControlPlaneComponentsHealthy"):
+        says(plane, type, "Unknown", "ConnectionDown", "Last successful probe at 2026-11-15T17:20:00Z")
+    return f"Cluster/{cluster['metadata']['name']}"
+
+
+def kubeconfig_gone(w: World) -> str:
+    unreachable(w)
+    secret = find(w, "Secret", "*-kubeconfig")
+    remove(w, secret)
+    return f"Secret/{secret['metadata']['name']}"
+
+
+def bootstrap_failing(w: World) -> str:
+    config = find(w, "KubeadmConfig", "*-md-*")
+    says(config, "DataSecretAvailable", "False", "NotAvailable", "Failed to generate bootstrap data: invalid file encoding")
+    says(config, "Ready", "False", "NotReady", "* DataSecretAvailable: Failed to generate bootstrap data: invalid file encoding")
+    name = config["metadata"]["name"]
+    infra, machine = find(w, "DevMachine", name), find(w, "Machine", name)
+    infra["status"] = {}
+    says(infra, "VMProvisioned", "False", "WaitingForBootstrapData")
+    says(infra, "NodeProvisioned", "False", "WaitingForVMProvisioned")
+    says(infra, "Ready", "False", "NotReady", "* VMProvisioned: WaitingForBootstrapData\n* NodeProvisioned: WaitingForVMProvisioned")
+    says(
+        machine,
+        "BootstrapConfigReady",
+        "False",
+        "NotReady",
+        "* DataSecretAvailable: Failed to generate bootstrap data: invalid file encoding",
+    )
+    says(machine, "InfrastructureReady", "False", "NotReady", "* VMProvisioned: WaitingForBootstrapData")
+    says(machine, "NodeHealthy", "Unknown", "InspectionFailed", "Waiting for DevMachine to report spec.providerID")
+    return f"KubeadmConfig/{name}"
+
+
+def quota(w: World) -> str:
+    sets = find(w, "MachineSet")
+    namespace = sets["metadata"]["namespace"]
+    w["objects"].append({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}, "spec": {}})
+    says(sets, "ScalingUp", "True", "ScalingUp", "Scaling up from 3 to 4 replicas")
+    says(find(w, "MachineDeployment"), "ScalingUp", "True", "ScalingUp", "Scaling up from 3 to 4 replicas")
+    warns(
+        w,
+        sets,
+        "FailedCreate",
+        'Failed to create Machine: machines.cluster.x-k8s.io "x" is forbidden: exceeded quota: few, requested: count/machines=1, used: 3, limited: 3',
+    )
+    return "ResourceQuota/few"
+
+
+def denied(w: World) -> str:
+    deployment, sets = find(w, "MachineDeployment"), find(w, "MachineSet")
+    says(sets, "ScalingUp", "True", "ScalingUp", "Scaling up from 3 to 4 replicas")
+    says(deployment, "ScalingUp", "True", "ScalingUp", "Scaling up from 3 to 4 replicas")
+    warns(w, sets, "FailedCreate", 'Failed to create Machine: admission webhook "policy.example.com" denied the request: no more')
+    return f"MachineDeployment/{deployment['metadata']['name']}"
+
+
+def unhealthy_node(w: World) -> str:
+    machine = find(w, "Machine", "*-md-*")
+    says(machine, "NodeHealthy", "False", "NodeNotHealthy", "* Node.Ready: kubelet stopped posting node status")
+    says(
+        machine,
+        "HealthCheckSucceeded",
+        "False",
+        "UnhealthyNode",
+        "Health check failed:\n  * Condition Ready on Node is reporting status Unknown for more than 5m0s",
+    )
+    says(machine, "OwnerRemediated", "False", "WaitingForRemediation", "Waiting for remediation")
+    check = {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "MachineHealthCheck",
+        "metadata": {**{k: machine["metadata"][k] for k in ("namespace", "labels")}, "name": "mhc"},
+        "spec": {},
+    }
+    text = "Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy (total: 3, unhealthy: 1, maxUnhealthy: 0)"
+    says(check, "RemediationAllowed", "False", "TooManyUnhealthy", text)
+    w["objects"].append(check)
+    return f"Machine/{machine['metadata']['name']}"
+
+
+def version_skew(w: World) -> str:
+    deployment, sets = find(w, "MachineDeployment"), find(w, "MachineSet")
+    text = 'Scaling up from 2 to 3 replicas is blocked because:\n* MachineSet version (1.37.0) and ControlPlane version (1.35.0) do not conform to kubernetes version skew policy ("KubernetesVersionSkew" preflight check failed)'
+    says(sets, "ScalingUp", "True", "ScalingUp", text)
+    says(deployment, "ScalingUp", "True", "ScalingUp", text)
+    return f"MachineDeployment/{deployment['metadata']['name']}"
+
+
+def infrastructure_never(w: World) -> str:
+    """From a world whose control plane never came up: take everything back to before the infrastructure."""
+    cluster, infra, plane = find(w, "Cluster"), find(w, "DevCluster"), find(w, "KubeadmControlPlane")
+    for kind in ("Machine", "DevMachine", "KubeadmConfig"):
+        remove(w, *every(w, kind))
+    cluster["status"]["initialization"] = {}
+    infra["status"] = {}
+    says(infra, "Ready", "False", "NotReady", "load balancer quota used up")
+    for type in ("EtcdClusterHealthy", "ControlPlaneComponentsHealthy"):
+        says(plane, type, "Unknown", "InspectionFailed", "Waiting for Cluster status.initialization.infrastructureProvisioned to be true")
+    return f"DevCluster/{infra['metadata']['name']}"
+
+
+def class_gone(w: World) -> str:
+    gone = find(w, "ClusterClass")
+    remove(w, gone)
+    says(
+        find(w, "Cluster"),
+        "TopologyReconciled",
+        "False",
+        "ReconcileFailed",
+        f'error reading the ClusterClass: ClusterClass.cluster.x-k8s.io "{gone["metadata"]["name"]}" not found',
+    )
+    return f"ClusterClass/{gone['metadata']['name']}"
+
+
+def control_plane_paused(w: World) -> str:
+    plane = find(w, "KubeadmControlPlane")
+    for kind in ("Machine", "DevMachine", "KubeadmConfig"):
+        remove(w, *every(w, kind))
+    plane["metadata"].setdefault("annotations", {})["cluster.x-k8s.io/paused"] = "true"
+    plane["status"] = {}
+    says(plane, "Paused", "True", "Paused", "KubeadmControlPlane has the cluster.x-k8s.io/paused annotation")
+    return f"KubeadmControlPlane/{plane['metadata']['name']}"
+
+
+def standalone_first_machine_stuck(w: World) -> str:
+    cluster = find(w, "Cluster")
+    name = "standalone-cp-0"
+    infra, machine = find(w, "DevMachine", name), find(w, "Machine", name)
+    cluster["status"]["conditions"] = [c for c in cluster["status"]["conditions"] if c["type"] != "ControlPlaneInitialized"]
+    machine["status"].pop("nodeRef", None)
+    infra["status"] = {}
+    says(infra, "VMProvisioned", "False", "WaitingForStartupTimeout")
+    says(machine, "InfrastructureReady", "False", "NotReady", "* VMProvisioned: WaitingForStartupTimeout")
+    says(machine, "NodeHealthy", "Unknown", "InspectionFailed", "Waiting for Cluster control plane to be initialized")
+    for worker in every(w, "KubeadmConfig", "*-w-*"):
+        says(worker, "DataSecretAvailable", "False", "NotAvailable", "Waiting for Cluster control plane to be initialized")
+    for worker in every(w, "DevMachine", "*-w-*"):
+        says(worker, "VMProvisioned", "False", "WaitingForControlPlaneInitialized")
+    for worker in every(w, "Machine", "*-w-*"):
+        says(worker, "InfrastructureReady", "False", "NotReady", "* VMProvisioned: WaitingForControlPlaneInitialized")
+    return f"DevMachine/{name}"
+
+
+TROUBLES: list[tuple[str, Callable[[World], str]]] = [
+    ("healthy-ha", infrastructure_gone),
+    ("healthy-ha", control_plane_gone),
+    ("healthy-ha", control_plane_template_gone),
+    ("healthy-ha", bootstrap_template_gone),
+    ("healthy-ha", worker_node_never),
+    ("healthy-ha", machine_paused),
+    ("healthy-ha", infrastructure_silent),
+    ("healthy-ha", draining),
+    ("healthy-ha", hook),
+    ("healthy-ha", cluster_deletion_waits_for_infrastructure),
+    ("healthy-ha", control_plane_deletion_stuck),
+    ("healthy-ha", unreachable),
+    ("healthy-ha", kubeconfig_gone),
+    ("healthy-ha", bootstrap_failing),
+    ("healthy-ha", quota),
+    ("healthy-ha", denied),
+    ("healthy-ha", unhealthy_node),
+    ("healthy-ha", version_skew),
+    ("cp-vm-never", infrastructure_never),
+    ("cp-vm-never", control_plane_paused),
+    ("topology", class_gone),
+    ("standalone", standalone_first_machine_stuck),
+]
+
+
+@pytest.mark.parametrize(("base", "trouble"), TROUBLES, ids=[t.__name__ for _, t in TROUBLES])
+def test_other_kinds_of_trouble_are_traced_to_their_cause(base: str, trouble: Callable[[World], str]) -> None:
+    world = copy.deepcopy(load(base))
+    truth = trouble(world)
+
+    cause = first_cause(world)
+
+    assert is_named(cause, truth), (cause, truth)
