@@ -62,10 +62,7 @@ def schema_of(model: type[msgspec.Struct], *, always: bool = False) -> Json:
     if always:
         _mark_always(schema, model)
     if issubclass(model, Object):
-        schema["properties"]["metadata"] = {
-            "type": "object",
-            "description": "name, namespace, labels, annotations and what the server adds",
-        }
+        schema["properties"]["metadata"] = {"type": "object"}  # kube-apiserver accepts nothing more here, not even a description
     return schema
 
 
