@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 from clusterwright.api.bootstrap import NTP, ContainerLinuxConfig, DiskSetup, File, Filesystem, Partition, User
 from clusterwright.kubeadm import ignition
 from clusterwright.kubeadm.node import Node, RenderError, Role
-import contextlib
 
 MakeNode = Callable[..., Node]
 MakeClc = Callable[..., ContainerLinuxConfig]

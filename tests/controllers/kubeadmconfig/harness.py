@@ -85,7 +85,8 @@ class RefusingTransport:
                 if not refusal.code:
                     raise ConnectionFailed("no answer")
                 status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "refused", "code": refusal.code}
-                return Response(status=refusal.code, body=msgspec.json.encode(status | {"reason": refusal.reason}))
+                details = {"name": request.path.rpartition("/")[2]}
+                return Response(status=refusal.code, body=msgspec.json.encode(status | {"reason": refusal.reason, "details": details}))
         response = await self.inner.send(request)
         if request.method != "GET" and response.status < 300:
             self.writes.append((request.method, request.path.rpartition("/namespaces/")[2] or request.path))

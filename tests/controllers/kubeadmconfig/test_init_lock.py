@@ -1,0 +1,219 @@
+"""Edge cases 63 to 69 of the spec, and what the lock must stand: crashes, lost answers, stale caches. Named after their numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusterwright.api.codec import convert
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.kubernetes import ConfigMap, Secret
+from clusterwright.api.meta import ObjectKey
+from clusterwright.controllers.kubeadmconfig.init_lock import InitLock, lock_config_map
+
+NS = "default"
+
+
+async def _cluster(world: Any) -> Cluster:
+    return convert(await world.cluster(), Cluster)
+
+
+async def test_edge_063_a_free_lock_is_taken(world: Any) -> None:
+    cluster = await _cluster(world)
+
+    assert await InitLock(world.client).acquire(cluster, "m1") == "new"
+    lock = await world.lock()
+    assert lock.data == {"lock-information": '{"machineName":"m1"}'}
+    assert lock.metadata.labels == {"cluster.x-k8s.io/cluster-name": "c1"}
+    (owner,) = lock.metadata.owner_references
+    assert (owner.api_version, owner.kind, owner.name, owner.uid) == ("cluster.x-k8s.io/v1beta2", "Cluster", "c1", cluster.metadata.uid)
+    assert (owner.controller, owner.block_owner_deletion) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"lock-information": "no json"}, {"lock-information": "[]"}, {"lock-information": '{"machineName": 5}'}]
+)
+async def test_edge_064_a_lock_that_says_nothing_is_respected(world: Any, data: dict[str, str]) -> None:
+    cluster = await _cluster(world)
+    await world.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS, "name": "c1-lock"}, "data": data})
+
+    assert await InitLock(world.client).acquire(cluster, "m1") == ""
+    assert await world.lock() is not None
+
+
+@pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (409, "AlreadyExists"), (0, "")])
+async def test_edge_065_a_lock_that_cannot_be_created_is_not_held(world: Any, code: int, reason: str) -> None:
+    cluster = await _cluster(world)
+    world.refuse("POST", "/configmaps$", code, reason)
+
+    assert await InitLock(world.client).acquire(cluster, "m1") == ""
+
+
+async def test_edge_066_a_living_holder_keeps_the_lock(world: Any) -> None:
+    cluster = await _cluster(world)
+    await world.machine("m1")
+    lock = InitLock(world.client)
+    await lock.acquire(cluster, "m1")
+
+    assert [await lock.acquire(cluster, "m2") for _ in range(3)] == ["", "", ""]
+    assert await world.holder() == "m1"
+
+
+async def test_edge_066_a_deleting_holder_keeps_the_lock_until_it_is_gone(world: Any) -> None:
+    """Ruling: never steal from a live one."""
+    cluster = await _cluster(world)
+    machine = await world.machine("m1")
+    await world.judge.patch(Machine, ObjectKey(NS, "m1"), {"metadata": {"finalizers": ["machine.cluster.x-k8s.io"]}})
+    await world.delete(Machine, "m1")
+    lock = InitLock(world.client)
+    await lock.acquire(cluster, "m1")
+
+    assert await lock.acquire(cluster, "m2") == ""
+    assert machine
+
+
+async def test_edge_067_the_lock_of_a_machine_that_is_gone_is_taken_over_at_once(world: Any) -> None:
+    cluster = await _cluster(world)
+    await world.put(lock_config_map(cluster, "gone"))
+
+    assert await InitLock(world.client).acquire(cluster, "m2") == "taken-over"
+    assert await world.holder() == "m2"
+
+
+@pytest.mark.parametrize(
+    ("method", "code", "reason", "expected"),
+    [("", 0, "", True), ("GET", 500, "InternalError", False), ("DELETE", 500, "InternalError", False), ("DELETE", 404, "NotFound", True)],
+)
+async def test_edge_068_unlock(world: Any, method: str, code: int, reason: str, expected: bool) -> None:
+    cluster = await _cluster(world)
+    await world.put(lock_config_map(cluster, "m1"))
+    if method:
+        world.refuse(method, "/configmaps/c1-lock$", code, reason)
+
+    assert await InitLock(world.client).release(cluster) is expected
+
+
+async def test_edge_068_nothing_to_unlock(world: Any) -> None:
+    assert await InitLock(world.client).release(await _cluster(world)) is True
+
+
+async def test_edge_069_the_holder_may_lock_again(world: Any) -> None:
+    cluster = await _cluster(world)
+    lock = InitLock(world.client)
+
+    assert [await lock.acquire(cluster, "m1") for _ in range(3)] == ["new", "held-before", "held-before"]
+
+
+# ---------------------------------------------------------------------------------- what must not happen
+
+
+async def test_a_machine_releases_only_its_own_lock(world: Any) -> None:
+    cluster = await _cluster(world)
+    await world.put(lock_config_map(cluster, "m2"))
+
+    assert await InitLock(world.client).release(cluster, held_by="m1") is True
+    assert await world.holder() == "m2"
+
+
+async def test_two_machines_that_both_see_a_dead_holder_do_not_both_take_over(world: Any) -> None:
+    cluster = await _cluster(world)
+    await world.put(lock_config_map(cluster, "gone"))
+    for name in ("m2", "m3"):
+        await world.machine(name)
+
+    class Slow(InitLock):
+        """Between its look at the lock and its delete, another Machine is quicker."""
+
+        async def _is_gone(self, machine: ObjectKey) -> bool:
+            answer = await super()._is_gone(machine)
+            assert await InitLock(world.client).acquire(cluster, "m3") == "taken-over"
+            return answer
+
+    assert await Slow(world.client).acquire(cluster, "m2") == ""
+    assert await world.holder() == "m3"
+
+
+async def test_a_stale_cluster_does_not_let_a_second_machine_init(world: Any) -> None:
+    """The first join releases the lock: for a cache that lags behind, the lock is free and the Cluster not initialized."""
+    await world.cluster()
+    await world.certificates()
+    await world.control_plane_machine("m3")
+    stale = await world.judge.get(Cluster, ObjectKey(NS, "c1"))
+    await world.set_initialized()
+
+    class Lagging:
+        """A client whose cache has not heard of it yet."""
+
+        live = world.client
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.client, name)
+
+        async def find(self, kind: Any, key: ObjectKey) -> Any:
+            return stale if kind is Cluster else await world.client.find(kind, key)
+
+    world.reconciler._client = Lagging()
+    assert await world.reconcile("m3") == 30
+    assert not await world.has_data("m3")
+    assert await world.lock() is None
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_the_lock_is_kept_while_it_is_unknown_whether_the_data_was_stored(world: Any, after: bool) -> None:
+    await world.cluster()
+    await world.certificates()
+    await world.control_plane_machine("m1")
+    await world.control_plane_machine("m2")
+    world.refuse("POST", "/secrets$", 0, times=1, after=after)
+
+    await world.failing("m1")
+    assert await world.holder() == "m1"
+    assert await world.reconcile("m2") == 30
+    assert await world.reconcile("m1") is None
+    assert "kubeadm init" in await world.data("m1")
+
+
+async def test_data_that_was_stored_but_not_told_goes_before_the_lock_does(world: Any) -> None:
+    """A pass stored the data and died; the next fails for another reason: nobody may find that data beside another Machine's."""
+    await world.cluster()
+    await world.certificates()
+    await world.control_plane_machine("m1")
+    world.refuse("PATCH", "/kubeadmconfigs/m1", 500)
+    await world.failing("m1")
+    assert await world.has_data("m1")
+    assert await world.holder() == "m1"
+    world.transport.refusals.clear()
+    world.refuse("GET", "/secrets/c1-ca$", 500)
+
+    await world.failing("m1")
+
+    assert not await world.has_data("m1")
+    assert await world.lock() is None
+
+
+async def test_the_lock_stays_where_stored_data_cannot_be_taken_back(world: Any) -> None:
+    await world.cluster()
+    await world.certificates()
+    await world.control_plane_machine("m1")
+    world.refuse("PATCH", "/kubeadmconfigs/m1", 500)
+    await world.failing("m1")
+    world.transport.refusals.clear()
+    world.refuse("GET", "/secrets/c1-ca$", 500)
+    world.refuse("DELETE", "/secrets/m1$", 500)
+
+    await world.failing("m1")
+
+    assert await world.holder() == "m1"
+
+
+async def test_locks_are_not_shared_between_clusters(world: Any) -> None:
+    for name in ("c1", "c2"):
+        await world.cluster(name)
+        await world.certificates(cluster=name)
+        await world.control_plane_machine(f"{name}-m", cluster=name)
+        await world.reconcile(f"{name}-m")
+
+    assert [await world.holder(name) for name in ("c1", "c2")] == ["c1-m", "c2-m"]
+    assert len(await world.judge.list(ConfigMap, namespace=NS)) == 2
+    assert len([s for s in await world.judge.list(Secret, namespace=NS) if s.metadata.name.endswith("-m")]) == 2

@@ -1,0 +1,243 @@
+"""Edge cases 1 to 11 of the spec: who wakes a config, and whose it is. Each test is named after its number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusterwright.api.bootstrap import KubeadmConfig
+from clusterwright.api.codec import convert
+from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.kubernetes import ConfigMap, Secret
+from clusterwright.api.meta import ObjectKey
+from clusterwright.controllers.kubeadmconfig import build
+from clusterwright.controllers.kubeadmconfig.snapshot import BadOwnerReference, Owner, find_owner
+
+NS = "default"
+
+
+async def _machine(world: Any, name: str = "m1", **how: Any) -> Machine:
+    return convert(await world.machine(name, **how), Machine)
+
+
+async def test_edge_001_a_machine_wakes_the_config_that_it_refers_to(world: Any) -> None:
+    machine = await _machine(world, "my-config-1")
+
+    assert await build.owner_to_config(machine, world.judge) == (ObjectKey(NS, "my-config-1"),)
+
+
+async def test_edge_001_a_machine_of_another_provider_wakes_nothing(world: Any) -> None:
+    await world.machine()
+    change = {"spec": {"bootstrap": {"configRef": {"kind": "OtherConfig", "apiGroup": "bootstrap.example.com"}}}}
+    await world.judge.patch(Machine, ObjectKey(NS, "m1"), change)
+    machine = await world.judge.get(Machine, ObjectKey(NS, "m1"))
+
+    assert await build.owner_to_config(machine, world.judge) == ()
+
+
+async def test_edge_002_a_cluster_wakes_the_configs_of_machines_and_pools(world: Any) -> None:
+    cluster = convert(await world.cluster(), Cluster)
+    for n in range(3):
+        await world.machine(f"m{n}")
+        await world.pool(f"p{n}")
+    await world.machine("foreign", cluster="c2")
+
+    keys = await build.cluster_to_configs(cluster, world.judge)
+
+    assert {k.name for k in keys} == {"m0", "m1", "m2", "p0", "p1", "p2"}
+
+
+async def test_edge_003_what_an_owning_machine_says(world: Any) -> None:
+    owner = Owner(await _machine(world, control_plane=True, data_secret="my-data-secret", version="v1.19.6"))
+
+    assert (owner.cluster, owner.version, owner.data_secret_name) == (ObjectKey(NS, "c1"), "v1.19.6", "my-data-secret")
+    assert owner.is_control_plane
+    assert not owner.is_machine_pool
+
+
+async def test_edge_004_a_pool_with_the_control_plane_label_is_no_control_plane(world: Any) -> None:
+    await world.pool(version="v1.30.1")
+    await world.judge.patch(MachinePool, ObjectKey(NS, "mp1"), {"metadata": {"labels": {"cluster.x-k8s.io/control-plane": ""}}})
+    owner = Owner(await world.judge.get(MachinePool, ObjectKey(NS, "mp1")))
+
+    assert (owner.is_control_plane, owner.is_machine_pool) == (False, True)
+    assert (owner.version, owner.data_secret_name) == ("v1.30.1", "")
+
+
+async def test_edge_005_an_owner_that_does_not_exist_is_waited_for(world: Any) -> None:
+    await world.cluster()
+    owner = await world.machine()
+    await world.config(owner=owner)
+    await world.delete(Machine, "m1")
+
+    assert await world.reconcile() is None
+    assert world.transport.writes == []
+
+
+async def test_edge_006_no_owner(world: Any) -> None:
+    config = convert(await world.config(), KubeadmConfig)
+
+    assert await find_owner(world.judge, config, {}) is None
+
+
+async def test_edge_007_node_refs_of_a_machine(world: Any) -> None:
+    assert not Owner(await _machine(world, "a")).has_node_refs
+    assert Owner(await _machine(world, "b", node="n")).has_node_refs
+
+
+@pytest.mark.parametrize(
+    ("replicas", "nodes", "expected"), [(None, 0, False), (1, 0, False), (2, 1, False), (None, 1, True), (2, 2, True), (0, 0, True)]
+)
+async def test_edge_008_node_refs_of_a_pool(world: Any, replicas: int | None, nodes: int, expected: bool) -> None:
+    pool = convert(await world.pool(replicas=replicas, nodes=nodes), MachinePool)
+
+    assert Owner(pool).has_node_refs is expected
+
+
+async def test_edge_009_a_pool_counts_only_with_its_gate(new_world: Any) -> None:
+    world = await new_world(features={"MachinePool": False})
+    await world.cluster(initialized=True)
+    await world.certificates()
+    await world.pool_config()
+
+    assert await world.reconcile("mp1") is None
+    assert world.transport.writes == []
+
+
+async def test_edge_010_the_version_of_the_reference_does_not_matter(world: Any) -> None:
+    await world.cluster(initialized=True)
+    await world.certificates()
+    owner = await world.machine()
+    await world.config(owner=owner | {"apiVersion": "cluster.x-k8s.io/v1beta1"})
+
+    assert await world.reconcile() == 300
+
+
+async def test_edge_011_other_owners_are_passed_over(world: Any) -> None:
+    machine = await world.machine()
+    config = await world.config(owner=machine)
+    foreign = {"apiVersion": "foo/v1", "kind": "Foo", "name": "foo", "uid": "1"}
+    config["metadata"]["ownerReferences"].insert(0, foreign)
+
+    owner = await find_owner(world.judge, convert(config, KubeadmConfig), {})
+
+    assert owner is not None
+    assert owner.object.metadata.name == "m1"
+
+
+async def test_an_unreadable_reference_is_an_error(world: Any) -> None:
+    config = await world.config(owner=await world.machine())
+    config["metadata"]["ownerReferences"].insert(0, {"apiVersion": "a/b/c", "kind": "Foo", "name": "foo", "uid": "1"})
+
+    with pytest.raises(BadOwnerReference):
+        await find_owner(world.judge, convert(config, KubeadmConfig), {})
+
+
+async def test_a_failing_look_up_of_the_owner_says_so(world: Any) -> None:
+    await world.cluster()
+    await world.worker()
+    world.refuse("GET", "/machines/m1$")
+
+    assert (await world.failing()).startswith("failed to get owner: ")
+
+
+# --------------------------------------------------------------------------- nothing waits for a timer alone
+
+
+async def _changed(world: Any, change: dict[str, Any], subresource: str = "") -> bool:
+    key = ObjectKey(NS, "c1")
+    old = await world.judge.get(Cluster, key)
+    await world.judge.patch(Cluster, key, change, subresource=subresource)
+    return build.cluster_changed(old, await world.judge.get(Cluster, key))
+
+
+INITIALIZED = {
+    "type": "ControlPlaneInitialized",
+    "status": "True",
+    "reason": "X",
+    "message": "",
+    "lastTransitionTime": "2030-01-01T00:00:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "subresource", "expected"),
+    [
+        ({"spec": {"paused": True}}, "", True),
+        ({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 1}}}, "", True),
+        ({"status": {"initialization": {"infrastructureProvisioned": True}}}, "status", True),
+        ({"status": {"conditions": [INITIALIZED]}}, "status", True),
+        ({"status": {"phase": "Provisioned"}}, "status", False),
+        ({"metadata": {"labels": {"a": "b"}}}, "", False),
+    ],
+)
+async def test_what_a_config_waits_for_on_its_cluster_wakes_it(
+    world: Any, change: dict[str, Any], subresource: str, expected: bool
+) -> None:
+    await world.cluster(infrastructure=False, endpoint=None)
+
+    assert await _changed(world, change, subresource) is expected
+
+
+async def test_a_cluster_that_appears_wakes_configs_and_one_that_goes_does_not(world: Any) -> None:
+    cluster = convert(await world.cluster(), Cluster)
+
+    assert build.cluster_changed(None, cluster)
+    assert not build.cluster_changed(cluster, None)
+
+
+async def test_a_released_lock_wakes_waiting_control_plane_machines(world: Any) -> None:
+    await world.cluster()
+    await world.certificates()
+    await world.control_plane_machine("m1")
+    await world.control_plane_machine("m2")
+    await world.worker("w1")
+    await world.reconcile("m1")
+    lock = await world.lock()
+
+    assert build.is_lock(lock, None)
+    assert not build.is_lock(None, lock)
+    assert {k.name for k in await build.lock_to_configs(lock, world.judge)} == {"m1", "m2"}
+    assert not build.is_lock(ConfigMap(), None)
+
+
+async def test_a_holder_that_is_gone_wakes_the_others(world: Any) -> None:
+    machine = await _machine(world, "m1", control_plane=True)
+    await world.machine("m2", control_plane=True)
+    await world.delete(Machine, "m1")
+
+    assert build.is_gone(machine, None)
+    assert [k.name for k in await build.gone_to_configs(machine, world.judge)] == ["m2"]
+    assert not build.is_gone(await _machine(world, "w1"), None)
+
+
+async def test_a_certificate_that_appears_wakes_the_configs_of_its_cluster(world: Any) -> None:
+    await world.machine()
+    await world.certificates("ca")
+    secret = await world.judge.get(Secret, ObjectKey(NS, "c1-ca"))
+
+    assert build.is_certificate(None, secret)
+    assert not build.is_certificate(secret, secret)
+    assert [k.name for k in await build.labelled_to_configs(secret, world.judge)] == ["m1"]
+
+
+@pytest.mark.parametrize("name", ["c1-kubeconfig", "m1", "whatever-token"])
+async def test_other_secrets_wake_nothing(world: Any, name: str) -> None:
+    await world.secret(name, {"a": "b"}, labels={"cluster.x-k8s.io/cluster-name": "c1"})
+
+    assert not build.is_certificate(None, await world.judge.get(Secret, ObjectKey(NS, name)))
+
+
+async def test_status_noise_of_a_machine_wakes_nothing_but_its_node_does(world: Any) -> None:
+    old = await _machine(world)
+    noisy = await world.judge.patch(Machine, old.key, {"status": {"phase": "Pending"}}, subresource="status")
+    assert not build.owner_changed(old, convert(noisy.json, Machine))
+    joined = await world.judge.patch(Machine, old.key, {"status": {"nodeRef": {"name": "n"}}}, subresource="status")
+
+    assert build.owner_changed(old, convert(joined.json, Machine))
+
+
+def test_the_controller_watches_all_of_it() -> None:
+    assert {w.kind for w in build.CONTROLLER.watches} == {Machine, MachinePool, Cluster, ConfigMap, Secret}
+    assert build.CONTROLLER.workload_wake is not None
