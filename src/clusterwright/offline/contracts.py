@@ -31,7 +31,18 @@ def complete(bundle: Bundle) -> Bundle:
         version = next((v for (g, _), v in known.items() if g == group), None)
         contract = version["contract"] if version else "v1beta2"
         known.setdefault((group, kind), {"version": version["version"] if version else contract, "contract": contract})
-    return replace(bundle, objects=(*bundle.objects, *(_crd(g, k, **said) for (g, k), said in known.items())))
+    definitions = (_crd(g, k, **said) for (g, k), said in known.items())
+    return replace(bundle, objects=(*bundle.objects, *definitions, *_classes_elsewhere(bundle)))
+
+
+def _classes_elsewhere(bundle: Bundle) -> Iterator[Json]:
+    """A ClusterClass in a namespace that nobody looked into is there, for all we know; what it says is not known."""
+    seen = {o["metadata"].get("namespace") for o in bundle.objects}
+    for obj in map(Unstructured, bundle.objects):
+        namespace, name = obj.at("spec", "topology", "classRef", "namespace"), obj.at("spec", "topology", "classRef", "name")
+        if obj.kind == "Cluster" and namespace and name and namespace not in seen:
+            metadata = {"namespace": namespace, "name": name}
+            yield {"apiVersion": obj.gvk.api_version, "kind": "ClusterClass", "metadata": metadata, "spec": {}}
 
 
 def _is_provider_group(group: str) -> bool:

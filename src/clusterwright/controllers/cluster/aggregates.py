@@ -1,7 +1,7 @@
 """What the Cluster's descendants report, gathered for the condition tables. Pure.
 
-An aggregate table has the same rows whatever it aggregates: could not be listed, nobody there, cannot be aggregated, an issue,
-an unknown, all fine. `aggregate_rows` makes those rows; the merging itself is `conditions.aggregate`.
+An aggregate table has the same rows whatever it aggregates: could not be listed, nobody there, an issue, an unknown, cannot be
+aggregated, all fine. `aggregate_table` makes it; the merging itself is `conditions.aggregate`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from datetime import timedelta
 
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import Object
-from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get, has, reporter
-from clusterwright.controllers.cluster.guards import Snapshot, control_plane_unreadable, descendants_listed
+from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get, has, plural, reporter
+from clusterwright.controllers.cluster.guards import CONTROL_PLANE, Snapshot, control_plane_unreadable, descendants_listed
 from clusterwright.controllers.cluster.plan import CHECK_LOGS
 from clusterwright.controllers.cluster.providers import Found, Garbled
 from clusterwright.controllers.cluster.snapshot import Descendants, is_child_of
-from clusterwright.tables import Guard, Message, Row, Transition, unknown
+from clusterwright.tables import Guard, Message, Row, Table, Transition, unknown
 
 NEW_MACHINE_GRACE = timedelta(seconds=10)
 """How long a Machine may stay silent about UpToDate before that counts, so that new Machines do not make the condition flicker."""
@@ -97,22 +97,24 @@ def _descendants(c: Snapshot) -> Descendants:
     return c.descendants or Descendants()
 
 
-def aggregate_rows(
+def aggregate_table(
     target: str,
     source: str,
     reporters: Reporters,
     reasons: Reasons,
     *,
-    who: str,
+    who: tuple[str, str],
     nobody: Transition[Snapshot],
+    about: str,
     negative: bool = False,
     control_plane: bool = False,
-) -> list[Row[Snapshot]]:
-    """The rows of a table that aggregates `source` over `reporters` into `target`.
+) -> Table[Snapshot]:
+    """The table of `target`, which aggregates `source` over `reporters`.
 
-    `who` names the reporters in guards; `nobody` is the outcome without any; `negative`: True is the bad status;
-    `control_plane`: a control plane that could not be read makes the outcome unknown too.
+    `who` names the list of reporters and one of them in guards; `nobody` is the outcome without any; `negative`: True is the bad
+    status; `control_plane`: a control plane that could not be read makes the outcome unknown too.
     """
+    listed, one_of = who
     bad, good = ("True", "False") if negative else ("False", "True")
     strategy = Strategy(reasons=reasons, negative=frozenset([source]) if negative else frozenset(), target_negative=negative)
 
@@ -131,17 +133,21 @@ def aggregate_rows(
     def merged(c: Snapshot) -> str:
         return aggregate(gathered(c)[0], source, target=target, strategy=strategy).message
 
-    empty: Guard[Snapshot] = Guard(f"len({who}) == 0", lambda c: not gathered(c)[0])
+    empty: Guard[Snapshot] = Guard(f"len({listed}) == 0", lambda c: not gathered(c)[0])
     failing: Guard[Snapshot] = Guard("internal error during aggregation", lambda c: bool(statuses(c) - {"True", "False", "Unknown"}))
-    any_bad: Guard[Snapshot] = Guard(f"any of {who} has {source}={bad}", lambda c: bad in statuses(c))
-    any_unknown: Guard[Snapshot] = Guard(f"any of {who} has {source}=Unknown or does not report it", lambda c: "Unknown" in statuses(c))
-    all_good: Guard[Snapshot] = Guard(f"all of {who} have {source}={good}", lambda c: statuses(c) <= {good})
+    any_bad: Guard[Snapshot] = Guard(f"any {one_of} has {source}={bad}", lambda c: bad in statuses(c))
+    any_unknown: Guard[Snapshot] = Guard(f"any {one_of} has {source}=Unknown", lambda c: "Unknown" in statuses(c))
+    all_good: Guard[Snapshot] = Guard(f"all {plural(one_of)} have {source}={good}", lambda c: statuses(c) <= {good})
     failed = control_plane_unreadable | ~descendants_listed if control_plane else ~descendants_listed
-    return [
+    return Table(
+        target,
         Row("unlisted", failed, INTERNAL_ERROR),
         Row("nobody", empty, nobody),
-        Row("aggregation-failed", failing, INTERNAL_ERROR),
         Row("all-fine", all_good, Transition(good, reasons.info, Message("<aggregated messages>", merged))),
-        Row("issues", any_bad, Transition(bad, reasons.issue, Message("<aggregated issues, then unknowns>", merged))),
-        Row("unknowns", any_unknown, Transition("Unknown", reasons.unknown, Message("<aggregated unknowns>", merged))),
-    ]
+        Row("issues", any_bad, Transition(bad, reasons.issue, Message("<aggregated issues>", merged))),
+        Row("unknowns", any_unknown, Transition("Unknown", reasons.unknown, Message("<aggregated unknown reasons>", merged))),
+        Row("aggregation-failed", failing, INTERNAL_ERROR),
+        about=about,
+        exactly_one=[CONTROL_PLANE] if control_plane else [],
+        assuming=[empty | all_good | any_bad | any_unknown | failing, ~(all_good & (any_bad | any_unknown | failing))],
+    )

@@ -27,7 +27,7 @@ from clusterwright.conditions import (
 )
 from clusterwright.conditions.foreign import NO_REASON
 from clusterwright.controllers.cluster import aggregates
-from clusterwright.controllers.cluster.aggregates import INTERNAL_ERROR, aggregate_rows
+from clusterwright.controllers.cluster.aggregates import INTERNAL_ERROR, aggregate_table
 from clusterwright.controllers.cluster.guards import (
     CONTROL_PLANE,
     INFRASTRUCTURE,
@@ -266,44 +266,43 @@ CONTROL_PLANE_INITIALIZED: Table[Snapshot] = Table(
 
 # ------------------------------------------------------------------------------------ aggregated conditions
 
-# fmt: off
-WORKERS_AVAILABLE: Table[Snapshot] = Table("WorkersAvailable", *aggregate_rows(
+WORKERS_AVAILABLE = aggregate_table(
     "WorkersAvailable", "Available", aggregates.workers_reporting("Available"), Reasons("NotAvailable", "AvailableUnknown", "Available"),
-    who="workers", nobody=true("NoWorkers")), about="Aggregates `Available` of MachineDeployments, and of MachinePools that report it.")
-
-CONTROL_PLANE_MACHINES_READY: Table[Snapshot] = Table("ControlPlaneMachinesReady", *aggregate_rows(
+    who=("workers", "worker resource"), nobody=true("NoWorkers"), about="Aggregates `Available` of MachineDeployments, and of MachinePools that report it.",
+)  # fmt: skip
+CONTROL_PLANE_MACHINES_READY = aggregate_table(
     "ControlPlaneMachinesReady", "Ready", aggregates.control_plane_machines, Reasons("NotReady", "ReadyUnknown", "Ready"),
-    who="controlPlaneMachines", nobody=true("NoReplicas")), about="Aggregates `Ready` of the control-plane Machines.")
-
-WORKER_MACHINES_READY: Table[Snapshot] = Table("WorkerMachinesReady", *aggregate_rows(
+    who=("controlPlaneMachines", "control plane Machine"), nobody=true("NoReplicas"), about="Aggregates `Ready` of the control-plane Machines.",
+)  # fmt: skip
+WORKER_MACHINES_READY = aggregate_table(
     "WorkerMachinesReady", "Ready", aggregates.worker_machines, Reasons("NotReady", "ReadyUnknown", "Ready"),
-    who="workerMachines", nobody=true("NoReplicas")), about="Aggregates `Ready` of the worker Machines; a MachinePool speaks for its own.")
-
-CONTROL_PLANE_MACHINES_UP_TO_DATE: Table[Snapshot] = Table("ControlPlaneMachinesUpToDate", *aggregate_rows(
+    who=("workerMachines", "worker Machine"), nobody=true("NoReplicas"), about="Aggregates `Ready` of the worker Machines; a MachinePool speaks for its own.",
+)  # fmt: skip
+CONTROL_PLANE_MACHINES_UP_TO_DATE = aggregate_table(
     "ControlPlaneMachinesUpToDate", "UpToDate", aggregates.settled_control_plane_machines, Reasons("NotUpToDate", "UpToDateUnknown", "UpToDate"),
-    who="controlPlaneMachines (after filtering)", nobody=true("NoReplicas")),
-    about="Aggregates `UpToDate` of the control-plane Machines that report it or are older than 10 s.")
-
-WORKER_MACHINES_UP_TO_DATE: Table[Snapshot] = Table("WorkerMachinesUpToDate", *aggregate_rows(
+    who=("controlPlaneMachines", "control plane Machine"), nobody=true("NoReplicas"),
+    about="Aggregates `UpToDate` of the control-plane Machines that report it or are older than 10 s.",
+)  # fmt: skip
+WORKER_MACHINES_UP_TO_DATE = aggregate_table(
     "WorkerMachinesUpToDate", "UpToDate", aggregates.settled_worker_machines, Reasons("NotUpToDate", "UpToDateUnknown", "UpToDate"),
-    who="workerMachines (after filtering)", nobody=true("NoReplicas")),
-    about="Aggregates `UpToDate` of the worker Machines that report it or are older than 10 s.")
-
-ROLLING_OUT: Table[Snapshot] = Table("RollingOut", *aggregate_rows(
+    who=("workerMachines", "worker Machine"), nobody=true("NoReplicas"),
+    about="Aggregates `UpToDate` of the worker Machines that report it or are older than 10 s.",
+)  # fmt: skip
+ROLLING_OUT = aggregate_table(
     "RollingOut", "RollingOut", aggregates.scalers_reporting("RollingOut", machine_sets=False), Reasons("RollingOut", "RollingOutUnknown", "NotRollingOut"),
-    who="candidates", nobody=false("NotRollingOut"), negative=True, control_plane=True),
-    about="Aggregates `RollingOut` of the control plane if it reports it, MachineDeployments, and MachinePools that report it.", exactly_one=[CONTROL_PLANE])
-
-SCALING_UP: Table[Snapshot] = Table("ScalingUp", *aggregate_rows(
+    who=("candidates", "candidate"), nobody=false("NotRollingOut"), negative=True, control_plane=True,
+    about="Aggregates `RollingOut` of the control plane if it reports it, MachineDeployments, and MachinePools that report it.",
+)  # fmt: skip
+SCALING_UP = aggregate_table(
     "ScalingUp", "ScalingUp", aggregates.scalers_reporting("ScalingUp", machine_sets=True), Reasons("ScalingUp", "ScalingUpUnknown", "NotScalingUp"),
-    who="candidates", nobody=false("NotScalingUp"), negative=True, control_plane=True),
-    about="As RollingOut, with the MachineSets that belong to the Cluster directly.", exactly_one=[CONTROL_PLANE])
-
-SCALING_DOWN: Table[Snapshot] = Table("ScalingDown", *aggregate_rows(
+    who=("candidates", "candidate"), nobody=false("NotScalingUp"), negative=True, control_plane=True,
+    about="As RollingOut, with the MachineSets that belong to the Cluster directly.",
+)  # fmt: skip
+SCALING_DOWN = aggregate_table(
     "ScalingDown", "ScalingDown", aggregates.scalers_reporting("ScalingDown", machine_sets=True), Reasons("ScalingDown", "ScalingDownUnknown", "NotScalingDown"),
-    who="candidates", nobody=false("NotScalingDown"), negative=True, control_plane=True),
-    about="As RollingOut, with the MachineSets that belong to the Cluster directly.", exactly_one=[CONTROL_PLANE])
-# fmt: on
+    who=("candidates", "candidate"), nobody=false("NotScalingDown"), negative=True, control_plane=True,
+    about="As RollingOut, with the MachineSets that belong to the Cluster directly.",
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------- RemoteConnectionProbe

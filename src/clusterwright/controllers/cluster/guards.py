@@ -119,10 +119,16 @@ infrastructure_deleting = asks("infrastructure is being deleted", infrastructure
 infrastructure_endpoint_garbled = asks("error reading infrastructure endpoint", infrastructure, lambda o: isinstance(o.endpoint, Garbled))
 failure_domains_garbled = asks("error reading failureDomains", infrastructure, lambda o: isinstance(o.failure_domains, Garbled))
 control_plane_garbled = asks(
-    "controlPlane exists && error reading status.initialized (not field not found)", control_plane, lambda o: isinstance(o.ready, Garbled)
+    "spec.controlPlaneRef defined && controlPlane exists && error reading status.initialized (not field not found)",
+    control_plane,
+    lambda o: isinstance(o.ready, Garbled),
 )
-control_plane_ready = asks("controlPlane exists && status.initialized == true", control_plane, lambda o: o.ready is True)
-control_plane_not_ready = asks("controlPlane exists && status.initialized == false", control_plane, lambda o: o.ready is False)
+control_plane_ready = asks(
+    "spec.controlPlaneRef defined && controlPlane exists && status.initialized == true", control_plane, lambda o: o.ready is True
+)
+control_plane_not_ready = asks(
+    "spec.controlPlaneRef defined && controlPlane exists && status.initialized == false", control_plane, lambda o: o.ready is False
+)
 control_plane_deleting = asks("controlPlane is being deleted", control_plane, lambda o: o.deleting)
 control_plane_endpoint_garbled = asks("error reading controlPlane endpoint", control_plane, lambda o: isinstance(o.endpoint, Garbled))
 
