@@ -67,23 +67,48 @@ def _explain(body: bytes, error: Exception) -> str:
 
 def decode_yaml(body: bytes) -> Any:
     """Data of a YAML body (JSON is YAML); raises Malformed."""
-    stripped = body.lstrip()
-    if stripped[:1] in {b"{", b"["}:
+    return decode_yaml_strictly(body)[0]
+
+
+def decode_yaml_strictly(body: bytes) -> tuple[Any, list[str]]:
+    """Data of a YAML body, and what is to be said of its repeated keys; raises Malformed."""
+    if body.lstrip()[:1] in {b"{", b"["}:
         try:
-            return decode_json(body)
+            value = decode_json(body)
+            if not duplicate_fields(body, value):
+                return value, []
         except Malformed:
-            pass
+            pass  # YAML in flow style
+    loader = _Loader(body)
     try:
-        value = yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader without timestamps
-    except (yaml.YAMLError, RecursionError, UnicodeDecodeError, ValueError) as e:
+        value = loader.get_single_data()
+    except (yaml.YAMLError, RecursionError, ValueError) as e:
         raise Malformed("error converting YAML to JSON: yaml: " + " ".join(str(e).split())[:200]) from None
+    finally:
+        loader.dispose()
     if too_deep(value, DEPTH):
         raise Malformed("exceeded max depth")
-    return _plain(value)
+    return _plain(value), loader.repeated
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain YAML 1.1 as sigs.k8s.io/yaml reads it: no timestamps."""
+    """Plain YAML 1.1 as sigs.k8s.io/yaml reads it: no timestamps, repeated keys noticed."""
+
+    def __init__(self, body: bytes) -> None:
+        try:
+            super().__init__(body)
+        except (yaml.YAMLError, UnicodeDecodeError) as e:
+            raise Malformed("error converting YAML to JSON: yaml: " + " ".join(str(e).split())[:200]) from None
+        self.repeated: list[str] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    self.repeated.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -109,7 +134,7 @@ def _key(key: Any) -> str:
 
 
 def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
-    """Paths of keys that occur twice in a JSON body, in order. `decoded` is its data."""
+    """What is to be said of keys that occur twice in a JSON body, in order. `decoded` is its data."""
     if len(_encode(decoded)) == len(body):
         return []  # written out it is as long as it came: nothing was dropped
     found: list[str] = []
@@ -124,7 +149,7 @@ def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
     except (ValueError, RecursionError):
         return []
     _walk(tree, "", found)
-    return list(dict.fromkeys(found))
+    return [f'duplicate field "{path}"' for path in dict.fromkeys(found)]
 
 
 class _Repeated:

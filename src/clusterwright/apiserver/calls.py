@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -72,14 +73,22 @@ class Call:
     def load(self, entry: Entry) -> Json:
         """A fresh copy of a stored object, in the version that is asked for."""
         obj: Json = _decode(entry.raw)
-        if self.resource.api_version != self.storage_version:
-            storage = self.server.registry.handlers(self.resource).get(self.storage_version)
-            obj = (storage or self.resource.handler).convert(obj, self.resource.api_version)
+        wanted, stale = self.resource.api_version, entry.rv <= self.table.stale_before
+        if stale or obj["apiVersion"] != self.storage_version:
+            storage = self.server.registry.handlers(self.resource).get(self.storage_version) or self.resource.handler
+            obj = storage.convert(obj, self.storage_version)
+            if stale:
+                with contextlib.suppress(DecodeError):
+                    storage.decode(obj)
+                storage.default(obj)
+        if wanted != self.storage_version:
+            storage = self.server.registry.handlers(self.resource).get(self.storage_version) or self.resource.handler
+            obj = storage.convert(obj, wanted)
         return obj
 
     def raw(self, entry: Entry) -> bytes:
         """A stored object as JSON in the version that is asked for."""
-        if self.resource.api_version == self.storage_version:
+        if self.resource.api_version == self.storage_version and entry.rv > self.table.stale_before:
             return entry.raw
         return msgspec.json.encode(self.load(entry))
 
@@ -127,7 +136,7 @@ def write_options(call: Call, kind: str) -> bool:
 
 
 def read_body(call: Call) -> tuple[Json, list[str]]:
-    """The object of a create or update body, and its repeated fields."""
+    """The object of a create or update body, and what is to be said of its repeated fields."""
     body, kind = call.request.body, call.resource.kind
     media = negotiation.body_media(call.request.headers.get("content-type", ""))
     duplicates: list[str] = []
@@ -141,7 +150,10 @@ def read_body(call: Call) -> tuple[Json, list[str]]:
             raise bad_request(f"{kind} in version {_quoted(call.resource.version)} cannot be handled as a {kind}: {e}") from None
     else:
         try:
-            value = bodies.decode_json(body) if media == negotiation.JSON else bodies.decode_yaml(body)
+            if media == negotiation.JSON:
+                value = bodies.decode_json(body)
+            else:
+                value, duplicates = bodies.decode_yaml_strictly(body)
         except bodies.Malformed as e:
             raise bodies.unrecognized(kind, f"couldn't get version/kind; json parse error: {e}", body) from None
         if media == negotiation.JSON and call.query.get("fieldValidation") != "Ignore":
@@ -154,11 +166,11 @@ def _quoted(text: str) -> str:
 
 
 def strictness(call: Call, unknown: list[str], duplicates: list[str]) -> str:
-    """Warn of unknown and repeated fields, or return the text of the strict decoding error."""
+    """Warn of unknown fields and of what `duplicates` says, or return the text of the strict decoding error."""
     directive = call.query.get("fieldValidation", "") or "Warn"
     if directive == "Ignore" or not (unknown or duplicates):
         return ""
-    texts = [f'duplicate field "{p}"' for p in duplicates] + [f'unknown field "{p}"' for p in unknown]
+    texts = [*duplicates, *(f'unknown field "{p}"' for p in unknown)]
     if directive == "Warn":
         call.warnings.extend(texts)
         return ""

@@ -102,6 +102,9 @@ class CrdController:
         fingerprint = msgspec.json.encode([spec, (crd.get("status") or {}).get("acceptedNames")])
         if self._served.get(crd["metadata"]["name"]) == fingerprint:
             return
+        table = self.server.store.table(f"{spec['names']['plural']}.{spec['group']}")
+        if table.objects or table.history:
+            table.stale_before = self.server.store.revision
         self._served[crd["metadata"]["name"]] = fingerprint
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.registry.add(resources)

@@ -141,16 +141,18 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
     if not meta.get("deletionTimestamp"):
         finalizers.extend(f for f in server.deletion_finalizers(call) if f not in finalizers)
     grace = server.grace_period(call, obj, options)
-    pending_grace = _pending(meta, grace)
     if finalizers != (meta.get("finalizers") or []):
         if finalizers:
             meta["finalizers"] = finalizers
         else:
             meta.pop("finalizers", None)
     must_wait = bool(finalizers) or not server.may_vanish(call, obj)
-    if not must_wait and not pending_grace:
-        if (meta.get("deletionTimestamp") is None or grace == 0) and resource.returns_deleted:
-            meta["deletionTimestamp"] = meta.get("deletionTimestamp") or server.timestamp()
+    if not must_wait and grace <= 0:
+        if resource.returns_deleted:
+            if not meta.get("deletionTimestamp"):
+                meta["deletionTimestamp"] = server.timestamp()
+                if meta.get("generation"):
+                    meta["generation"] += 1
             meta["deletionGracePeriodSeconds"] = 0
         if not dry_run:
             await server.remove(call, entry, obj)
@@ -169,15 +171,6 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
     return False, obj, call.raw(new)
 
 
-def _pending(meta: Json, grace: int) -> bool:
-    """Whether a grace period keeps the object for a while."""
-    if grace <= 0:
-        return False
-    if meta.get("deletionTimestamp"):
-        return True
-    return True
-
-
 def _mark(call: Call, meta: Json, grace: int) -> bool:
     now = call.server.now()
     if meta.get("deletionTimestamp"):
@@ -187,7 +180,8 @@ def _mark(call: Call, meta: Json, grace: int) -> bool:
             return True
         return False
     meta["deletionTimestamp"] = metadata.rfc3339(now + timedelta(seconds=grace))
-    meta["deletionGracePeriodSeconds"] = grace
+    if (call.resource.group, call.resource.plural) != ("", "namespaces"):
+        meta["deletionGracePeriodSeconds"] = grace
     return True
 
 

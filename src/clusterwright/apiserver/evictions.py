@@ -1,4 +1,4 @@
-"""Pod eviction, with PodDisruptionBudgets."""
+"""What can be done to Pods by POST: eviction, with PodDisruptionBudgets, and binding to a node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver import deletes, subresources, writes
 from clusterwright.apiserver.calls import Call, read_body, write_options
 from clusterwright.apiserver.selectors import object_selector
-from clusterwright.apiserver.status import bad_request, failure, generic, too_many_requests
+from clusterwright.apiserver.status import (
+    bad_request,
+    conflict,
+    failure,
+    generic,
+    invalid_error,
+    not_supported,
+    required,
+    too_many_requests,
+)
 from clusterwright.apiserver.store import Entry
 
 _BUDGETS = "poddisruptionbudgets.policy"
@@ -81,4 +90,37 @@ def _consult_budget(call: Call, entry: Entry, pod: Json, *, dry_run: bool) -> No
         call.server.put_system(table, table.objects[candidate.key], budget)
 
 
+async def bind(call: Call) -> Response:
+    """POST to pods/NAME/binding: what a scheduler does."""
+    if call.info.verb != "create":
+        raise generic(405, "", "", "", "")
+    dry_run = write_options(call, "CreateOptions")
+    binding, _ = read_body(call)
+    target = binding.get("target") or {}
+    if not target.get("name"):
+        raise invalid_error("", "Binding", call.info.name, [required("target.name")])
+    if target.get("kind") not in {None, "", "Node"}:
+        raise invalid_error("", "Binding", call.info.name, [not_supported("target.kind", target["kind"], ["Node", "<empty>"])])
+    entry = writes.current_entry(call, call.info.name)
+    pod = call.load(entry)
+    problem = ""
+    if pod["metadata"].get("deletionTimestamp"):
+        problem = f"pod {entry.name} is being deleted, cannot be assigned to a host"
+    elif pod["spec"].get("nodeName"):
+        problem = f'pod {entry.name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+    if problem:
+        raise conflict("", "pods/binding", entry.name, problem)
+    if not dry_run:
+        pod["spec"]["nodeName"] = target["name"]
+        status = pod.setdefault("status", {})
+        conditions = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
+        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": call.server.timestamp()}
+        status["conditions"] = [*conditions, scheduled]
+        written = call.server.put_system(call.table, entry, pod)
+        await call.server.store.durable(written.rv)
+    body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return call.answer(201, body)
+
+
 subresources.SPECIAL["", "pods", "eviction"] = evict
+subresources.SPECIAL["", "pods", "binding"] = bind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import NameRule
 from clusterwright.apiserver.names import dns_label, dns_label_1035, dns_subdomain, label_value, path_segment, qualified_name
-from clusterwright.apiserver.status import ErrorType, FieldError, forbidden, invalid, required, too_long
+from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, required, too_long
 
 _NAME_RULES: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "subdomain": dns_subdomain,
@@ -60,7 +61,10 @@ def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, custom: boo
 
 
 def validate_update(meta: Json, old: Json, *, custom: bool) -> list[FieldError]:
-    """What is wrong with changed metadata. `generation` must be settled already."""
+    """What is wrong with changed metadata, as often as upstream says it: it validates more than once.
+
+    `generation` must be settled already.
+    """
     errors: list[FieldError] = []
     for field in _IMMUTABLE:
         if (meta.get(field) or None) != (old.get(field) or None):
@@ -72,11 +76,10 @@ def validate_update(meta: Json, old: Json, *, custom: bool) -> list[FieldError]:
             shown = ", ".join(f'"{f}"' for f in new)
             text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
             errors.append(forbidden("metadata.finalizers", text))
-    errors.extend(_common(meta, custom=custom))
-    return errors
+    return [*errors, *errors, *_common(meta, custom=custom, again=2)]
 
 
-def _common(meta: Json, *, custom: bool) -> list[FieldError]:
+def _common(meta: Json, *, custom: bool, again: int = 0) -> list[FieldError]:
     errors: list[FieldError] = []
     generation = meta.get("generation") or 0
     if isinstance(generation, int) and generation < 0:
@@ -90,6 +93,7 @@ def _common(meta: Json, *, custom: bool) -> list[FieldError]:
     references = meta.get("ownerReferences")
     if references:
         errors.extend(_owner_references(references))
+    errors *= 1 + again
     finalizers = meta.get("finalizers")
     if finalizers:
         errors.extend(_finalizers(finalizers, custom=custom))
@@ -132,12 +136,14 @@ def _owner_references(references: Sequence[Json]) -> Iterable[FieldError]:
             if not reference.get(field):
                 yield invalid(f"{path}.{field}", "", "must not be empty")
         if api_version == "v1" and reference.get("kind") == "Event":
-            yield FieldError(ErrorType.INVALID, path, clean, f"{group}/{version}, Kind=Event is disallowed from being an owner")
+            yield invalid(
+                path, Verbatim(json.dumps(clean, separators=(",", ":"))), f"{group}/{version}, Kind=Event is disallowed from being an owner"
+            )
         if reference.get("controller"):
             this = f"{reference.get('kind')}/{reference.get('name')}"
             if controller:
                 text = f'Only one reference can have Controller set to true. Found "true" in references for {controller} and {this}'
-                yield invalid(path, shown, text)
+                yield invalid(path, Verbatim(json.dumps(shown, separators=(",", ":"), ensure_ascii=False)), text)
             else:
                 controller = this
 

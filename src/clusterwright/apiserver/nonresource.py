@@ -126,11 +126,11 @@ def _openapi(server: ApiServer, rest: list[str], query: Mapping[str, str]) -> Re
     elif rest[0] == "apis" and len(rest) == 3:
         group, version = rest[1], rest[2]
     else:
-        return Response(status=404, headers={"content-type": "application/json"})
+        return Response(status=404)
     found = [r for r in registry if r.group == group and r.version == version]
     body = server.openapi(group, version, found) if found else None
     if body is None:
-        return Response(status=404, headers={"content-type": "application/json"})
+        return Response(status=404)
     return Response(status=200, headers={"content-type": "application/json"}, body=body)
 
 

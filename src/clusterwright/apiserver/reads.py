@@ -299,7 +299,7 @@ def bookmark(call: Call, rv: int, *, end: bool) -> bytes:
 def _renderer(call: Call) -> tuple[Callable[[Entry], bytes] | None, object]:
     form = call.form
     if form.render == "":
-        if call.resource.api_version == call.storage_version:
+        if call.resource.api_version == call.storage_version and not call.table.stale_before:
             return None, ""
         return call.raw, call.resource.api_version
     if form.render.startswith("PartialObjectMetadata"):

@@ -38,7 +38,7 @@ from clusterwright.apiserver.calls import Call, query_of
 from clusterwright.apiserver.crds import CLEANUP, CrdController
 from clusterwright.apiserver.crds import TABLE as CRD_TABLE
 from clusterwright.apiserver.identity import ADMIN, User
-from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.metadata import rfc3339
 from clusterwright.apiserver.metrics import Metrics
 from clusterwright.apiserver.negotiation import PLAIN, Form, accepted
@@ -347,17 +347,8 @@ class ApiServer:
             raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
         if name != call.info.name:
             raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-        if resource.namespaced:
-            if namespace not in {None, "", call.info.namespace}:
-                raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-            meta["namespace"] = call.info.namespace
-
-    def unknown_applied(self, call: Call, applied: Json) -> list[str]:
-        """Unknown fields of an apply patch; they are dropped from it."""
-        try:
-            return call.resource.handler.decode(applied, subresource=call.info.subresource)
-        except DecodeError as e:
-            raise bad_request(str(e)) from None
+        if resource.namespaced and namespace not in {None, "", call.info.namespace}:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
     def may_vanish(self, call: Call, obj: Json) -> bool:
         """Whether nothing but metadata.finalizers holds the object back."""
@@ -397,7 +388,7 @@ class ApiServer:
         """Take an object out, at once; returns the revision."""
         rv = self.store.next_revision()
         last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(rv)}}
-        raw = _encode(writes.ordered(last))
+        raw = _encode(writes.ordered(last, custom=self._is_custom(table)))
         self.store.delete(table, Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, raw))
         return rv
 
@@ -405,9 +396,13 @@ class ApiServer:
         """Write an object that the server itself changed, at once."""
         rv = self.store.next_revision()
         obj["metadata"]["resourceVersion"] = str(rv)
-        new = Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, _encode(writes.ordered(obj)))
+        new = Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, _encode(writes.ordered(obj, custom=self._is_custom(table))))
         self.store.put(table, new)
         return new
+
+    def _is_custom(self, table: Table) -> bool:
+        resource = self.resource_of(table.name)
+        return resource is None or resource.custom
 
     def delete_system(self, table: Table, entry: Entry, resource: Resource) -> None:
         """Delete as a controller would: finalizers are respected."""

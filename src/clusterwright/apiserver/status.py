@@ -133,10 +133,19 @@ def quote(text: str) -> str:
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
 
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """A bad value whose rendering is given."""
+
+    text: str
+
+
 def show(value: Any) -> str:
     """A bad value as error messages show it: texts quoted, numbers bare, structures as JSON."""
     if isinstance(value, str):
         return quote(value)
+    if isinstance(value, Verbatim):
+        return value.text
     if value is None:
         return "null"
     if isinstance(value, bool):

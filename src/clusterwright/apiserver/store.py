@@ -107,6 +107,8 @@ class Table:
         self.floor = floor
         """Events after this revision are all in the history."""
         self.rv = floor
+        self.stale_before = 0
+        """Entries up to this revision were written under another schema: they are fitted to the present one when read."""
         self.observers: dict[int, Observer] = {}
         self.hooks: list[Observer] = []
         """The server's own controllers: told at the moment of the write, durable or not."""

@@ -223,39 +223,38 @@ def _bad_patch(obj: Json, problem: str) -> StatusError:
 async def _apply(call: Call, *, dry_run: bool) -> Response:
     resource, server = call.resource, call.server
     try:
-        applied = bodies.decode_yaml(call.request.body)
+        applied, repeated = bodies.decode_yaml_strictly(call.request.body)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding YAML: {e}") from None
     if not isinstance(applied, dict):
         raise bad_request(f"error decoding YAML: cannot unmarshal into {resource.kind}")
     server.check_applied(call, applied)
+    problem = strictness(call, [], repeated)
+    if problem:
+        raise bad_request(f"error decoding YAML: {problem}")
     for _ in range(_ATTEMPTS):
-        call.begin()
         entry = call.table.objects.get(object_key(call.info.namespace if resource.namespaced else "", call.info.name))
         if entry is None and call.info.subresource:
             raise not_found(resource.group, resource.plural, call.info.name)
         old = call.load(entry) if entry is not None else None
-        patch_body = copy.deepcopy(applied)
-        unknown = server.unknown_applied(call, patch_body)
-        problem = strictness(call, unknown, [])
-        if problem:
-            raise undecodable(resource, resource.kind, problem)
         obj = kinds.apply(
             old,
-            patch_body,
+            copy.deepcopy(applied),
             manager=call.query["fieldManager"],
             force=boolean(call.query.get("force"), "force") if "force" in call.query else False,
             subresource=call.info.subresource,
             time=server.timestamp(),
             handlers=server.registry.handlers(resource),
         )
-        try:
-            resource.handler.decode(obj, subresource=call.info.subresource)
-        except DecodeError as e:
-            raise undecodable(resource, resource.kind, str(e)) from None
+        if not resource.custom:  # a merged custom resource fits its schema already, nulls included
+            try:
+                resource.handler.decode(obj, subresource=call.info.subresource)
+            except DecodeError as e:
+                raise undecodable(resource, resource.kind, str(e)) from None
         resource.handler.default(obj)
         _meta(obj)
         if entry is None or old is None:
+            obj["metadata"].pop("resourceVersion", None)
             stored, raw = await create_object(call, obj, dry_run=dry_run, applied=True)
             return call.answer(201, stored, raw)
         outcome = await replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
@@ -306,8 +305,6 @@ async def replace_object(
     if resource.generation:
         _settle_generation(resource, obj, old, subresource)
     errors = metadata.validate_update(meta, before, custom=_loose_finalizers(resource))
-    if resource.custom:  # upstream validates a custom resource's metadata twice, and says so twice
-        errors.extend([e for e in errors if e.detail == "field is immutable"])
     errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
     if errors:
         raise _invalid(resource, obj, errors)
@@ -387,14 +384,30 @@ def put(call: Call, obj: Json) -> Entry:
     if stored is not obj:
         obj["metadata"]["resourceVersion"] = str(rv)
     namespace, name = meta.get("namespace") or "", meta["name"]
-    entry = Entry(object_key(namespace, name), namespace, name, meta["uid"], rv, _encode(ordered(stored)))
+    entry = Entry(object_key(namespace, name), namespace, name, meta["uid"], rv, _encode(ordered(stored, custom=resource.custom)))
     server.store.put(call.table, entry)
     return entry
 
 
-def ordered(obj: Json) -> Json:
-    """The object with kind and apiVersion first, by which lists of built-ins cut them off."""
-    return {"kind": obj["kind"], "apiVersion": obj["apiVersion"], **{k: v for k, v in obj.items() if k not in {"kind", "apiVersion"}}}
+_META_ORDER: Final = (
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
+)  # fmt: skip
+_HEAD: Final = frozenset({"kind", "apiVersion", "metadata"})
+
+
+def ordered(obj: Json, *, custom: bool = True) -> Json:
+    """The object with its parts in the order upstream writes them: by name in custom resources, as declared in built-ins.
+
+    Lists of built-ins cut kind and apiVersion off, which therefore come first.
+    """
+    meta = obj["metadata"]
+    if custom:
+        head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {k: meta[k] for k in sorted(meta)}}
+    else:
+        known = {k: meta[k] for k in _META_ORDER if k in meta}
+        head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": {**known, **meta}}
+    return {**head, **{k: v for k, v in obj.items() if k not in _HEAD}}
 
 
 def check_kind(call: Call, obj: Json) -> None:
@@ -483,7 +496,8 @@ def _require_kind(call: Call, obj: Json) -> None:
 
 
 def _invalid(resource: Resource, obj: Json, errors: list[Any]) -> StatusError:
-    group, kind = resource.group, resource.kind
+    storage = resource.storage or resource.api_version
+    group, kind = storage.rpartition("/")[0], resource.kind  # events.k8s.io Events are validated as core ones
     if resource.custom:
         kind = str(obj.get("kind"))
         group = str(obj.get("apiVersion")).rpartition("/")[0]
