@@ -168,8 +168,39 @@ def _custom_schema(source: Mapping[str, Any], schemas: Json) -> Json:
 # ---------------------------------------------------------------- paths
 
 
-def _parameter(name: str, kind: str = "string") -> Json:
-    return {"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": True}}
+_PARAMETERS: Final[dict[str, tuple[str, str]]] = {
+    # clients that compare documents with a cluster's expect these two word for word
+    "fieldValidation": (
+        "string",
+        "fieldValidation instructs the server on how to handle objects in the request (POST/PUT/PATCH) containing unknown or duplicate "
+        "fields. Valid values are: - Ignore: This will ignore any unknown fields that are silently dropped from the object, and will ignore "
+        "all but the last duplicate field that the decoder encounters. This is the default behavior prior to v1.23. - Warn: This will send a "
+        "warning via the standard warning response header for each unknown field that is dropped from the object, and for each duplicate "
+        "field that is encountered. The request will still succeed if there are no other errors, and will only persist the last of any "
+        "duplicate fields. This is the default in v1.23+ - Strict: This will fail the request with a BadRequest error if any unknown fields "
+        "would be dropped from the object, or if any duplicate fields are present. The error returned from the server will contain all "
+        "unknown and duplicate fields encountered.",
+    ),
+    "force": (
+        "boolean",
+        'Force is going to "force" Apply requests. It means user will re-acquire conflicting fields owned by other people. Force flag must be '
+        "unset for non-apply patch requests.",
+    ),
+    "dryRun": ("string", "All: run every stage of the request, but store nothing."),
+    "fieldManager": ("string", "Who makes the change; the program in User-Agent if not given."),
+    "labelSelector": ("string", "Only objects with these labels."),
+    "fieldSelector": ("string", "Only objects with these fields."),
+    "limit": ("integer", "At most so many objects; the rest is behind `continue`."),
+    "continue": ("string", "Where the last page ended."),
+    "watch": ("boolean", "Changes as they happen, instead of a list."),
+    "gracePeriodSeconds": ("integer", "Seconds before the object is gone."),
+    "propagationPolicy": ("string", "Orphan, Background or Foreground: what becomes of dependents."),
+}
+
+
+def _parameter(name: str) -> Json:
+    kind, description = _PARAMETERS[name]
+    return {"name": name, "in": "query", "description": description, "schema": {"type": kind, "uniqueItems": True}}
 
 
 def _operation(resource: Resource, action: str, name: str, *, query: Sequence[str] = (), body: Sequence[str] = ()) -> Json:

@@ -345,7 +345,8 @@ def apply(
     actor: Identity = (manager, "Apply", "", subresource)
     entry = managers.get(actor)
     if entry is not None:
-        entry.time = time if result != base or not _same_entry(entry, kept) else _time_of(entry, kept)
+        # an apply that changes nothing but owners has no time of its own
+        entry.time = time if result != base else entry.time
     meta = dict(result.get("metadata") or {})
     entries = _dump(managers)
     meta.pop("managedFields", None)
@@ -366,20 +367,6 @@ def _without_nulls(applied: Json) -> Json:
 def _go_gvk(handler: KindHandler) -> str:
     gvk = handler.gvk
     return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
-
-
-def _find(entry: _Entry, kept: Any) -> _Entry | None:
-    return (_decode(kept) or {}).get(entry.identity)
-
-
-def _same_entry(entry: _Entry, kept: Any) -> bool:
-    found = _find(entry, kept)
-    return found is not None and found.fields == entry.fields and found.api_version == entry.api_version
-
-
-def _time_of(entry: _Entry, kept: Any) -> str | None:
-    found = _find(entry, kept)
-    return found.time if found is not None else None
 
 
 def _apply(
