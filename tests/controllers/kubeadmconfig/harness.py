@@ -25,6 +25,7 @@ from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.registry import index
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
 from clusterwright.controllers.wiring import Dependencies
@@ -38,6 +39,21 @@ START = datetime(2030, 5, 6, 7, 8, 9, tzinfo=UTC)
 NS = "default"
 KINDS = ("Cluster", "Machine", "MachinePool", "KubeadmConfig")
 NOT_PAUSED = {"type": "Paused", "status": "False", "reason": "NotPaused", "message": "", "lastTransitionTime": "2030-01-01T00:00:00Z"}
+
+
+_SERVED: dict[Any, Any] = {}
+
+
+async def _served() -> dict[Any, Any]:
+    """What a server with our definitions serves; they are applied once, and every world begins with the result."""
+    if not _SERVED:
+        server = ApiServer(now=lambda: START, random=Random(0))
+        client = RestClient(InProcessTransport(server), clock=StepClock())
+        for crd in crds():
+            if crd["spec"]["names"]["kind"] in KINDS:
+                await client.create(crd)
+        _SERVED.update(index(server.registry))
+    return _SERVED
 
 
 class StepClock:
@@ -149,7 +165,7 @@ class World:
 
     def __init__(self, *, features: Mapping[str, bool] | None = None, options: Mapping[str, Any] | None = None, seed: int = 1) -> None:
         self.clock = StepClock()
-        self.server = ApiServer(now=self.clock.now, random=Random(seed))
+        self.server = ApiServer(now=self.clock.now, random=Random(seed), resources=_SERVED or None)
         self.transport = RefusingTransport(InProcessTransport(self.server))
         self.client = RestClient(self.transport, clock=self.clock)
         self.judge = RestClient(InProcessTransport(self.server), clock=self.clock)
@@ -173,12 +189,6 @@ class World:
             options=options or {},
         )
         self.reconciler = CONTROLLER.make(self.dependencies)
-
-    async def setup(self) -> World:
-        for crd in crds():
-            if crd["spec"]["names"]["kind"] in KINDS:
-                await self.judge.create(crd)
-        return self
 
     # -------------------------------------------------------------------------------------------- arranging
 
@@ -436,7 +446,8 @@ def decoded(value: str) -> str:
 
 
 async def a_world(**how: Any) -> World:
-    return await World(**how).setup()
+    await _served()
+    return World(**how)
 
 
 __all__ = ["NS", "START", "Cluster", "Machine", "MachinePool", "World", "a_world", "b64", "certificate_pair", "decoded"]
