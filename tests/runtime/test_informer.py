@@ -1,10 +1,12 @@
+import json
+
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.runtime.informer import Informer, without_managed_fields
+from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.resources import gvk_of
 from clusterwright.runtime.selectors import InvalidSelector, parse_fields, parse_labels
 from clusterwright.simulation.sample import GROUP, Parent
@@ -194,14 +196,32 @@ def test_versions_that_are_no_numbers_are_compared_for_equality_only(informer):
     assert informer.find(key()).resource_version == "x3"
 
 
-def test_managed_fields_are_dropped_and_nothing_else():
-    raw = msgspec.json.encode({"kind": "K", "metadata": {"name": "n", "managedFields": [{"a": 1}], "z": 2}, "spec": {"managedFields": 3}})
+MANAGED = [{"manager": "m", "fieldsV1": {"f:metadata": {}}}]
 
-    assert msgspec.json.decode(without_managed_fields(raw)) == {
-        "kind": "K",
-        "metadata": {"name": "n", "z": 2},
-        "spec": {"managedFields": 3},
-    }
+
+@pytest.mark.parametrize("place", ["first", "middle", "last", "only"])
+@pytest.mark.parametrize(
+    "spec", [{"a": 1}, {"managedFields": MANAGED}, {"text": '"managedFields":[{}]'}], ids=["plain", "namesake", "in-text"]
+)
+@pytest.mark.parametrize("spaced", [False, True])
+@pytest.mark.parametrize("spec_first", [False, True])
+def test_managed_fields_are_dropped_and_nothing_else(informer, place, spec, spaced, spec_first):
+    others = {"name": "a", "namespace": "ns", "resourceVersion": "5"}
+    managed = {"managedFields": MANAGED}
+    metadata = {
+        "first": {**managed, **others},
+        "middle": {"name": "a", **managed, "namespace": "ns", "resourceVersion": "5"},
+        "last": {**others, **managed},
+        "only": managed,
+    }[place]
+    parts = [("metadata", metadata), ("spec", spec)]
+    whole = dict(reversed(parts) if spec_first else parts)
+    raw = json.dumps(whole, separators=None if spaced else (",", ":")).encode()
+
+    informer.applied(raw)
+
+    (entry,) = informer.entries()
+    assert msgspec.json.decode(entry.raw) == {"metadata": {k: v for k, v in metadata.items() if k != "managedFields"}, "spec": spec}
 
 
 def test_the_same_entry_gives_the_same_model_and_a_new_one_another(informer):

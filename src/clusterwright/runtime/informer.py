@@ -22,8 +22,8 @@ from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.selectors import EVERYTHING, Selector, parse_fields
 
-_REMEMBERED = 4096
-"""How many decoded objects one informer keeps."""
+_REMEMBERED = 2048
+"""How many decoded objects one informer keeps, at least; twice as many at most."""
 
 _log = get_logger("informer")
 
@@ -39,6 +39,7 @@ class _Meta(msgspec.Struct, gc=False, rename="camel"):
     resource_version: str = ""
     labels: dict[str, str] | None = None
     owner_references: tuple[_Owner, ...] | None = None
+    managed_fields: msgspec.Raw = msgspec.Raw()
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -95,6 +96,7 @@ class Informer:
         self._listing: dict[ObjectKey, Entry] | None = None
         self._lists = 0
         self._memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
+        self._older_memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
         self._strings: dict[str, str] = {}
         self._on_synced: list[Callable[[], None]] = []
         if metrics:
@@ -149,15 +151,14 @@ class Informer:
     def decode(self, kind: Any, entry: Entry) -> Any:
         """The model of an entry; the same object for the same entry, as long as it is remembered."""
         at = (entry.key, kind)
-        remembered = self._memo.get(at)
-        if remembered is not None and remembered[0] is entry:
-            return remembered[1]
-        obj = models.decode(kind, entry.raw)
-        self._memo.pop(at, None)
+        remembered = self._memo.get(at) or self._older_memo.get(at)
+        if remembered is None or remembered[0] is not entry:
+            remembered = (entry, models.decode(kind, entry.raw))
         if len(self._memo) >= _REMEMBERED:
-            del self._memo[next(iter(self._memo))]
-        self._memo[at] = (entry, obj)
-        return obj
+            # two generations: what is asked for again moves to the younger one, the rest is forgotten with the older
+            self._older_memo, self._memo = self._memo, {}
+        self._memo[at] = remembered
+        return remembered[1]
 
     # Our own writes.
 
@@ -269,8 +270,8 @@ class Informer:
 
     def _entry(self, raw: bytes) -> Entry:
         meta = _HEAD.decode(raw).metadata
-        if b'"managedFields"' in raw:
-            raw = without_managed_fields(raw)
+        if len(meta.managed_fields):
+            raw = without_managed_fields(raw, bytes(meta.managed_fields))
         if len(self._strings) > _REMEMBERED:
             self._strings.clear()
         share = self._strings.setdefault
@@ -370,12 +371,22 @@ def _size(keys: dict[ObjectKey, None]) -> int:
     return len(keys)
 
 
-def without_managed_fields(raw: bytes) -> bytes:
-    """The object without metadata.managedFields, which no model knows and which is half of many objects."""
+_MANAGED = b'"managedFields":'
+
+
+def without_managed_fields(raw: bytes, managed: bytes) -> bytes:
+    """The object without metadata.managedFields, whose value is `managed`: no model knows it, and it is half of many objects."""
+    start = raw.find(_MANAGED)
+    end = start + len(_MANAGED) + len(managed)
+    if start > 0 and raw[start + len(_MANAGED) : end] == managed and raw.find(_MANAGED, end) < 0:
+        # it is there once, as the API server writes it: cut it out, with one of the commas around it
+        if raw[end : end + 1] == b",":
+            return raw[:start] + raw[end + 1 :]
+        if raw[start - 1 : start] == b",":
+            return raw[: start - 1] + raw[end:]
     top = _TOP.decode(raw)
     metadata = _TOP.decode(top["metadata"])
-    if metadata.pop("managedFields", None) is None:
-        return raw
+    metadata.pop("managedFields", None)
     top["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
     return msgspec.json.encode(top)
 
