@@ -73,17 +73,15 @@ class Call:
     def load(self, entry: Entry) -> Json:
         """A fresh copy of a stored object, in the version that is asked for."""
         obj: Json = _decode(entry.raw)
+        stored = obj["apiVersion"]
         wanted, stale = self.resource.api_version, entry.rv <= self.table.stale_before
-        if stale or obj["apiVersion"] != self.storage_version:
-            storage = self.server.registry.handlers(self.resource).get(self.storage_version) or self.resource.handler
-            obj = storage.convert(obj, self.storage_version)
-            if stale:
+        if stale or stored != wanted:
+            handler = self.server.registry.handlers(self.resource).get(stored) or self.resource.handler
+            if stale and handler.gvk.api_version == stored:
                 with contextlib.suppress(DecodeError):
-                    storage.decode(obj)
-                storage.default(obj)
-        if wanted != self.storage_version:
-            storage = self.server.registry.handlers(self.resource).get(self.storage_version) or self.resource.handler
-            obj = storage.convert(obj, wanted)
+                    handler.decode(obj)
+                handler.default(obj)
+            obj = handler.convert(obj, wanted)
         return obj
 
     def raw(self, entry: Entry) -> bytes:

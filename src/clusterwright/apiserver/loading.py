@@ -117,9 +117,8 @@ def _put(server: ApiServer, item: Mapping[str, Any]) -> None:
     storage = resource.storage or resource.api_version
     if obj["apiVersion"] != storage:
         obj = resource.handler.convert(obj, storage)
-    server.store.seed(
-        server.store.table(storage_key(resource)), Entry(key, namespace, name, uid, rv, _encode(ordered(obj, custom=resource.custom)))
-    )
+    entry = Entry(key, namespace, name, uid, rv, _encode(ordered(obj, custom=resource.custom)))
+    server.store.seed(server.store.table(storage_key(resource)), entry)
 
 
 def _stable_uid(resource: Resource, key: str) -> str:

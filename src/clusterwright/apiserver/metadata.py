@@ -136,9 +136,8 @@ def _owner_references(references: Sequence[Json]) -> Iterable[FieldError]:
             if not reference.get(field):
                 yield invalid(f"{path}.{field}", "", "must not be empty")
         if api_version == "v1" and reference.get("kind") == "Event":
-            yield invalid(
-                path, Verbatim(json.dumps(clean, separators=(",", ":"))), f"{group}/{version}, Kind=Event is disallowed from being an owner"
-            )
+            text = f"{group}/{version}, Kind=Event is disallowed from being an owner"
+            yield invalid(path, Verbatim(json.dumps(clean, separators=(",", ":"))), text)
         if reference.get("controller"):
             this = f"{reference.get('kind')}/{reference.get('name')}"
             if controller:

@@ -61,7 +61,7 @@ def _clauses(header: str) -> list[tuple[str, dict[str, str], float]]:
 
 
 @lru_cache(maxsize=256)
-def accepted(header: str, *, custom: bool, list_like: bool, discovery: bool = False, watch: bool = False) -> Form:
+def accepted(header: str, *, custom: bool, discovery: bool = False) -> Form:
     """The form that an Accept header asks for; raises StatusError (406)."""
     if not header:
         return PLAIN
@@ -78,16 +78,9 @@ def accepted(header: str, *, custom: bool, list_like: bool, discovery: bool = Fa
                 continue
             if render not in _TRANSFORMS or group != "meta.k8s.io" or version not in {"v1", "v1beta1"}:
                 continue
-            if (render == "PartialObjectMetadata") != (not list_like) and render != "Table" and not watch:
-                continue
             return Form(chosen if chosen != PROTOBUF else JSON, render, group, version)
         return Form(chosen, streamed=parameters.get("stream") == "watch")
-    raise not_acceptable("only the following media types are accepted: " + ", ".join(_shown(offered, custom=custom)))
-
-
-def _shown(offered: tuple[str, ...], *, custom: bool) -> list[str]:
-    del custom
-    return list(offered)
+    raise not_acceptable("only the following media types are accepted: " + ", ".join(offered))
 
 
 def _offer(media: str, offered: tuple[str, ...]) -> str | None:

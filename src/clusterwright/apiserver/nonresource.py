@@ -35,7 +35,7 @@ def answer(server: ApiServer, request: Request, info: RequestInfo, query: Mappin
     form = PLAIN
     if head in {"api", "apis"}:
         root = len(parts) == 1
-        form = accepted(request.headers.get("accept", ""), custom=False, list_like=False, discovery=root)
+        form = accepted(request.headers.get("accept", ""), custom=False, discovery=root)
         return _discovery(server, parts, form)
     if not parts:
         return _data(server, {"paths": _paths(server)})

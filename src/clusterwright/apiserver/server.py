@@ -171,12 +171,7 @@ class ApiServer:
                 return self._unknown(info)
             accept = request.headers.get("accept", "")
             if accept and accept != "application/json":
-                form = accepted(
-                    accept,
-                    custom=resource.custom,
-                    list_like=info.verb in {"list", "deletecollection", "watch"} or not info.name,
-                    watch=info.verb == "watch",
-                )
+                form = accepted(accept, custom=resource.custom)
             call = Call(self, request, info, user, resource, query, form)
             call.begin()
             return await self._dispatch(call)

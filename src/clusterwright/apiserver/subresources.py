@@ -11,7 +11,7 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver import kinds, reads, scale, writes
 from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.negotiation import PROTOBUF, Form, encode
-from clusterwright.apiserver.status import generic, not_found
+from clusterwright.apiserver.status import failure, generic, not_acceptable, not_found
 from clusterwright.apiserver.watch import Stream
 
 
@@ -80,6 +80,8 @@ def render(call: Call, status: int, obj: Json | None, raw: bytes | None) -> Resp
         include = call.query.get("includeObject", "Metadata")
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         obj = kinds.table(call.resource.handler, [obj], now=call.server.now(), include=include, list_metadata=meta)
+    elif form.render == "PartialObjectMetadataList":
+        raise failure(500, "", "content is not a list")
     elif form.render:
         obj = kinds.partial(obj)
     return _write(call, status, obj, form)
@@ -92,6 +94,9 @@ def render_list(call: Call, objects: list[Json], list_kind: str, list_meta: Json
     if form.render == "Table":
         include = call.query.get("includeObject", "Metadata")
         value = kinds.table(resource.handler, objects, now=call.server.now(), include=include, list_metadata=list_meta)
+    elif form.render == "PartialObjectMetadata":
+        shown = "*unstructured.UnstructuredList" if resource.custom else f"*{resource.version}.{list_kind}"
+        raise not_acceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({shown})")
     elif form.render:
         value = {
             "kind": "PartialObjectMetadataList",
