@@ -77,7 +77,7 @@ def config_map(obj: Json) -> list[FieldError]:
     errors.extend(_keys(binary, "binaryData"))
     size = sum(len(k) + len(v.encode()) for k, v in data.items()) + sum(len(k) + len(v) * 3 // 4 for k, v in binary.items())
     if size > _MAXIMUM_DATA:
-        errors.append(too_long("", _MAXIMUM_DATA))
+        errors.append(too_long("[]", _MAXIMUM_DATA))
     return errors
 
 
