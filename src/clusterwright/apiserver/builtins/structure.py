@@ -10,7 +10,7 @@ from typing import Any, Final
 from clusterwright.apiserver.cel.types import type_of
 from clusterwright.apiserver.schema.regex import BadPattern, compile_go
 from clusterwright.apiserver.schema.rules import RuleSet, compiled_rules, field_path
-from clusterwright.apiserver.schema.structural import META_FIELDS, Node, copy_json, prune
+from clusterwright.apiserver.schema.structural import META_FIELDS, Node, copy_json, prune_value
 from clusterwright.apiserver.schema.validation import find_errors
 from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
 
@@ -205,10 +205,8 @@ def _defaults(node: Node, path: str, *, inside_meta: bool, root: bool = False) -
     if node.has_default:
         field = f"{path}.default"
         pruned = copy_json(node.default)
-        if isinstance(pruned, dict) and not inside_meta:
-            prune(pruned, node) if node.embedded else _prune_inner(pruned, node)
-        elif isinstance(pruned, list):
-            _prune_inner(pruned, node)
+        if not inside_meta:
+            prune_value(pruned, node)
         if pruned != node.default:
             yield invalid(field, copy_json(node.default), "must not have unknown fields")
         found = find_errors(node, node.default, prefix=field)
@@ -224,13 +222,6 @@ def _defaults(node: Node, path: str, *, inside_meta: bool, root: bool = False) -
     for key, child in node.properties.items():
         meta = inside_meta or ((root or node.embedded) and key in META_FIELDS)
         yield from _defaults(child, f"{path}.properties[{key}]", inside_meta=meta)
-
-
-def _prune_inner(value: Any, node: Node) -> None:
-    """Prune a value that is not a resource: apiVersion, kind and metadata are fields like others."""
-    from clusterwright.apiserver.schema.structural import _prune_value
-
-    _prune_value(value, node, "default", [])
 
 
 # ---------------------------------------------------------------- everything else

@@ -12,7 +12,18 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import KindHandler
 from clusterwright.apiserver.managedfields.merging import SchemaMismatch, check, compare, field_set, merge, remove, show_element
-from clusterwright.apiserver.managedfields.sets import Set, difference, dump, intersection, load, paths, union, with_named_fields, without
+from clusterwright.apiserver.managedfields.sets import (
+    Set,
+    contains,
+    difference,
+    dump,
+    intersection,
+    load,
+    paths,
+    union,
+    with_named_fields,
+    without,
+)
 from clusterwright.apiserver.managedfields.types import MergeType
 from clusterwright.apiserver.status import StatusError, apply_conflict, bad_request, failure, quote
 
@@ -53,12 +64,16 @@ class _Entry:
     subresource: str
     time: str | None
     fields: Set
+    raw: Json | None = None
+    """The entry as it was read, while its fields are those."""
 
     @property
     def identity(self) -> Identity:
         return (self.manager, self.operation, "" if self.operation == "Apply" else self.api_version, self.subresource)
 
     def dump(self) -> Json:
+        if self.raw is not None:
+            return self.raw if self.raw.get("time") == self.time else {**self.raw, "time": self.time}
         out: Json = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
         if self.time is not None:
             out["time"] = self.time
@@ -100,7 +115,13 @@ def _decode(entries: Any) -> Managers | None:
         except (ValueError, RecursionError):
             return None
         made = _Entry(
-            entry.get("manager") or "", operation, entry.get("apiVersion") or "", entry.get("subresource") or "", entry.get("time"), decoded
+            entry.get("manager") or "",
+            operation,
+            entry.get("apiVersion") or "",
+            entry.get("subresource") or "",
+            entry.get("time"),
+            decoded,
+            entry,
         )
         managers[made.identity] = made
     return managers
@@ -140,14 +161,15 @@ class _Comparisons:
 
     def __init__(self, old: Json, new: Json, handlers: Mapping[str, KindHandler], subresource: str) -> None:
         self.old, self.new, self.handlers, self.subresource = old, new, handlers, subresource
-        self._made: dict[str, tuple[Set, Set, Set] | None] = {}
+        self._made: dict[str, tuple[Set, Set] | None] = {}
 
-    def of(self, api_version: str) -> tuple[Set, Set, Set] | None:
+    def of(self, api_version: str) -> tuple[Set, Set] | None:
+        """What is removed, and what is modified or added; None for a version that is not served."""
         if api_version not in self._made:
             self._made[api_version] = self._compare(api_version)
         return self._made[api_version]
 
-    def _compare(self, api_version: str) -> tuple[Set, Set, Set] | None:
+    def _compare(self, api_version: str) -> tuple[Set, Set] | None:
         handler = self.handlers.get(api_version)
         old = _versioned(self.old, api_version, self.handlers)
         new = _versioned(self.new, api_version, self.handlers)
@@ -155,7 +177,7 @@ class _Comparisons:
             return None
         removed, modified, added = compare(old, new, _type_of(handler))
         reset = list(handler.reset_fields(self.subresource))
-        return without(removed, reset), without(modified, reset), without(added, reset)
+        return without(removed, reset), without(union(modified, added), reset)
 
 
 def _take(managers: Managers, comparisons: _Comparisons, actor: Identity | None, *, force: bool) -> Managers:
@@ -169,10 +191,10 @@ def _take(managers: Managers, comparisons: _Comparisons, actor: Identity | None,
         compared = comparisons.of(entry.api_version)
         if compared is None:
             continue
-        removed, modified, added = compared
+        removed, changed = compared
         fields = entry.fields
-        if modified or added:
-            lost = intersection(fields, union(modified, added))
+        if changed:
+            lost = intersection(fields, changed)
             if lost:
                 conflicts[identity] = lost
                 fields = difference(fields, lost)
@@ -226,20 +248,36 @@ def update(old: Json | None, new: Json, *, manager: str, subresource: str, time:
     comparisons = _Comparisons(live, new, handlers, subresource)
     compared = comparisons.of(api_version)
     assert compared is not None
-    removed, modified, added = compared
-    if not removed and not modified and not added and kept is not None and (sent is None or sent == kept):
+    removed, changed = compared
+    if not removed and not changed and kept is not None and (sent is None or sent == kept):
         meta["managedFields"] = kept
         return
+    identity: Identity = (manager or "unknown", "Update", api_version, subresource)
+    previous = managers.pop(identity, None)
     managers = _take(managers, comparisons, None, force=True)
-    own = difference(union(modified, added), _STRIPPED)
-    if own:
-        identity: Identity = (manager or "unknown", "Update", api_version, subresource)
-        previous = managers.get(identity)
-        fields = union(own, previous.fields) if previous is not None else own
-        managers[identity] = _Entry(manager or "unknown", "Update", api_version, subresource, time, fields)
+    own = difference(changed, _STRIPPED) if "f:metadata" in changed or "f:kind" in changed or "f:apiVersion" in changed else changed
+    _join(managers, identity, previous, own, removed, time)
     managers = _cap(managers)
     if managers:
         meta["managedFields"] = _settle(_dump(managers), kept)
+
+
+def _join(managers: Managers, identity: Identity, previous: _Entry | None, own: Set, removed: Set, time: str) -> None:
+    """Add what a write changed to the writer's entry."""
+    name, operation, api_version, subresource = identity
+    if previous is None:
+        if own:
+            managers[identity] = _Entry(name, operation, api_version, subresource, time, own)
+        return
+    left = difference(previous.fields, removed) if removed else previous.fields
+    if left == previous.fields and contains(left, own):
+        managers[identity] = previous
+        if own:
+            previous.time = time
+        return
+    fields = union(left, own)
+    if fields:
+        managers[identity] = _Entry(name, operation, api_version, subresource, time if own else previous.time, fields)
 
 
 def _sent_or_kept(sent: Any, kept: Any, subresource: str) -> Managers:
@@ -332,7 +370,7 @@ def apply(
     if not managers and live is not None:
         # what was there before the first apply belongs to somebody, if only by name
         compared = _Comparisons(_empty(handler), base, handlers, subresource).of(api_version)
-        before = difference(union(compared[1], compared[2]), _STRIPPED) if compared is not None else {}
+        before = difference(compared[1], _STRIPPED) if compared is not None else {}
         if before:
             identity: Identity = ("before-first-apply", "Update", api_version, subresource)
             managers[identity] = _Entry(identity[0], "Update", api_version, subresource, time, before)

@@ -13,6 +13,7 @@ from clusterwright.apiserver.status import quote
 _encode = msgspec.json.Encoder(order="sorted").encode
 ABSENT: Final = object()
 _LEAF: Final[Set] = {".": DOT}
+"""The set of a leaf. Sets are never changed once they are made, so that all leaves can share it."""
 
 
 class SchemaMismatch(Exception):
@@ -185,9 +186,9 @@ def everything(value: Any, kind: MergeType) -> Set:
                 name = element_of(item, kind)
             except SchemaMismatch:
                 continue
-            out[name] = {".": DOT} if name in out else everything(item, element)
+            out[name] = _LEAF if name in out else everything(item, element)
         return out
-    return {".": DOT}
+    return _LEAF
 
 
 def _compare(old: Any, new: Any, kind: MergeType, removed: Set, modified: Set, added: Set) -> None:
@@ -212,7 +213,10 @@ def _compare_maps(old: dict[str, Any], new: dict[str, Any], kind: MergeType, rem
         if before is ABSENT:
             added[f"f:{key}"] = everything(item, _child(kind, key))
         elif before is not item and (before != item or type(before) is not type(item)):
-            _descend(f"f:{key}", before, item, _child(kind, key), removed, modified, added)
+            if type(item) is str and type(before) is str:
+                modified[f"f:{key}"] = _LEAF
+            else:
+                _descend(f"f:{key}", before, item, _child(kind, key), removed, modified, added)
     if len(old) > len(new) or not old.keys() <= new.keys():
         for key, item in old.items():
             if key not in new:
@@ -256,13 +260,13 @@ def _compare_lists(old: list[Any], new: list[Any], kind: MergeType, removed: Set
                 _descend(name, before[0], after[0], element, removed, modified, added)
         elif len(before) >= 2 and len(after) >= 2:
             if before != after:
-                modified[name] = dict(_LEAF)
+                modified[name] = _LEAF
         elif len(before) >= 2:
-            removed[name] = dict(_LEAF)
+            removed[name] = _LEAF
             if after:
                 added[name] = everything(after[0], element)
         else:
-            added[name] = dict(_LEAF)
+            added[name] = _LEAF
             if before:
                 removed[name] = everything(before[0], element)
 

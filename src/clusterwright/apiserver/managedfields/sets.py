@@ -85,6 +85,17 @@ def intersection(a: Set, b: Set) -> Set:
     return out
 
 
+def contains(a: Set, b: Set) -> bool:
+    """Whether all of `b` is in `a`."""
+    for key, child in b.items():
+        mine = a.get(key)
+        if mine is None:
+            return False
+        if key != "." and not (("." in mine) if len(child) == 1 and "." in child else contains(mine, child)):
+            return False
+    return True
+
+
 def without(a: Set, paths: list[tuple[str, ...]]) -> Set:
     """The set without some fields and everything below them."""
     for path in paths:

@@ -13,7 +13,7 @@ from clusterwright.apiserver.names import dns_label_1035
 from clusterwright.apiserver.schema.gotypes import decode_metadata
 from clusterwright.apiserver.schema.kindschema import KindSchema
 from clusterwright.apiserver.schema.rules import UNCHECKED, RuleSet, blocks_rules
-from clusterwright.apiserver.schema.structural import Node, apply_defaults, copy_json, drop_nulls, prune
+from clusterwright.apiserver.schema.structural import Node, apply_defaults, copy_json, prune
 from clusterwright.apiserver.schema.validation import ABSENT, find_duplicates, find_errors, is_valid
 from clusterwright.apiserver.status import FieldError, invalid, required
 
@@ -68,7 +68,6 @@ class CustomResource:
         if self._embedded:
             self._decode_embedded(obj, self.node, "", unknown)
         unknown.extend(prune(obj, self.node))
-        drop_nulls(obj, self.node)
         if len(unknown) > 1:
             unknown.sort()
         return unknown
@@ -121,7 +120,6 @@ class CustomResource:
     def conform(self, obj: Json) -> Json:
         """A stored object as this version shows it: pruned and defaulted by the schema of today."""
         prune(obj, self.node)
-        drop_nulls(obj, self.node)
         apply_defaults(obj, self.node)
         return obj
 

@@ -6,6 +6,7 @@ import ipaddress
 import re
 from collections.abc import Callable
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -38,6 +39,7 @@ def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
     return lambda text: compiled.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=4096)
 def is_date_time(text: str) -> bool:
     """RFC 3339 date-time (with a real calendar date)."""
     found = _DATE_TIME.fullmatch(text)

@@ -100,28 +100,38 @@ def copy_json(value: Any) -> Any:
 
 
 def prune(obj: dict[str, Any], node: Node) -> list[str]:
-    """Drop, in place, the fields of a resource that its schema does not have. Returns their paths, sorted.
+    """Drop, in place, the fields of a resource that its schema does not have, and nulls where it allows none.
 
-    `apiVersion`, `kind` and `metadata` of the resource and of embedded resources are never touched.
+    Returns the paths of unknown fields, sorted. `apiVersion`, `kind` and `metadata` of the resource and of embedded resources are
+    never touched. A null that has a default stays: defaulting replaces it.
     """
     unknown: list[str] = []
-    _prune_object(obj, node, "", unknown, root=True)
-    unknown.sort()
+    _prune_object(obj, node, "", unknown, True, True)
+    if len(unknown) > 1:
+        unknown.sort()
     return unknown
+
+
+def prune_value(value: Any, node: Node) -> None:
+    """Drop, in place, unknown fields of a value that is no resource; nulls stay."""
+    if node.embedded and type(value) is dict:
+        _prune_object(value, node, "", [], True, False)
+    else:
+        _prune_value(value, node, "value", [], False)
 
 
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _prune_object(value: dict[str, Any], node: Node | None, path: str, unknown: list[str], *, root: bool = False) -> None:
+def _prune_object(value: dict[str, Any], node: Node | None, path: str, unknown: list[str], root: bool, nulls: bool) -> None:
     if node is None:
         unknown.extend(_join(path, k) for k in value)
         value.clear()
         return
     if node.subtree_all_open:
         return
-    properties, additional, closed = node.properties, node.additional, not node.preserve
+    properties = node.properties
     dropped: list[str] | None = None
     skip_meta = root or node.embedded
     for key, item in value.items():
@@ -129,38 +139,43 @@ def _prune_object(value: dict[str, Any], node: Node | None, path: str, unknown: 
         if skip_meta and key in META_FIELDS:
             continue
         if child is None:
-            if additional is not None:
-                child = additional
-            elif node.additional_open:
-                if type(item) is dict or type(item) is list:
-                    _prune_value(item, None, _join(path, key), unknown)
-                continue
-            else:
-                if closed:
-                    dropped = dropped or []
+            child = node.additional
+            if child is None:
+                if node.additional_open:
+                    if type(item) is dict or type(item) is list:
+                        _prune_value(item, None, _join(path, key), unknown, nulls)
+                elif not node.preserve:
+                    if dropped is None:
+                        dropped = []
                     dropped.append(key)
+                    if key not in META_FIELDS or path:
+                        unknown.append(_join(path, key))
                 continue
-        if type(item) is dict:
-            _prune_object(item, child, f"{path}.{key}" if path else key, unknown)
-        elif type(item) is list:
-            _prune_value(item, child, f"{path}.{key}" if path else key, unknown)
+        kind = type(item)
+        if kind is dict:
+            _prune_object(item, child, f"{path}.{key}" if path else key, unknown, False, nulls)
+        elif kind is list:
+            if child.items is not None or not child.preserve:
+                _prune_value(item, child, f"{path}.{key}" if path else key, unknown, nulls)
+        elif item is None and nulls and not child.nullable and not child.has_default:
+            if dropped is None:
+                dropped = []
+            dropped.append(key)
     if dropped:
         for key in dropped:
             del value[key]
-            if key not in META_FIELDS or path:
-                unknown.append(_join(path, key))
 
 
-def _prune_value(value: Any, node: Node | None, path: str, unknown: list[str]) -> None:
+def _prune_value(value: Any, node: Node | None, path: str, unknown: list[str], nulls: bool) -> None:
     if type(value) is dict:
-        _prune_object(value, node, path, unknown)
+        _prune_object(value, node, path, unknown, False, nulls)
     elif type(value) is list:
         if node is not None and node.preserve and node.items is None:
             return
         items = node.items if node is not None else None
         for i, item in enumerate(value):
             if type(item) is dict or type(item) is list:
-                _prune_value(item, items, f"{path}[{i}]", unknown)
+                _prune_value(item, items, f"{path}[{i}]", unknown, nulls)
 
 
 def apply_defaults(value: Any, node: Node) -> None:
@@ -189,28 +204,3 @@ def apply_defaults(value: Any, node: Node) -> None:
             if item is None and items.has_default and not items.nullable:
                 value[i] = item = copy_json(items.default)
             apply_defaults(item, items)
-
-
-def drop_nulls(value: Any, node: Node) -> None:
-    """Drop, in place, members that are null where the schema neither allows null nor has a default."""
-    if type(value) is dict:
-        properties, additional = node.properties, node.additional
-        dropped: list[str] | None = None
-        for key, item in value.items():
-            child = properties.get(key) or additional
-            if child is None:
-                continue
-            if item is None:
-                if not child.nullable and not child.has_default:
-                    dropped = dropped or []
-                    dropped.append(key)
-            elif type(item) is dict or type(item) is list:
-                drop_nulls(item, child)
-        if dropped:
-            for key in dropped:
-                del value[key]
-    elif type(value) is list and node.items is not None:
-        items = node.items
-        for item in value:
-            if type(item) is dict or type(item) is list:
-                drop_nulls(item, items)
