@@ -13,7 +13,7 @@ from clusterwright.api.core import Cluster, ClusterDeprecatedStatus, ClusterV1Be
 from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition
 from clusterwright.conditions import is_true, set_condition, v1beta1
 from clusterwright.controllers.cluster import plan
-from clusterwright.controllers.cluster.conditions import OWNED, OWNED_V1BETA1, TABLES, V1BETA1_TABLES
+from clusterwright.controllers.cluster.conditions import OWNED, OWNED_V1BETA1, PAUSED, TABLES, V1BETA1_TABLES
 from clusterwright.controllers.cluster.guards import references_missing
 from clusterwright.controllers.cluster.kubeconfig import RECONCILE_KUBECONFIG, look_at_secrets, make_kubeconfig
 from clusterwright.controllers.cluster.plan import Change, Delete
@@ -92,12 +92,13 @@ class ClusterReconciler:
         deps = self._deps
         original = await deps.client.read(Cluster, key)
         if original is None:
-            return Result.await_change()
+            return self._end(key, "not-found")
         if await ensure_finalizer(self._patcher, original, plan.FINALIZER) is Finalization.ADDED:
-            return Result.await_change()
+            return self._end(key, "finalizer-added")
         check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=bool(original.object.spec.paused))
         if check.ends_pass:
-            return Result.await_change()
+            paused = "paused" if check.is_paused else "not-paused"
+            return self._end(key, "paused" if check.is_paused else "not-paused-written", Paused=paused)
         cluster = check.object
         cluster_class = await find_cluster_class(deps.client, cluster)
         seen = ClusterSnapshot(
@@ -110,6 +111,8 @@ class ClusterReconciler:
             waiting_for_topology=has_topology(cluster) and cluster.metadata.deletion_timestamp is None and references_missing(cluster),
         )
         under_way = _Pass(self._observer)
+        under_way.rows["reconcile"] = "waiting-for-topology" if seen.waiting_for_topology else "deleting" if seen.deleting else "normal"
+        under_way.decide(PAUSED, seen)
         seen = await self._observe(seen, under_way)
         seen = await self._run_phases(seen, under_way)
         after = conclude(seen, under_way)
@@ -117,6 +120,11 @@ class ClusterReconciler:
         if under_way.errors:
             raise ClusterReconcileError(under_way.errors)
         return Result.soonest(*under_way.votes)
+
+    def _end(self, key: ObjectKey, step: str, **rows: str) -> Result:
+        """The pass ends at a step before the phases."""
+        self._deps.trace(key, {"reconcile": step, **rows})
+        return Result.await_change()
 
     # --------------------------------------------------------------------------------------------- observe
 
