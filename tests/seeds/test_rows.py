@@ -6,10 +6,10 @@ import pytest
 from seed_scenarios import SCENARIOS, Scenario
 from seed_worlds import actions_of, conditions_of, old_conditions_of, one_pass
 
-from clusterwright.offline.catalogue import catalogue
+from clusterwright.offline.catalogue import tables_of
 from clusterwright.tables import Table, gaps, overlaps, unreachable
 
-TABLES = {t.name: t for t in catalogue()["cluster"]}
+TABLES = {t.name: t for t in tables_of("cluster")}
 
 
 def at(value: object, path: str) -> object:

@@ -11,17 +11,19 @@ from clusterwright import controllers
 from clusterwright.tables import Table
 
 
-@cache
 def catalogue() -> dict[str, tuple[Table[Any], ...]]:
-    """Tables by controller package, in the order of their definition; a table that is imported elsewhere counts once."""
-    found: dict[str, tuple[Table[Any], ...]] = {}
-    for package in sorted(m.name for m in pkgutil.iter_modules(controllers.__path__) if m.ispkg):
-        prefix = f"{controllers.__name__}.{package}"
-        modules = [import_module(prefix)]
-        modules += [import_module(f"{prefix}.{m.name}") for m in pkgutil.iter_modules(modules[0].__path__)]
-        tables: dict[int, Table[Any]] = {}
-        for module in sorted(modules, key=lambda m: (not m.__name__.endswith(".plan"), m.__name__)):
-            tables.update({id(v): v for v in vars(module).values() if isinstance(v, Table)})
-        if tables:
-            found[package] = tuple({t.name: t for t in tables.values()}.values())
-    return found
+    """Tables by controller package; packages without any are left out."""
+    packages = sorted(m.name for m in pkgutil.iter_modules(controllers.__path__) if m.ispkg)
+    return {package: tables for package in packages if (tables := tables_of(package))}
+
+
+@cache
+def tables_of(package: str) -> tuple[Table[Any], ...]:
+    """The tables of one controller, phases first, in the order of their definition; one that is imported elsewhere counts once."""
+    prefix = f"{controllers.__name__}.{package}"
+    modules = [import_module(prefix)]
+    modules += [import_module(f"{prefix}.{m.name}") for m in pkgutil.iter_modules(modules[0].__path__)]
+    tables: dict[int, Table[Any]] = {}
+    for module in sorted(modules, key=lambda m: (not m.__name__.endswith(".plan"), m.__name__)):
+        tables.update({id(v): v for v in vars(module).values() if isinstance(v, Table)})
+    return tuple({t.name: t for t in tables.values()}.values())
