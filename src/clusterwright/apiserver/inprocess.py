@@ -40,7 +40,7 @@ class InProcessTransport:
         """A watch."""
         answer = await self.server.handle(request, self.user)
         if isinstance(answer, Stream):
-            return answer.response, answer.__aiter__()
+            return answer.response, aiter(answer)
         return answer, _nothing()
 
     async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:

@@ -309,9 +309,9 @@ class ApiServer:
         """The links that a write passes."""
         return self.admission
 
-    def check_namespace(self, call: Call, namespace: str, *, creating: bool) -> None:
-        """A namespaced object needs a namespace that exists and, to be created, is not being deleted."""
-        if not creating or not self.require_namespaces or not call.resource.namespaced:
+    def check_namespace(self, call: Call, namespace: str, name: str) -> None:
+        """A new namespaced object needs a namespace that exists and is not being deleted."""
+        if not self.require_namespaces or not call.resource.namespaced:
             return
         entry = self.store.table("namespaces").objects.get(namespace)
         if entry is None:
@@ -323,7 +323,6 @@ class ApiServer:
                 "message": f"namespace {namespace} is being terminated",
                 "field": "metadata.namespace",
             }
-            name = call.info.name or (call.request and "") or ""
             raise forbidden_error(call.resource.group, call.resource.plural, name, text, [cause])
 
     def check_applied(self, call: Call, applied: Json) -> None:

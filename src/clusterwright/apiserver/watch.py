@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -76,17 +76,44 @@ class Stream:
         if wake is not None and not wake.done():
             wake.set_result(None)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> Lines:
+        return Lines(self)
+
+    async def next(self) -> bytes | None:
+        """The next line; None at the end."""
+        while not self._lines:
+            if self.closed:
+                return None
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        return self._lines.popleft()
+
+
+class Lines:
+    """Iterates over a stream's lines, and closes it when it is closed or forgotten (also before the first line)."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> Lines:
+        return self
+
+    async def __anext__(self) -> bytes:
         try:
-            while True:
-                while self._lines:
-                    yield self._lines.popleft()
-                if self.closed:
-                    return
-                self._wake = asyncio.get_running_loop().create_future()
-                await self._wake
-        finally:
-            self.close()
+            text = await self._stream.next()
+        except BaseException:
+            self._stream.close()
+            raise
+        if text is None:
+            raise StopAsyncIteration
+        return text
+
+    async def aclose(self) -> None:
+        """End the stream."""
+        self._stream.close()
+
+    def __del__(self) -> None:
+        self._stream.close()
 
 
 def line(kind: str, body: bytes) -> bytes:

@@ -57,7 +57,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
         kinds.update_managed_fields(
             None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=server.registry.handlers(resource)
         )
-    server.check_namespace(call, call.info.namespace, creating=True)
+    server.check_namespace(call, call.info.namespace, meta.get("name") or "")
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
@@ -298,7 +298,6 @@ async def replace_object(
         )
         if subresource == "scale":
             _untime(obj)
-    server.check_namespace(call, call.info.namespace, creating=False)
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
     resource.handler.prepare_for_update(obj, old, subresource=subresource)
     meta = obj["metadata"]

@@ -1,0 +1,139 @@
+"""The recorded conversations of a real kube-apiserver, played against ours over HTTP by the corpus' own replayer."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import importlib.util
+import json
+import random
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from apiserver_testing import CORPUS
+
+from clusterwright.api.crds import crds
+from clusterwright.apiserver.authentication import Authenticator
+from clusterwright.apiserver.http import HttpServer
+from clusterwright.apiserver.identity import ADMIN
+from clusterwright.apiserver.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.server import ApiServer
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
+ADMISSION_AREAS = ("*-schema*", "*-types*", "*-unknown*", "*-discovery*", "*-table*", "*-scale*", "*-status*")
+
+
+@pytest.fixture(scope="module")
+def replay() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("conformance_replay", CORPUS / "replay.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["conformance_replay"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class InThread:
+    """A server in a thread of its own, as the replayer's client blocks."""
+
+    def __init__(self, definitions: list[Any]) -> None:
+        self._ready = threading.Event()
+        self._definitions = definitions
+        self.url = ""
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        assert self._ready.wait(20)
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        server = ApiServer(now=lambda: datetime.now(UTC), random=random.Random(), authorizer=RbacAuthorizer())
+        server.ensure(bootstrap_roles())
+        server.ensure(self._definitions)
+        http = HttpServer(server, Authenticator({"admin": ADMIN}))
+        self.url = f"http://127.0.0.1:{await http.start('127.0.0.1', 0)}"
+        self._ready.set()
+        await self._stop.wait()
+        await http.stop()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(20)
+
+
+def judge(replay: ModuleType, url: str, scenarios: list[Any], *, wording: bool) -> dict[str, list[str]]:
+    client = replay.Client(url, "admin")
+
+    def one(scenario: Any) -> list[str]:
+        try:
+            return replay.differences(scenario, replay.play(client, scenario), wording)
+        except Exception as error:
+            return [f"{type(error).__name__}: {error}"]
+
+    with ThreadPoolExecutor(24) as pool:
+        outcomes = list(pool.map(one, scenarios))
+    return {s["name"]: found for s, found in zip(scenarios, outcomes, strict=True) if found}
+
+
+@pytest.fixture
+def run() -> Iterator[Any]:
+    servers: list[InThread] = []
+
+    def start(definitions: list[Any]) -> str:
+        servers.append(InThread(definitions))
+        return servers[-1].url
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def deviations(section: str) -> set[str]:
+    """Names listed in docs/conformance.md under a heading: they are counted openly."""
+    found: set[str] = set()
+    within = False
+    for line in DOCUMENT.read_text().splitlines():
+        if line.startswith("#"):
+            within = section in line
+        elif within and line.startswith("| `"):
+            found.add(line.split("`")[1])
+    return found
+
+
+def explain(failed: dict[str, list[str]], names: set[str]) -> str:
+    return "\n\n".join(f"{n}:\n" + "\n".join(failed.get(n, ["passes, but is listed as a deviation"]))[:3000] for n in sorted(names)[:5])
+
+
+def test_every_recorded_conversation_is_repeated_exactly(replay: ModuleType, run: Any):
+    url = run([])
+    replay.install(replay.Client(url, "admin"), json.loads((CORPUS / "crds.json").read_text()))
+    scenarios = replay.load([CORPUS / "apiserver.jsonl"])
+
+    failed = judge(replay, url, scenarios, wording=True)
+
+    wrong = set(failed) ^ deviations("kube-apiserver")
+    assert not wrong, explain(failed, wrong)
+    assert len(scenarios) >= 196
+
+
+def test_our_definitions_answer_as_the_live_ones_do(replay: ModuleType, run: Any):
+    url = run(crds())
+    scenarios = [
+        s
+        for s in replay.load([CORPUS / "admission.jsonl"])
+        if s.get("gates", "on") == "on" and any(fnmatch.fnmatch(s["name"], g) for g in ADMISSION_AREAS)
+    ]
+
+    failed = judge(replay, url, scenarios, wording=False)
+
+    wrong = set(failed) ^ deviations("webhook")
+    assert not wrong, explain(failed, wrong)
+    assert len(scenarios) >= 280

@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import time
+import tracemalloc
+
+import pytest
+from apiserver_testing import CRDS, JSON_PATCH, MERGE, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
+
+from clusterwright.apiserver.server import ApiServer
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def test_two_servers_in_one_process_do_not_know_each_other():
+    one, other = Api.of(make_server()), Api.of(make_server())
+    await one.post(CONFIGMAPS, configmap("mine"))
+    await one.post(CRDS, widget_crds()[0])
+
+    assert (await other.get(f"{CONFIGMAPS}/mine")).status == 404
+    assert (await one.get(WIDGETS)).status == 200
+    assert (await other.get(WIDGETS)).status == 404
+
+
+async def test_a_thousand_servers_at_rest_are_small_and_quickly_made():
+    make_server()  # what all share is made once
+    gc.collect()
+    tracemalloc.start()
+    begin = time.perf_counter()
+    servers = [make_server(history=64) for _ in range(1000)]
+    took = time.perf_counter() - begin
+    for server in servers[::50]:
+        api = Api.of(server)
+        for number in range(20):
+            await api.post(CONFIGMAPS, configmap(f"c{number}", data={"a": "x" * 100}))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert size / 1000 < 300_000
+    assert took / 1000 < 0.01  # 1 ms without tracemalloc, which makes it slower
+
+
+async def test_a_merge_patch_that_lost_a_race_is_tried_again_on_the_newer_object(server: ApiServer, api: Api):
+    class Meddler:
+        """Changes the object while somebody else's patch is in admission."""
+
+        armed = True
+
+        async def mutate(self, attributes: object) -> None:
+            if self.armed:
+                self.armed = False
+                await api.merge(f"{WIDGETS}/race", {"spec": {"title": "meddled"}})
+
+        async def validate(self, attributes: object) -> None:
+            pass
+
+    await api.post(WIDGETS, widget("race"))
+    server.admission.append(Meddler())  # type: ignore[arg-type]
+
+    patched = await api.merge(f"{WIDGETS}/race", {"spec": {"size": 9}})
+
+    assert (patched["spec"]["size"], patched["spec"]["title"]) == (9, "meddled")
+
+
+async def test_a_put_that_lost_a_race_is_a_conflict(server: ApiServer, api: Api):
+    made = await api.post(WIDGETS, widget("race"))
+
+    class Meddler:
+        armed = True
+
+        async def mutate(self, attributes: object) -> None:
+            if self.armed:
+                self.armed = False
+                await api.merge(f"{WIDGETS}/race", {"spec": {"title": "meddled"}})
+
+        async def validate(self, attributes: object) -> None:
+            pass
+
+    server.admission.append(Meddler())  # type: ignore[arg-type]
+
+    lost = await api.put(f"{WIDGETS}/race", {**made.json, "spec": {"color": "blue"}})
+
+    assert lost.status == 409
+    assert (await api.get(f"{WIDGETS}/race"))["spec"]["title"] == "meddled"
+
+
+async def test_admission_may_change_and_refuse(server: ApiServer, api: Api):
+    from clusterwright.apiserver.admission import Attributes
+    from clusterwright.apiserver.status import forbidden_error
+
+    class Link:
+        async def mutate(self, attributes: Attributes) -> None:
+            if attributes.operation == "CREATE" and attributes.object is not None:
+                attributes.object["spec"]["title"] = "by admission"
+
+        async def validate(self, attributes: Attributes) -> None:
+            if attributes.object and attributes.object["spec"].get("color") == "blue":
+                raise forbidden_error("widgets.example.com", "widgets", attributes.name, "no blue")
+            if attributes.operation == "DELETE":
+                raise forbidden_error("widgets.example.com", "widgets", attributes.name, "stays")
+
+    server.admission.append(Link())
+
+    made = await api.post(WIDGETS, widget("a"))
+    refused = await api.post(WIDGETS, widget("b", color="blue"))
+    stays = await api.delete(f"{WIDGETS}/a")
+
+    assert made["spec"]["title"] == "by admission"
+    assert refused["message"] == 'widgets.widgets.example.com "b" is forbidden: no blue'
+    assert stays.status == 403
+    assert (await api.get(f"{WIDGETS}/b")).status == 404
+
+
+async def test_a_watch_of_a_selector_sees_objects_come_and_go(api: Api):
+    watch = await api.watch(WIDGETS, labelSelector="tier=web")
+    await api.post(WIDGETS, widget("a", {"tier": "db"}))
+    await api.merge(f"{WIDGETS}/a", {"metadata": {"labels": {"tier": "web"}}})
+    await api.merge(f"{WIDGETS}/a", {"spec": {"size": 1}})
+    await api.merge(f"{WIDGETS}/a", {"metadata": {"labels": {"tier": "db"}}, "spec": {"size": 2}})
+    await api.delete(f"{WIDGETS}/a")
+
+    assert await watch.names(2) == [("ADDED", "a"), ("MODIFIED", "a")]
+    kind, left = await watch.next()
+    assert (kind, left["spec"]["size"]) == ("DELETED", 1)  # as it was when it last matched
+    await api.post(WIDGETS, widget("b", {"tier": "web"}))
+    assert await watch.names(1) == [("ADDED", "b")]
+    await watch.close()
+
+
+async def test_a_watch_from_a_forgotten_revision_ends_with_410():
+    server = make_server(history=3)
+    api = Api.of(server)
+    rv = (await api.post(CONFIGMAPS, configmap("a"))).rv
+    for number in range(5):
+        await api.merge(f"{CONFIGMAPS}/a", {"data": {"n": str(number)}})
+
+    watch = await api.watch(CONFIGMAPS, resourceVersion=rv)
+
+    kind, status = await watch.next()
+    assert (kind, status["code"], status["reason"]) == ("ERROR", 410, "Expired")
+    assert await watch.ended()
+
+
+async def test_a_continue_token_that_expired_says_how_to_go_on():
+    server = make_server(history=3)
+    api = Api.of(server)
+    for number in range(4):
+        await api.post(CONFIGMAPS, configmap(f"c{number}"))
+    token = (await api.get(CONFIGMAPS, limit=2))["metadata"]["continue"]
+    for number in range(5):
+        await api.merge(f"{CONFIGMAPS}/c0", {"data": {"n": str(number)}})
+
+    expired = await api.get(CONFIGMAPS, limit=2, **{"continue": token})
+    rest = await api.get(CONFIGMAPS, **{"continue": expired["metadata"]["continue"]})
+
+    assert (expired.status, expired["reason"]) == (410, "Expired")
+    assert rest.names == ["c2", "c3"]
+
+
+async def test_bookmarks_come_when_asked_for():
+    server = make_server()
+    server.bookmark_interval = 0.01
+    api = Api.of(server)
+    made = await api.post(CONFIGMAPS, configmap("a"))
+
+    watch = await api.watch(CONFIGMAPS, resourceVersion=made.rv, allowWatchBookmarks="true")
+
+    kind, obj = await watch.next()
+    assert kind == "BOOKMARK"
+    assert obj["metadata"]["resourceVersion"] == made.rv
+    await watch.close()
+
+
+async def test_a_watch_that_is_left_behind_is_closed_and_can_resume(server: ApiServer, api: Api, monkeypatch: pytest.MonkeyPatch):
+    from clusterwright.apiserver import watch as watching
+
+    monkeypatch.setattr(watching, "QUEUE_LIMIT", 5)
+    watch = await api.watch(WIDGETS)
+    for number in range(10):
+        await api.post(WIDGETS, widget(f"w{number}"))
+
+    seen = [json.loads(line)["object"]["metadata"]["resourceVersion"] async for line in watch.lines]
+    resumed = await api.watch(WIDGETS, resourceVersion=seen[-1])
+
+    assert len(seen) == 6
+    assert await resumed.names(4) == [("ADDED", f"w{n}") for n in range(6, 10)]
+    await resumed.close()
+
+
+async def test_a_closed_watch_leaves_nothing_behind(server: ApiServer, api: Api):
+    watch = await api.watch(WIDGETS)
+    await watch.close()
+    table = server.store.table("widgets.widgets.example.com")
+
+    assert not table.observers
+    assert server.open_watches() == {}
+
+
+async def test_deleting_a_definition_deletes_its_objects_and_ends_its_watches(api: Api):
+    await api.post(WIDGETS, widget("a"))
+    watch = await api.watch(WIDGETS, resourceVersion=(await api.get(WIDGETS)).rv)
+
+    await api.delete(f"{CRDS}/widgets.widgets.example.com")
+
+    assert await watch.names(1) == [("DELETED", "a")]
+    assert await watch.ended()
+    assert (await api.get(WIDGETS)).status == 404
+    assert (await api.get(f"{CRDS}/widgets.widgets.example.com")).status == 404
+
+
+async def test_selectable_fields_of_a_definition_select(api: Api):
+    for name, color in (("a", "red"), ("b", "blue")):
+        await api.post(WIDGETS, widget(name, color=color))
+
+    assert (await api.get(WIDGETS, fieldSelector="spec.color=blue")).names == ["b"]
+    assert (await api.get(WIDGETS, fieldSelector="spec.color!=blue")).names == ["a"]
+    assert (await api.get(WIDGETS, fieldSelector="metadata.name=a,spec.color=blue")).names == []
+
+
+async def test_an_index_of_a_json_patch_must_exist(api: Api):
+    await api.post(WIDGETS, widget("a", tags=["x"]))
+
+    for path in ("/spec/tags/7", "/spec/tags/x", "/spec/tags/01", "spec"):
+        answer = await api.do("PATCH", f"{WIDGETS}/a", [{"op": "replace", "path": path, "value": "y"}], JSON_PATCH)
+        assert answer.status == 422, path
+
+
+async def test_one_and_true_are_different_values(api: Api):
+    path = "/apis/widgets.example.com/v1/namespaces/default/parcels"
+    body = {"apiVersion": "widgets.example.com/v1", "kind": "Parcel", "metadata": {"name": "p"}, "spec": {"a": 1}}
+    made = await api.post(path, body)
+
+    changed = await api.merge(f"{path}/p", {"spec": {"a": True}})
+
+    assert changed["spec"]["a"] is True
+    assert changed.rv != made.rv
+
+
+async def test_a_namespace_that_is_going_takes_nothing_new(api: Api):
+    await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}})
+    await api.delete("/api/v1/namespaces/going")
+
+    refused = await api.post("/api/v1/namespaces/going/configmaps", configmap("late"))
+
+    assert refused.status == 403
+    assert refused["message"] == (
+        'configmaps "late" is forbidden: unable to create new content in namespace going because it is being terminated'
+    )
+    assert refused["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+
+
+async def test_objects_are_loaded_as_they_are():
+    server = make_server(permissive=True)
+    server.load(
+        [
+            {
+                "apiVersion": "example.com/v1",
+                "kind": "Policy",
+                "metadata": {"name": "p", "namespace": "x", "uid": "u-1", "resourceVersion": "77", "generation": 4},
+                "spec": {"anything": [1, {"goes": None}]},
+                "status": {"ready": True},
+            },
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {"unknown": 1}},
+        ]
+    )
+    api = Api.of(server)
+
+    policy = (await api.get("/apis/example.com/v1/namespaces/x/policies/p")).json
+    node = (await api.get("/api/v1/nodes/n")).json
+
+    assert policy["metadata"] == {"name": "p", "namespace": "x", "uid": "u-1", "resourceVersion": "77", "generation": 4}
+    assert policy["spec"] == {"anything": [1, {"goes": None}]}
+    assert policy["status"] == {"ready": True}
+    assert node["spec"] == {"unknown": 1}
+    assert node["metadata"]["uid"]
+    later = await api.post(
+        "/apis/example.com/v1/namespaces/x/policies", {"apiVersion": "example.com/v1", "kind": "Policy", "metadata": {"name": "q"}}
+    )
+    assert int(later.rv) > 77
+
+
+async def test_every_answer_of_a_server_with_a_fixed_seed_is_the_same():
+    async def play() -> list[bytes]:
+        api = Api.of(make_server(Clock()))
+        return [(await api.post(CONFIGMAPS, {"metadata": {"generateName": f"g{number}-"}})).raw for number in range(5)]
+
+    assert await play() == await play()
+
+
+async def test_a_patch_of_the_wrong_type_says_which_are_known(api: Api):
+    await api.post(CONFIGMAPS, configmap("a"))
+    refused = await api.do("PATCH", f"{CONFIGMAPS}/a", {}, "application/json")
+
+    assert refused.status == 415
+    assert refused["message"].endswith(
+        "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
+    )
+
+
+async def test_a_wait_for_many_writers_loses_no_update(api: Api):
+    await api.post(CONFIGMAPS, configmap("shared"))
+    await asyncio.gather(*(api.do("PATCH", f"{CONFIGMAPS}/shared", {"data": {f"k{n}": "v"}}, MERGE) for n in range(50)))
+
+    assert len((await api.get(f"{CONFIGMAPS}/shared"))["data"]) == 50
