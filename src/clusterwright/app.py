@@ -31,7 +31,7 @@ from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.mapping import to_owners
-from clusterwright.runtime.reconcile import Reconciler, Watch
+from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
 from clusterwright.workload.clusters import ClusterCache, Connect, mapped_source, secret_to_cluster
 
 Reach = Callable[[bytes], Awaitable[Transport]]
@@ -135,8 +135,10 @@ class _OwnerWatches:
         group, _, _ = str(_default(controller.kind, "api_version")).partition("/")
         self._map = to_owners(group, str(_default(controller.kind, "kind")))
 
-    async def ensure(self, kind: GroupVersionKind) -> None:
+    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
         await self._controller.watch(Watch(kind, self._map))
+        if also is not None:
+            await self._controller.watch(Watch(kind, also))
 
 
 def _default(model: type[Any], field: str) -> Any:

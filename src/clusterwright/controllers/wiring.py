@@ -26,8 +26,8 @@ class EventRecorder(Protocol):
 class DynamicWatches(Protocol):
     """Watches on kinds learned at run time; changes wake this controller's key found in the ownerReferences."""
 
-    async def ensure(self, kind: GroupVersionKind) -> None:
-        """Watch the kind from now on; idempotent and cheap when it is watched already."""
+    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
+        """Watch the kind from now on; idempotent and cheap when it is watched already. Changes wake the keys that `also` names, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from clusterwright.offline.observed import Journal, ObservedClient
 from clusterwright.offline.workload import ObservedWorkloadClusters
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.keys import KeySource
+from clusterwright.runtime.reconcile import Mapper
 from clusterwright.runtime.rest import RestClient
 
 # Feature gates that are on where neither a bundle nor a flag says otherwise.
@@ -117,7 +118,7 @@ class World:
         """Keep an Event for the explanation; nothing is written."""
         self.events.append({"object": f"{obj.kind}/{obj.key}", "type": type, "reason": reason, "message": message})
 
-    async def ensure(self, kind: GroupVersionKind) -> None:
+    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
         """One pass needs no watch."""
 
 

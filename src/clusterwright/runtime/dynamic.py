@@ -9,7 +9,7 @@ from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.mapping import to_owners
 from clusterwright.runtime.paused import ANNOTATION
 from clusterwright.runtime.predicates import all_of, resource_version_changed
-from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.reconcile import Mapper, Watch
 from clusterwright.runtime.resources import gvk_of
 
 
@@ -22,9 +22,14 @@ class OwnerWatches:
         self._map = to_owners(own.group, own.kind)
         self._when = all_of(resource_version_changed, _is_not_paused)
 
-    async def ensure(self, kind: GroupVersionKind) -> None:
-        """Watch the kind from now on; cheap when it is watched already. Raises NoKindMatch; the next call tries again."""
+    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
+        """Watch the kind from now on; cheap when it is watched already. Raises NoKindMatch; the next call tries again.
+
+        `also` names further keys that a change wakes; it must be the same function every time.
+        """
         await self._controller.watch(Watch(kind, self._map, self._when))
+        if also is not None:
+            await self._controller.watch(Watch(kind, also))
 
 
 def _is_not_paused(old: Any | None, new: Any | None) -> bool:

@@ -196,6 +196,19 @@ def test_13_only_stand_alone_machines_are_owned_by_the_cluster(a: Any, metadata:
     assert ("Cluster" in owners) is adopted
 
 
+def test_13_a_machine_that_the_cluster_owns_already_is_not_owned_twice(a: Any) -> None:
+    from clusterwright.api.core import Cluster, Machine, MachineSpec
+    from clusterwright.api.meta import ObjectMeta, OwnerReference
+    from clusterwright.controllers.machine.plan import with_owner_and_label
+    from clusterwright.controllers.machine.snapshot import MachineSnapshot
+
+    older = OwnerReference(api_version="cluster.x-k8s.io/v1beta1", kind="Cluster", name="c1", uid="u")
+    labels = {"cluster.x-k8s.io/cluster-name": "c1"}
+    machine = Machine(metadata=ObjectMeta(name="m1", labels=labels, owner_references=(older,)), spec=MachineSpec(cluster_name="c1"))
+
+    assert with_owner_and_label(MachineSnapshot(now=a.NOW, machine=machine, cluster=Cluster())) is machine
+
+
 def test_13_other_finalizers_are_kept_when_ours_is_added(a: Any) -> None:
     answer = a.Build(machine=a.machine(metadata={"finalizers": ["example.com/keep"]})).decide()
 

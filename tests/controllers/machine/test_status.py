@@ -76,6 +76,7 @@ def test_a_field_of_another_type_is_an_error_and_nothing_is_taken_over(a: Any, p
     ).decide()
 
     assert text in answer.error
+    assert answer.condition("Ready") is not None
     if "infra" in parts:
         assert "providerID" not in answer.object["spec"]
         assert "infrastructureProvisioned" not in answer.status.get("initialization", {})

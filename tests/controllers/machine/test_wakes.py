@@ -9,8 +9,8 @@ import pytest
 
 from clusterwright.api.core import Machine, MachineNodeReference, MachineSpec, MachineStatus
 from clusterwright.api.kubernetes import Node, NodeSpec, Pod, PodSpec, PodStatus, VolumeAttachment, VolumeAttachmentSpec
-from clusterwright.api.meta import ObjectKey, ObjectMeta
-from clusterwright.controllers.machine.wakes import SHORTEST_REST, Wakes
+from clusterwright.api.meta import ObjectKey, ObjectMeta, Unstructured
+from clusterwright.controllers.machine.wakes import SHORTEST_REST, Awaited, Wakes
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CLUSTER = ObjectKey("ns1", "c1")
@@ -145,3 +145,25 @@ def test_a_volume_attachment_shortens_the_rest() -> None:
     wakes.attachment_changed(CLUSTER)(VolumeAttachment(spec=VolumeAttachmentSpec(node_name="n1")))
 
     assert woken == ["m1"]
+
+
+async def test_an_object_that_is_awaited_wakes_who_waits_and_nobody_afterwards() -> None:
+    wakes = Wakes(Woken())
+    obj = Unstructured({"apiVersion": "infra.example.com/v1", "kind": "Thing", "metadata": {"name": "t", "namespace": "ns1"}})
+    awaited = Awaited("infra.example.com", "Thing", ObjectKey("ns1", "t"))
+    machine = ObjectKey("ns1", "m1")
+    wakes.expect(machine, awaited)
+    before = await wakes.expecting(obj, None)  # type: ignore[arg-type]
+    wakes.met(machine, awaited)
+
+    assert before == (machine,)
+    assert await wakes.expecting(obj, None) == ()  # type: ignore[arg-type]
+    assert not wakes._awaited
+
+
+def test_a_machine_that_is_gone_waits_for_nothing() -> None:
+    wakes = Wakes(Woken())
+    wakes.expect(ObjectKey("ns1", "m1"), Awaited("g", "K", ObjectKey("ns1", "t")))
+    wakes.forget(ObjectKey("ns1", "m1"))
+
+    assert not wakes._awaited

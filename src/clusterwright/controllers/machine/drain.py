@@ -222,11 +222,6 @@ class DrainPlan:
     wait: tuple[ObjectKey, ...] = ()
     wait_later: tuple[ObjectKey, ...] = ()
 
-    @property
-    def empty(self) -> bool:
-        """Nothing has to leave the Node."""
-        return not (self.evict or self.evict_later or self.terminating or self.wait or self.wait_later)
-
 
 def plan(verdicts: Sequence[Verdict]) -> DrainPlan:
     """Evict the Pods of the lowest order that is still there; Pods on their way out hold their order back too."""

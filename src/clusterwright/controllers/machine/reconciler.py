@@ -26,7 +26,7 @@ from clusterwright.api.wellknown import (
     UPDATE_IN_PROGRESS_ANNOTATION,
 )
 from clusterwright.conditions import v1beta1
-from clusterwright.controllers.external import AlreadyControlled, ContractUnknown, Reference, WrongType, get_external, text_at
+from clusterwright.controllers.external import AlreadyControlled, ContractUnknown, Reference, WrongType, contract_of, get_external, text_at
 from clusterwright.controllers.machine import deletion, drain, inplace, plan, remote, volumes
 from clusterwright.controllers.machine.conditions import OWNED, OWNED_V1BETA1, conclude
 from clusterwright.controllers.machine.ownership import owned_metadata
@@ -49,7 +49,7 @@ from clusterwright.controllers.machine.status import (
     with_v1beta1_condition,
     with_v1beta1_ready,
 )
-from clusterwright.controllers.machine.wakes import Wakes
+from clusterwright.controllers.machine.wakes import Awaited, Wakes
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -197,10 +197,13 @@ class MachineReconciler:
 
     async def _adopt(self, s: MachineSnapshot, reference: Reference) -> Lookup:
         """Read a provider's object, after making sure that the Machine controls it and that its changes wake us."""
+        key = ObjectKey(s.machine.metadata.namespace, reference.name)
+        awaited = Awaited(reference.api_group, reference.kind, key)
+        self._wakes.expect(s.machine.key, awaited)
         try:
-            external = await get_external(self._client, reference, s.machine.metadata.namespace)
-            obj = external.object
-            await self._deps.dynamic.ensure(obj.gvk)
+            contract = await contract_of(self._client, reference.api_group, reference.kind)
+            await self._deps.dynamic.ensure(contract.gvk, self._wakes.expecting)
+            obj = await self._client.get(contract.gvk, key)
             patch = owned_metadata(obj, s.machine, s.cluster)
             if patch is not None:
                 obj = await self._client.patch(obj.gvk, obj.key, patch)
@@ -208,7 +211,8 @@ class MachineReconciler:
             return Missing()
         except (ApiError, ContractUnknown, AlreadyControlled) as error:
             return Unreadable(error)
-        return Found(obj, external.contract)
+        self._wakes.met(s.machine.key, awaited)
+        return Found(obj, contract.contract)
 
     # ----------------------------------------------------------------------------------------------------- deletion
 

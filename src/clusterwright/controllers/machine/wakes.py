@@ -5,15 +5,16 @@ Held in memory only: after a restart everything is looked at once, which is as g
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node, Pod, VolumeAttachment
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.controllers.machine.node import belongs_to
+from clusterwright.runtime.client import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,14 @@ SHORTEST_REST = timedelta(seconds=1)
 """However much happens on a Node, a workload cluster is not asked more often about one drain."""
 
 
+class Awaited(NamedTuple):
+    """An object that a Machine refers to, in whatever version."""
+
+    group: str
+    kind: str
+    key: ObjectKey
+
+
 class Wakes:
     """Finds Machines for Nodes, Pods and VolumeAttachments, and keeps drains from asking a workload cluster too often."""
 
@@ -48,6 +57,7 @@ class Wakes:
         self._by_provider_id: dict[tuple[ObjectKey, str], set[ObjectKey]] = {}
         self._rests: dict[ObjectKey, Rest] = {}
         self._stirred: set[ObjectKey] = set()
+        self._awaited: dict[Awaited, set[ObjectKey]] = {}
 
     def learn(self, machine: Machine, cluster: ObjectKey) -> None:
         """Remember which Node a Machine has or awaits. To be called before Nodes are read, so that no change is missed."""
@@ -67,6 +77,8 @@ class Wakes:
         self._unlink(machine)
         self._rests.pop(machine, None)
         self._stirred.discard(machine)
+        for what in [w for w, machines in self._awaited.items() if machine in machines]:
+            self.met(machine, what)
 
     def _unlink(self, machine: ObjectKey) -> None:
         known = self._known.pop(machine, None)
@@ -78,6 +90,24 @@ class Wakes:
                 machines.discard(machine)
                 if not machines:
                     del index[known.cluster, value]
+
+    # ----------------------------------------------------------------------------------------- provider objects
+
+    def expect(self, machine: ObjectKey, what: Awaited) -> None:
+        """The Machine refers to an object that may not exist: its creation concerns it, although nobody owns it yet."""
+        self._awaited.setdefault(what, set()).add(machine)
+
+    def met(self, machine: ObjectKey, what: Awaited) -> None:
+        """The object is there, and its owner reference tells whom it concerns."""
+        machines = self._awaited.get(what, set())
+        machines.discard(machine)
+        if not machines:
+            self._awaited.pop(what, None)
+
+    async def expecting(self, obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
+        """The Machines that wait for an object of some provider's kind."""
+        gvk = obj.gvk
+        return tuple(self._awaited.get(Awaited(gvk.group, gvk.kind, obj.key), ()))
 
     # ---------------------------------------------------------------------------------------------------- changes
 
@@ -146,5 +176,4 @@ class Wakes:
 
 
 def _is_leaving(pod: Pod) -> bool:
-    finished = pod.status.phase in {"Succeeded", "Failed"}
-    return finished or (pod.metadata.deletion_timestamp is not None and pod.metadata.deletion_grace_period_seconds == 0)
+    return pod.metadata.deletion_timestamp is not None or pod.status.phase in {"Succeeded", "Failed"}
