@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from clusterwright.api.contract import crd_name
 from clusterwright.api.core import Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, MachineSet
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.conditions import get
 from clusterwright.controllers.cluster.reconciler import DEFAULT_CONNECTION_GRACE, ClusterReconciler
 from clusterwright.controllers.cluster.snapshot import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, POOL_NAME_LABEL
+from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies, WorkloadWake
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.runtime.client import Reader
@@ -44,6 +46,21 @@ async def clusters_of_class(cluster_class: ClusterClass, reader: Reader) -> Sequ
         if topology and (topology.class_ref.namespace or cluster.metadata.namespace, topology.class_ref.name) == key:
             found.append(cluster.key)
     return found
+
+
+async def clusters_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> Sequence[ObjectKey]:
+    """The Clusters that refer to an object of the kind: whether and how it can be read may have changed."""
+    found = []
+    for cluster in await reader.list(Cluster):
+        references = (cluster.spec.infrastructure_ref, cluster.spec.control_plane_ref)
+        if any(r is not None and crd_name(r.api_group, r.kind) == crd.metadata.name for r in references):
+            found.append(cluster.key)
+    return found
+
+
+def labels_changed(old: CustomResourceDefinitionMeta | None, new: CustomResourceDefinitionMeta | None) -> bool:
+    """Whether the kind may follow other contracts now."""
+    return old is None or new is None or old.metadata.labels != new.metadata.labels
 
 
 def contribution(machine: Machine | None) -> object:
@@ -91,6 +108,7 @@ CONTROLLER = ControllerDefinition(
         Watch(MachinePool, cluster_of),
         Watch(ClusterClass, clusters_of_class, spec_changed),
         Watch(Secret, cluster_of_secret),
+        Watch(CustomResourceDefinitionMeta, clusters_of_crd, labels_changed),
     ),
     make=make,
     workload_wake=WorkloadWake(map=itself, failing_for=DEFAULT_CONNECTION_GRACE),

@@ -131,12 +131,12 @@ class ClusterReconciler:
     async def _observe(self, seen: ClusterSnapshot, under_way: _Pass) -> ClusterSnapshot:
         reader, cluster = self._deps.client, seen.cluster
         adopt = not seen.waiting_for_topology
-        infrastructure = await look_up(reader, cluster, cluster.spec.infrastructure_ref)
+        infrastructure = await look_up(reader, self._deps.dynamic, cluster, cluster.spec.infrastructure_ref)
         if isinstance(infrastructure, External):
             infrastructure = await self._make_ours(cluster, infrastructure, adopt=adopt)
         if isinstance(infrastructure, External):
             infrastructure = understand(infrastructure, "infrastructure")
-        control_plane = await look_up(reader, cluster, cluster.spec.control_plane_ref)
+        control_plane = await look_up(reader, self._deps.dynamic, cluster, cluster.spec.control_plane_ref)
         if isinstance(control_plane, External):
             control_plane = await self._make_ours(cluster, control_plane, adopt=adopt)
         if isinstance(control_plane, External):
@@ -153,13 +153,8 @@ class ClusterReconciler:
         )
 
     async def _make_ours(self, cluster: Cluster, external: External, *, adopt: bool) -> External | Lookup:
-        """Watch the object's kind, own the object and label it; what fails makes it unreadable, or missing if it is gone."""
+        """Own the object and label it; what fails makes it unreadable, or missing if it is gone."""
         obj = external.object
-        what = f"{obj.kind} {obj.key}"
-        try:
-            await self._deps.dynamic.ensure(obj.gvk)
-        except ApiError as error:
-            return Unreadable(f'failed to add watch on external object "{obj.gvk}": {error}')
         if not adopt:
             return external
         try:
@@ -170,7 +165,7 @@ class ClusterReconciler:
         except NotFound:
             return Missing()
         except (ApiError, AlreadyControlled) as error:
-            return Unreadable(f"failed to set the owner of {what}: {error}")
+            return Unreadable(f"failed to set the owner of {obj.kind} {obj.key}: {error}")
 
     # ---------------------------------------------------------------------------------------------- phases
 

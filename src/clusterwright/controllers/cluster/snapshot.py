@@ -18,10 +18,11 @@ from clusterwright.api.core import (
     MachineSet,
     Topology,
 )
-from clusterwright.api.meta import Condition, ObjectKey, ObjectMeta, V1Beta1Condition
+from clusterwright.api.meta import Condition, ObjectKey, ObjectMeta, Unstructured, V1Beta1Condition
 from clusterwright.conditions import Reporter, is_false
 from clusterwright.controllers.cluster.providers import Lookup, Missing, NotReferenced, Unreadable
-from clusterwright.controllers.external import ContractUnknown, External, get_external, group_of, is_owned_by
+from clusterwright.controllers.external import ContractUnknown, External, contract_of, group_of, is_owned_by
+from clusterwright.controllers.wiring import DynamicWatches
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.tables import Decision
@@ -188,16 +189,38 @@ def owned_children(seen: ClusterSnapshot) -> tuple[Child, ...]:
 # ---------------------------------------------------------------------------------------------- reads
 
 
-async def look_up(reader: Reader, cluster: Cluster, reference: ContractVersionedObjectReference | None) -> Lookup | External:
-    """Read what the reference names; an object that exists comes back whole, to be made ours before it is understood."""
+async def look_up(
+    reader: Reader, watches: DynamicWatches, cluster: Cluster, reference: ContractVersionedObjectReference | None
+) -> Lookup | External:
+    """Read what the reference names; an object that exists comes back whole, to be made ours before it is understood.
+
+    Its kind is watched before the object is looked for, so that one that appears later wakes the Cluster.
+    """
     if reference is None or not is_defined(reference):
         return NOT_REFERENCED
+    key = ObjectKey(cluster.metadata.namespace, reference.name)
     try:
-        return await get_external(reader, reference, cluster.metadata.namespace)
+        contract = await contract_of(reader, reference.api_group, reference.kind)
+        await watches.ensure(contract.gvk, referrers)
+        return External(await reader.get(contract.gvk, key), contract.contract)
     except NotFound:
         return Missing()
     except (ApiError, ContractUnknown) as error:
-        return Unreadable(f"failed to retrieve {reference.kind} {cluster.metadata.namespace}/{reference.name}: {error}")
+        return Unreadable(f"failed to retrieve {reference.kind} {key}: {error}")
+
+
+async def referrers(obj: Unstructured, reader: Reader) -> Sequence[ObjectKey]:
+    """The Clusters that name an object which no Cluster owns yet; the owners of others are woken anyway."""
+    metadata, gvk = obj.metadata, obj.gvk
+    if any(r.kind == "Cluster" for r in metadata.owner_references):
+        return []
+    wanted = (gvk.group, gvk.kind, metadata.name)
+    found = []
+    for cluster in await reader.list(Cluster, namespace=metadata.namespace):
+        references = (cluster.spec.infrastructure_ref, cluster.spec.control_plane_ref)
+        if any(r is not None and (r.api_group, r.kind, r.name) == wanted for r in references):
+            found.append(cluster.key)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
