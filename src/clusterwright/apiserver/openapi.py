@@ -138,7 +138,7 @@ def _field_schema(key: str, field: Mapping[str, Any], schemas: Json) -> Json:
 
 
 def _words(name: str) -> str:
-    """`restartPolicy` is `Restart policy.`"""
+    """`restartPolicy` is `Restart policy.`."""
     spaced = "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))
     return f"{spaced[:1].upper()}{spaced[1:]}."
 
@@ -172,19 +172,28 @@ _PARAMETERS: Final[dict[str, tuple[str, str]]] = {
     # clients that compare documents with a cluster's expect these two word for word
     "fieldValidation": (
         "string",
-        "fieldValidation instructs the server on how to handle objects in the request (POST/PUT/PATCH) containing unknown or duplicate "
-        "fields. Valid values are: - Ignore: This will ignore any unknown fields that are silently dropped from the object, and will ignore "
-        "all but the last duplicate field that the decoder encounters. This is the default behavior prior to v1.23. - Warn: This will send a "
-        "warning via the standard warning response header for each unknown field that is dropped from the object, and for each duplicate "
-        "field that is encountered. The request will still succeed if there are no other errors, and will only persist the last of any "
-        "duplicate fields. This is the default in v1.23+ - Strict: This will fail the request with a BadRequest error if any unknown fields "
-        "would be dropped from the object, or if any duplicate fields are present. The error returned from the server will contain all "
-        "unknown and duplicate fields encountered.",
+        (
+            "fieldValidation instructs the server on how to handle objects in the request (POST/PUT/PATCH) containing unknown or duplicate "
+            "fields. Valid values are: - Ignore: This will ignore any unknown fields that are silently dropped "
+            "from the object, and will ignore "
+            "all but the last duplicate field that the decoder encounters. This is the default behavior prior to "
+            "v1.23. - Warn: This will send a "
+            "warning via the standard warning response header for each unknown field that is dropped from the "
+            "object, and for each duplicate "
+            "field that is encountered. The request will still succeed if there are no other errors, and will only persist the last of any "
+            "duplicate fields. This is the default in v1.23+ - Strict: This will fail the request with a "
+            "BadRequest error if any unknown fields "
+            "would be dropped from the object, or if any duplicate fields are present. The error returned from the server will contain all "
+            "unknown and duplicate fields encountered."
+        ),
     ),
     "force": (
         "boolean",
-        'Force is going to "force" Apply requests. It means user will re-acquire conflicting fields owned by other people. Force flag must be '
-        "unset for non-apply patch requests.",
+        (
+            'Force is going to "force" Apply requests. It means user will re-acquire conflicting fields owned by '
+            "other people. Force flag must be "
+            "unset for non-apply patch requests."
+        ),
     ),
     "dryRun": ("string", "All: run every stage of the request, but store nothing."),
     "fieldManager": ("string", "Who makes the change; the program in User-Agent if not given."),

@@ -32,7 +32,8 @@ def table(handler: KindHandler, items: Sequence[Json], *, now: datetime, include
     """A meta.k8s.io/v1 Table. `include` says what rows carry: Metadata, Object or None; `columns` whether to describe them."""
     if include not in ("", "Metadata", "Object", "None"):
         raise bad_request(
-            f"Unable to convert to Table as requested: includeObject: Invalid value: {quote(include)}: must be 'Metadata', 'Object', 'None', or empty"
+            f"Unable to convert to Table as requested: includeObject: Invalid value: {quote(include)}: must be "
+            f"'Metadata', 'Object', 'None', or empty"
         )
     cells = getattr(handler, "cells", None)
     rows = []
@@ -115,7 +116,7 @@ def age(timestamp: Any, now: datetime) -> str:
     if not isinstance(timestamp, str):
         return "<unknown>"
     try:
-        then = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+        then = datetime.fromisoformat(timestamp)
     except ValueError:
         return "<invalid>"
     if then.tzinfo is None:

@@ -1,4 +1,4 @@
-"""Kubernetes' protobuf encoding of built-in kinds, by the field numbers of `schema/types.json`.
+r"""Kubernetes' protobuf encoding of built-in kinds, by the field numbers of `schema/types.json`.
 
 A message is `k8s\\0` and a runtime.Unknown {1: TypeMeta {1: apiVersion, 2: kind}, 2: raw}. Maps are repeated entries
 {1: key, 2: value}; times {1: seconds, 2: nanos}; quantities {1: text}; int-or-string {1: type, 2: int, 3: text}.
@@ -335,7 +335,7 @@ def _write(number: int, value: Any, kind: str) -> bytes:
     if kind == "float64":
         return _write_varint(number << 3 | 1) + binary.pack("<d", value)
     if kind in ("time", "microtime"):
-        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(value)
         seconds = int(moment.replace(microsecond=0).timestamp())
         return _tagged(number, _number(1, seconds) + _number(2, moment.microsecond * 1000))
     if kind == "quantity":

@@ -50,7 +50,8 @@ CONFIG_MAP: Final = _simple(
     [
         _column(
             "Data",
-            "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values with non-UTF-8 "
+            "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or "
+            "'.'. Values with non-UTF-8 "
             "byte sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in the BinaryData field, "
             "this is enforced during validation process.",
         )

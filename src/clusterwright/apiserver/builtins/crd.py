@@ -93,11 +93,9 @@ def _stored_versions(stored: list[str], versions: list[Json]) -> list[FieldError
     path = "status.storedVersions"
     if not stored:
         return [invalid(path, stored, "must have at least one stored version")]
-    errors = []
     known = {v.get("name") for v in versions}
-    for version in versions:
-        if version.get("storage") and version.get("name") not in stored:
-            errors.append(invalid(path, stored, f"must have the storage version {version.get('name')}"))
+    missing = [v.get("name") for v in versions if v.get("storage") and v.get("name") not in stored]
+    errors = [invalid(path, stored, f"must have the storage version {name}") for name in missing]
     for i, name in enumerate(stored):
         if name not in known:
             text = (
@@ -152,7 +150,7 @@ def _spec(spec: Json) -> list[FieldError]:
                     invalid(f"{path}.selectableFields", "", "may only be set when `version.schema.openAPIV3Schema` is not included")
                 )
             else:
-                errors.extend(_selectable(version["selectableFields"], own_schema, f"{path}.selectableFields"))
+                errors.extend(_selectable(version["selectableFields"], own_schema or {}, f"{path}.selectableFields"))
         seen.add(name)
     if len(seen) != len(versions):
         errors.append(invalid("spec.versions", versions, "must contain unique version names"))

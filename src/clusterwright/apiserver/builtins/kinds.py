@@ -24,7 +24,7 @@ def _fields(*names: str) -> dict[str, tuple[str, ...]]:
 
 
 def _fit_secret(obj: Json) -> None:
-    """stringData is a way to write data, and is not kept."""
+    """StringData is a way to write data, and is not kept."""
     texts = obj.pop("stringData", None)
     if texts:
         data = dict(obj.get("data") or {})
@@ -171,8 +171,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         resource={"subresources": ("proxy",)},
     ),
     _kind(
-        "", "Pod", "core.v1.Pod", short=("po",), all_category=True, status=True, table=columns.POD, defaults=defaults.pod, on_create=_new_pod,
-        validate=validation.pod, validate_update=validation.pod_update,
+        "", "Pod", "core.v1.Pod", short=("po",), all_category=True, status=True, table=columns.POD, defaults=defaults.pod,
+        on_create=_new_pod, validate=validation.pod, validate_update=validation.pod_update,
         selectable=_fields(
             "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
             "status.podIP", "status.nominatedNodeName",
@@ -234,7 +234,10 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         table=columns.STORAGE_CLASS, defaults=defaults.storage_class, resource=_RETURNED,
     ),
     _kind("storage.k8s.io", "CSINode", "storage.v1.CSINode", namespaced=False, resource={**_RETURNED, **_STRICT}),
-    _kind("storage.k8s.io", "CSIDriver", "storage.v1.CSIDriver", namespaced=False, defaults=defaults.csi_driver, resource={**_RETURNED, **_STRICT}),
+    _kind(
+        "storage.k8s.io", "CSIDriver", "storage.v1.CSIDriver", namespaced=False, defaults=defaults.csi_driver,
+        resource={**_RETURNED, **_STRICT},
+    ),
     _kind(_RBAC, "Role", "rbac.v1.Role", table=columns.CREATED, name_rule="path", validate=validation.role, resource=_UPSERT),
     _kind(
         _RBAC, "RoleBinding", "rbac.v1.RoleBinding", table=columns.ROLE_BINDING, name_rule="path", defaults=defaults.role_binding,

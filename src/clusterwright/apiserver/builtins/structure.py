@@ -20,10 +20,10 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _AT_ROOT: Final = (
     "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems "
     "UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations"
-).split()
+)
+"""The names, in Go, of what may stand at the root of a schema with a status subresource."""
 _AT_ROOT_KEYS: Final = frozenset(
-    "description type format title maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern maxItems minItems uniqueItems "
-    "multipleOf required items properties externalDocs example x-kubernetes-preserve-unknown-fields x-kubernetes-validations".split()
+    {f"{n[:1].lower()}{n[1:]}" for n in _AT_ROOT.split()} | {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
 )
 Schema = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldEr
             text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
             errors.append(invalid(f"{path}.type", kind, text))
         elif any(v for k, v in source.items() if k not in _AT_ROOT_KEYS):
-            text = f"only [{' '.join(_AT_ROOT)}] fields are allowed at the root of the schema if the status subresource is enabled"
+            text = f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
             errors.append(invalid(path, copy_json(dict(source)), text))
     if source.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
@@ -398,7 +398,7 @@ def _rule_forms(s: Schema, path: str) -> Iterator[FieldError]:
 
 def _rule_programs(s: Schema, path: str, context: _Context, node: Node) -> Iterator[FieldError]:
     kind, _ = type_of(node, root=context.root or node.embedded)
-    for i, rule in enumerate(compiled_rules(node, kind, root=context.root)):
+    for i, rule in enumerate(compiled_rules(node, kind)):
         here = f"{path}.x-kubernetes-validations[{i}]"
         if rule.problem:
             yield invalid(f"{here}.rule", copy_json(dict(rule.source)), rule.problem)

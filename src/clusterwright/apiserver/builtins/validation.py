@@ -69,7 +69,7 @@ def _immutable_data(new: Json, old: Json, fields: tuple[str, ...]) -> list[Field
 def config_map(obj: Json) -> list[FieldError]:
     """Keys, overlap, size."""
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-    errors = []
+    errors: list[FieldError] = []
     for key in data:
         errors.extend(invalid(f"data[{key}]", key, p) for p in config_key(key))
         if key in binary:
@@ -100,7 +100,7 @@ def secret(obj: Json) -> list[FieldError]:
     errors = list(_keys(data, "data"))
     if sum(len(v) * 3 // 4 for v in data.values()) > _MAXIMUM_DATA:
         errors.append(too_long("data", _MAXIMUM_DATA))
-    kind = obj.get("type")
+    kind = str(obj.get("type"))
     if kind == "kubernetes.io/service-account-token":
         annotations = obj["metadata"].get("annotations") or {}
         if not annotations.get("kubernetes.io/service-account.name"):
@@ -205,11 +205,8 @@ _EVENT_FIXED: Final = (
 
 def event_update(obj: Json, old: Json) -> list[FieldError]:
     """Of an event of events.k8s.io only the series moves."""
-    errors = []
-    for field in _EVENT_FIXED:
-        if (obj.get(field) or None) != (old.get(field) or None):
-            errors.append(invalid(field, obj.get(field), IMMUTABLE))
-    return errors
+    changed = [f for f in _EVENT_FIXED if (obj.get(f) or None) != (old.get(f) or None)]
+    return [invalid(f, obj.get(f), IMMUTABLE) for f in changed]
 
 
 # ---------------------------------------------------------------- nodes
@@ -219,8 +216,8 @@ _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 def node(obj: Json) -> list[FieldError]:
     """Taints."""
-    errors = []
-    seen = set()
+    errors: list[FieldError] = []
+    seen: set[tuple[Any, str]] = set()
     for i, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
         path = f"spec.taints[{i}]"
         errors.extend(invalid(f"{path}.key", taint.get("key") or "", p) for p in qualified_name(taint.get("key") or ""))
@@ -505,7 +502,10 @@ def pod_disruption_budget(obj: Json) -> list[FieldError]:
                 invalid(
                     f"spec.{field}",
                     value,
-                    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+                    (
+                        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+                        "regex used for validation is '[0-9]+%')"
+                    ),
                 )
             )
     return errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import ipaddress
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -499,7 +500,8 @@ def _shown(value: Any) -> str:
         return value.name
     if isinstance(value, (Quantity, Semver, Optional, NamedFormat)):
         raise CelError(
-            "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+            "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, "
+            "maps, lists, types, durations, and timestamps"
         )
     return to_string(value)
 
@@ -521,7 +523,7 @@ define("base64.decode(string) bytes", _base64_decode)
 
 
 def _comparable_pairs(values: list[Any]) -> Iterator[tuple[Any, Any]]:
-    return zip(values, values[1:], strict=False)
+    return itertools.pairwise(values)
 
 
 def _is_sorted(values: list[Any]) -> bool:
@@ -699,7 +701,7 @@ def _amount(value: Quantity | int) -> Decimal:
 
 
 def _compare(a: Any, b: Any) -> int:
-    return (a > b) - (a < b)
+    return int(a > b) - int(a < b)
 
 
 def _quantity_int(value: Quantity) -> int:
@@ -799,9 +801,9 @@ def _contains_ip(network: Cidr, address: Ip | str) -> bool:
 
 
 def _contains_cidr(network: Cidr, inner: Cidr | str) -> bool:
-    other = (_cidr(inner) if isinstance(inner, str) else inner).value.network
-    outer = network.value.network
-    return (
+    other: Any = (_cidr(inner) if isinstance(inner, str) else inner).value.network
+    outer: Any = network.value.network
+    return bool(
         other.version == outer.version
         and outer.network_address <= other.network_address
         and other.broadcast_address <= outer.broadcast_address
@@ -844,17 +846,26 @@ def _label(text: str) -> bool:
 FORMATS: Final = {
     "dns1123Label": _named(
         "dns1123Label",
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+        (
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
+            "start and end with an alphanumeric character"
+        ),
         _label,
     ),
     "dns1123Subdomain": _named(
         "dns1123Subdomain",
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+        (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
+            "must start and end with an alphanumeric character"
+        ),
         lambda t: len(t) <= 253 and LONG_NAME.fullmatch(t) is not None,
     ),
     "dns1035Label": _named(
         "dns1035Label",
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
+        (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+            "alphabetic character, and end with an alphanumeric character"
+        ),
         lambda t: len(t) <= 63 and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", t) is not None,
     ),
     "qualifiedName": _named(
@@ -869,7 +880,10 @@ FORMATS: Final = {
     ),
     "labelValue": _named(
         "labelValue",
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        (
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
+            "must start and end with an alphanumeric character"
+        ),
         lambda t: len(t) <= 63 and re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", t) is not None,
     ),
     "uri": _named("uri", "invalid URI for request", is_uri),

@@ -205,16 +205,16 @@ class _Compiler:
             try:
                 first = left(env)
                 if first is decisive:
-                    return decisive
+                    return bool(decisive)
             except CostExceeded:
                 raise
             except CelError:
                 if right(env) is decisive:
-                    return decisive
+                    return bool(decisive)
                 raise
             second = right(env)
             if second is decisive:
-                return decisive
+                return bool(decisive)
             if type(first) is not bool or type(second) is not bool:
                 raise CelError("no such overload")
             return not decisive
@@ -800,7 +800,7 @@ def _quantified(iterate: Callable[[Env], Any], body: Run, decisive: bool) -> Run
         for _ in iterate(env):
             try:
                 if body(env) is decisive:
-                    return decisive
+                    return bool(decisive)
             except CostExceeded:
                 raise
             except CelError as e:

@@ -9,7 +9,10 @@ from typing import Any, Final
 MAX_DEPTH: Final = 100
 MAX_LENGTH: Final = 100_000
 
-RESERVED: Final = frozenset(["as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"])
+RESERVED: Final = frozenset({
+    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var",
+    "void", "while",
+})  # fmt: skip
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+|//[^\n]*)

@@ -161,7 +161,7 @@ def type_of(node: Node, *, root: bool = False) -> tuple[Type | None, Callable[[A
             return None, None
         if convert is None:
             return list_of(item), None
-        return list_of(item), lambda v, c=convert: [c(x) for x in v] if type(v) is list else v  # type: ignore[misc]
+        return list_of(item), lambda v, c=convert: [c(x) for x in v] if type(v) is list else v
     if node.type == "object":
         if node.additional is not None:
             value, convert = type_of(node.additional)
@@ -169,7 +169,7 @@ def type_of(node: Node, *, root: bool = False) -> tuple[Type | None, Callable[[A
                 return None, None
             if convert is None:
                 return map_of(STRING, value), None
-            return map_of(STRING, value), lambda v, c=convert: {k: c(x) for k, x in v.items()} if type(v) is dict else v  # type: ignore[misc]
+            return map_of(STRING, value), lambda v, c=convert: {k: c(x) for k, x in v.items()} if type(v) is dict else v
         fields: dict[str, Field] = {}
         for name, child in node.properties.items():
             written = escape(name)

@@ -108,7 +108,7 @@ def _decode(entries: Any) -> Managers | None:
             return None
         operation = entry.get("operation") or ""
         fields = entry.get("fieldsV1")
-        if operation not in ("Apply", "Update") or entry.get("fieldsType") not in ("FieldsV1",):
+        if operation not in ("Apply", "Update") or entry.get("fieldsType") != "FieldsV1":
             return None
         try:
             decoded = _load_fields(_encode(fields if fields is not None else {}))
@@ -282,7 +282,7 @@ def _join(managers: Managers, identity: Identity, previous: _Entry | None, own: 
 
 def _sent_or_kept(sent: Any, kept: Any, subresource: str) -> Managers:
     if not subresource and sent is not None:
-        if sent == [] or sent == [{}]:
+        if sent in ([], [{}]):
             return {}
         if sent is not kept and sent != kept:
             decoded = _decode(sent)

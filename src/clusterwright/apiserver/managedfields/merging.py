@@ -52,7 +52,8 @@ def element_of(item: Any, kind: MergeType) -> str:
     if not key:
         names = " ".join(quote(k) for k in kind.keys)
         raise SchemaMismatch(
-            f"associative list with keys has an element that omits all key fields [{names}] (and doesn't have default values for any key fields)"
+            f"associative list with keys has an element that omits all key fields [{names}] (and doesn't have "
+            f"default values for any key fields)"
         )
     return "k:" + _encode(key).decode()
 
@@ -193,7 +194,7 @@ def everything(value: Any, kind: MergeType) -> Set:
 
 def _compare(old: Any, new: Any, kind: MergeType, removed: Set, modified: Set, added: Set) -> None:
     if type(old) is dict or type(new) is dict:
-        if (kind.kind == MAP or kind.kind == ANY) and not kind.atomic:
+        if (kind.kind in (MAP, ANY)) and not kind.atomic:
             left, right = (old if type(old) is dict else {}), (new if type(new) is dict else {})
             if kind.kind == ANY and (type(old) is not type(new)) and old is not None and new is not None:
                 modified["."] = DOT

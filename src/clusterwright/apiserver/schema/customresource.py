@@ -250,7 +250,10 @@ def _nested(obj: Json, path: str, kind: type) -> tuple[Any, str]:
             shown = ".".join(steps[: i + 1])
             return (
                 kind(),
-                f".{shown} accessor error: {_go(value)} is of the type {_GO_TYPES.get(type(value), '<nil>')}, expected map[string]interface{{}}",
+                (
+                    f".{shown} accessor error: {_go(value)} is of the type {_GO_TYPES.get(type(value), '<nil>')}, "
+                    f"expected map[string]interface{{}}"
+                ),
             )
         if step not in value:
             return kind(), ""

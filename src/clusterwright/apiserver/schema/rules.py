@@ -54,13 +54,9 @@ class Rule:
         return self.source.get("message") or str(self.source.get("rule", "")).strip()
 
 
-def compiled_rules(node: Node, kind: Type | None, *, root: bool) -> tuple[Rule, ...]:
+def compiled_rules(node: Node, kind: Type | None) -> tuple[Rule, ...]:
     """The rules of one node, compiled; kept on the node."""
-    del root
-    rules = []
-    for source in node.source.get("x-kubernetes-validations") or ():
-        rules.append(_compile(node, kind, source))
-    return tuple(rules)
+    return tuple(_compile(node, kind, source) for source in node.source.get("x-kubernetes-validations") or ())
 
 
 def _compile(node: Node, kind: Type | None, source: Mapping[str, Any]) -> Rule:
@@ -75,9 +71,8 @@ def _compile(node: Node, kind: Type | None, source: Mapping[str, Any]) -> Rule:
         variables = {"self": kind, "oldSelf": optional_of(kind) if optional_old else kind}
         try:
             program = compile_expression(text, variables)
-            if program.type not in (BOOL,):
-                if program.type.name != "dyn":
-                    problem, program = "cel expression must evaluate to a bool", None
+            if program.type != BOOL and program.type.name != "dyn":
+                problem, program = "cel expression must evaluate to a bool", None
         except CompileError as e:
             problem = f"compilation failed: {e}"
         expression = source.get("messageExpression")
@@ -151,7 +146,7 @@ class RuleSet:
     def _prepare(self, node: Node, kind: Type | None, *, root: bool = False) -> None:
         if not node.has_rules:
             return
-        self._rules[id(node)] = compiled_rules(node, kind, root=root)
+        self._rules[id(node)] = compiled_rules(node, kind)
         children = [*node.properties.values(), *([node.additional] if node.additional else []), *([node.items] if node.items else [])]
         for child in children:
             if child.has_rules:

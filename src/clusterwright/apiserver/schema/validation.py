@@ -60,7 +60,7 @@ def _compile(node: Node) -> Check:
         base = _string_check(node)
     elif node.types == ("boolean",):
         base = lambda v: v is True or v is False  # noqa: E731
-    elif node.types == ("integer",) or node.types == ("number",):
+    elif node.types in (("integer",), ("number",)):
         base = _number_check(node)
     elif node.int_or_string:
         text, num = _string_check(node), _number_check(node)
@@ -77,8 +77,7 @@ def _compile(node: Node) -> Check:
             inner2 = base
             base = lambda v: _in_enum(v, enum) and inner2(v)  # noqa: E731
     parts.append(base)
-    for sub in node.all_of:
-        parts.append(is_valid(sub))
+    parts.extend(is_valid(sub) for sub in node.all_of)
     if node.any_of:
         choices = [is_valid(s) for s in node.any_of]
         parts.append(lambda v: any(c(v) for c in choices))
@@ -224,9 +223,11 @@ def _number_check(node: Node) -> Check:
     return check
 
 
-def _is_multiple(value: float, multiple: float) -> bool:
+def _is_multiple(value: Any, multiple: Any) -> bool:
+    if type(value) is int and type(multiple) is int:
+        return value % multiple == 0
     quotient = value / multiple
-    return abs(quotient - round(quotient)) < 1e-9 if isinstance(value, float) or isinstance(multiple, float) else value % multiple == 0
+    return bool(abs(quotient - round(quotient)) < 1e-9)
 
 
 def _untyped_check(node: Node) -> Check:
@@ -447,9 +448,7 @@ class _Finder:
                 here = f"{path}.{key}"
             before = old.get(key, ABSENT) if type(old) is dict and not (path == "" and key in ("apiVersion", "kind")) else ABSENT
             count += self.check(child, item, here, before, out)
-        for key in node.required:
-            if key not in value:
-                out.append(required(self.field(f"{path}.{key}")))
+        out.extend(required(self.field(f"{path}.{key}")) for key in node.required if key not in value)
         return count
 
     def _composite_property(self, path: str, key: str, out: list[FieldError]) -> None:
