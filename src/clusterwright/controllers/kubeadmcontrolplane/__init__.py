@@ -5,10 +5,11 @@ Owns the conditions Available, Initialized, CertificatesAvailable, EtcdClusterHe
 MachinesUpToDate, RollingOut, ScalingUp, ScalingDown, Remediating and Deleting of the control plane, and on its Machines UpToDate,
 the `*PodHealthy`, EtcdMemberHealthy, NodeKubeadmLabelsAndTaintsSet and, on the one it remediates, OwnerRemediated.
 
-    observe     reads the management cluster           inspection   looks into the workload cluster
-    scope       one pass: what was read and found      reconcile    the steps, in order
-    conditions, health                                 the tables   (pure)
-    scale, rollout, remediation, quorum, uptodate      the choices  (pure)
-    desired, naming, ownership                         the objects  (pure)
-    objects, membership, certificates, addons          the acts
+    reconcile    the steps of a pass, in order          scope        one pass: what was read and found
+    observe      reads the management cluster           inspection   looks into the workload cluster
+    departure, replacement, scaling, deletion           the acts: leaving etcd, remediation, rollout and scale, the end
+    objects, membership, certificates, addons           what the acts are made of
+    conditions, health                                  the tables (pure)
+    scale, rollout, remediation, quorum, uptodate       the choices (pure)
+    desired, naming, ownership, corefile                the objects (pure)
 """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from clusterwright.api.meta import ObjectKey, Unstructured
+from clusterwright.conditions import v1beta1
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.conditions import COMPONENTS_HEALTHY, ETCD_CLUSTER_HEALTHY, component_facts, etcd_facts
 from clusterwright.controllers.kubeadmcontrolplane.health import (
@@ -26,7 +27,7 @@ from clusterwright.controllers.kubeadmcontrolplane.health import (
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.scope import KUBE_SYSTEM, NODE, POD, EndOfPass, ReconcileFailed, Scope
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
-from clusterwright.controllers.kubeadmcontrolplane.status import legacy_aggregate
+from clusterwright.controllers.kubeadmcontrolplane.status import legacy_aggregate, legacy_machines_ready
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
@@ -65,6 +66,13 @@ def set_up_to_date(scope: Scope) -> None:
             scope.set_on_machine(machine.name, names.UP_TO_DATE, "False", "Updating", f"* {said or 'In-place update in progress'}")
         else:
             scope.set_on_machine(machine.name, names.UP_TO_DATE, "True", "UpToDate")
+
+
+def set_legacy_machines_ready(scope: Scope) -> None:
+    """The deprecated aggregate of the Machines' Ready."""
+    condition = legacy_machines_ready(scope.all_machines, deleting=scope.deleting)
+    if condition is not None:
+        scope.v1beta1_conditions = v1beta1.set_condition(scope.v1beta1_conditions, condition, now=scope.now)
 
 
 def drop_stale_etcd_condition(scope: Scope) -> None:
@@ -292,8 +300,3 @@ def _aggregate(scope: Scope, *, legacy: bool) -> None:
     if legacy:
         for type, condition in legacy_aggregate(machines, scope.inspection, managed_etcd=scope.managed_etcd).items():
             scope.set_v1beta1(type, *condition)
-
-
-def last_probe(scope: Scope) -> datetime | None:
-    """When the workload cluster last answered."""
-    return scope.dependencies.workload.health(scope.cluster_key).last_probe_success

@@ -47,7 +47,7 @@ async def _create(scope: Scope, *, join: bool) -> None:
     except BadNamingTemplate as error:
         raise ReconcileFailed(f"failed to compute desired Machine: cannot generate Machine name: {error}") from error
     reference = scope.control_plane.spec.machine_template.spec.infrastructure_ref
-    template = scope.template or await find_external(client, reference, scope.key.namespace)
+    template = scope.template or await find_external(scope.dependencies, reference, scope.key.namespace)
     if template is None:
         raise ReconcileFailed(f"{reference.kind} {reference.name} does not exist")
     infrastructure = desired.new_infrastructure(owner, template, name=name)

@@ -13,6 +13,7 @@ from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, UpToDate
 from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, SECRET, ReconcileFailed, Scope, machine_view
 from clusterwright.controllers.kubeadmcontrolplane.uptodate import is_cloned, up_to_date
+from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.certificates import owner_json
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.client import Client, Original
@@ -32,12 +33,17 @@ async def owner_cluster(client: Client, control_plane: KubeadmControlPlane) -> C
     return None
 
 
-async def find_external(client: Client, reference: Reference, namespace: str) -> Unstructured | None:
-    """A provider's object; None if it does not exist. Raises ReconcileFailed."""
+async def find_external(dependencies: Dependencies, reference: Reference, namespace: str) -> Unstructured | None:
+    """A provider's object; None if it does not exist. Raises ReconcileFailed.
+
+    Its kind is watched from then on, so that the next read costs no request.
+    """
     if not reference.kind or not reference.name:
         return None
     try:
-        return (await get_external(client, reference, namespace)).object
+        found = (await get_external(dependencies.client, reference, namespace)).object
+        await dependencies.dynamic.ensure(found.gvk)
+        return found
     except NotFound:
         return None
     except (ApiError, ContractUnknown) as error:
@@ -88,7 +94,7 @@ def _is_ours(scope: Scope, machine: Machine) -> bool:
 async def _with_neighbours(scope: Scope, original: Original[Machine]) -> ControlPlaneMachine:
     machine = original.object
     client, namespace = scope.dependencies.client, machine.metadata.namespace
-    infrastructure = await find_external(client, machine.spec.infrastructure_ref, namespace)
+    infrastructure = await find_external(scope.dependencies, machine.spec.infrastructure_ref, namespace)
     reference = machine.spec.bootstrap.config_ref
     config: Unstructured | None = None
     if reference is not None and reference.kind == "KubeadmConfig" and reference.name:
@@ -103,7 +109,7 @@ async def _judge_up_to_date(scope: Scope) -> None:
     any_cloned = any(is_cloned(m) for m in scope.machines.values())
     if any_cloned and scope.template is None:
         reference = scope.control_plane.spec.machine_template.spec.infrastructure_ref
-        scope.template = await find_external(scope.dependencies.client, reference, scope.key.namespace)
+        scope.template = await find_external(scope.dependencies, reference, scope.key.namespace)
         if scope.template is None and not scope.deleting:
             raise ReconcileFailed(f"failed to compute desired InfraMachine: {reference.kind} {reference.name} does not exist")
     owner = scope.owner
