@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from clusterwright.runtime.errors import ApiError
+
 CHECK_LOGS = "Please check controller logs for errors"
 MD_LABEL = "cluster.x-k8s.io/deployment-name"
 
@@ -815,3 +817,25 @@ def test_contract_14_an_owner_reference_of_an_old_version_is_replaced(a: Any) ->
 
     owners = answer.other("GenericInfrastructureMachine/m1")["metadata"]["ownerReferences"]
     assert [(o["apiVersion"], o["kind"]) for o in owners] == [("cluster.x-k8s.io/v1beta2", "Machine")]
+
+
+# ----------------------------------------------------------------------------------------------------------- errors
+
+
+async def test_a_missing_connection_alone_is_not_retried_in_a_hurry(a: Any) -> None:
+    running = a.Build(workload={"connected": False}).start()
+
+    with pytest.raises(ApiError) as raised:
+        await running.run()
+
+    assert raised.value.retry_after == 20
+
+
+async def test_other_failures_beside_it_are(a: Any) -> None:
+    faults = {"unreadable": [{"kind": "GenericBootstrapConfig", "namespace": "ns1", "name": "m1"}]}
+    running = a.Build(workload={"connected": False}, observation=faults).start()
+
+    with pytest.raises(ApiError, match=r"cannot be read; .*connection to the workload cluster is down") as raised:
+        await running.run()
+
+    assert raised.value.retry_after is None

@@ -58,11 +58,16 @@ from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
 from clusterwright.tables import Table
+from clusterwright.workload.access import NotConnected
 
 CONSIDER_ATTACHMENTS = "MachineWaitForVolumeDetachConsiderVolumeAttachments"
 
 
-class MachineError(Exception):
+CONNECTION_RETRY = 20.0
+"""Seconds after which a pass that failed only for want of a connection is run again: the connection itself wakes us sooner."""
+
+
+class MachineError(ApiError):
     """A pass could not do all that it should."""
 
 
@@ -155,7 +160,7 @@ class MachineReconciler:
             await self._update_in_place(run)
         await self._conclude(run)
         if run.errors:
-            raise run.errors[0] if len(run.errors) == 1 else MachineErrors(run.errors)
+            raise failure(run.errors)
         return Result.soonest(*run.votes)
 
     async def _owners(self, machine: Machine) -> tuple[MachineSet | None, MachineDeployment | None]:
@@ -468,12 +473,14 @@ class MachineReconciler:
         self._deps.events.record(run.original.object, type, reason, message)
 
 
-class MachineErrors(ExceptionGroup[Exception]):
-    """Several things failed in one pass."""
-
-    def __new__(cls, errors: Sequence[Exception]) -> MachineErrors:
-        """Say all that failed."""
-        return super().__new__(cls, "; ".join(str(e) for e in errors), list(errors))
+def failure(errors: Sequence[Exception]) -> MachineError:
+    """All that failed in a pass, as one error; it is not in a hurry if only the connection to the workload cluster is missing."""
+    error = MachineError(
+        "; ".join(str(e) or type(e).__name__ for e in errors),
+        retry_after=CONNECTION_RETRY if all(isinstance(e.__cause__ or e, NotConnected) for e in errors) else None,
+    )
+    error.__cause__ = errors[0] if len(errors) == 1 else ExceptionGroup("several things failed", list(errors))
+    return error
 
 
 def _stop(run: Pass, stage: Stage) -> bool:
