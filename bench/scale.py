@@ -90,7 +90,7 @@ async def plane() -> AsyncIterator[Plane]:
     transport = CountingTransport(server)
     manager = app.build_manager(transport, clock=clock, random=random, keys=keys, cloud=cloud)
     running = asyncio.create_task(manager.run())
-    while not manager.is_ready:
+    while not manager.is_ready:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     try:
         yield Plane(RestClient(InProcessTransport(server), clock=clock), transport, cloud, manager, keys)
@@ -123,7 +123,7 @@ async def until_available(plane: Plane, names: Sequence[str], workers: int, with
             if is_true(cluster.status.conditions, "Available") and ready == workers:
                 waiting.discard(cluster.metadata.name)
         if time.monotonic() > deadline:
-            await _tell(plane, sorted(waiting)[0])
+            await _tell(plane, min(waiting))
             raise SystemExit(f"{len(waiting)} of {len(names)} clusters are not Available after {within:g} s")
         await asyncio.sleep(0.02 if len(names) < 50 else 0.2)
 
@@ -171,7 +171,7 @@ async def ten(show: bool) -> bool:
                 print(f"    {count / 10:6.1f} {what}")
         p.transport.counts.clear()
         print(f"10 clusters of 1+3: Available after {up:.2f} s (target 5), CPU {up_cpu:.2f} s")
-        print(f"  per cluster: {writes:.1f} API writes (target 150), {reads:.1f} live reads; simulated durations 0 s, so added by us {up:.2f} s")
+        print(f"  per cluster: {writes:.1f} API writes (target 150), {reads:.1f} live reads; durations 0 s, so added by us {up:.2f} s")
         started, used, writes = time.monotonic(), cpu(), p.transport.writes
         await until_gone(p, names, 120)
         gone = time.monotonic() - started

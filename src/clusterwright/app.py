@@ -84,7 +84,7 @@ def build_manager(
     cache.bind(connections.enqueue)
     manager.add_part("connections", cache.run, needs_leadership=False)
     if cloud is not None:
-        cloud.on_change = cache.wake
+        cloud.subscribe("clustercache", cache.wake)
     definitions: list[ControllerDefinition] = [d for kind in PACKAGES if (d := controller_of(kind)) is not None]
     if cloud is not None:
         definitions += inmemory_controllers(cloud)

@@ -177,6 +177,8 @@ async def _start_controllers(
     manager = app.build_manager(
         transport, clock=clock, random=random, keys=keys, cloud=cloud, reach=reach, options=options, features=arguments.features
     )
+    if cloud is not None:
+        manager.add_part("kubelets", cloud.run_kubelets)
     task = asyncio.create_task(manager.run(), name="manager")
 
     def ended(done: asyncio.Task[None]) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -15,9 +14,12 @@ from cryptography import x509
 from clusterwright.inmemory.bootstrap import BootFailure, BootstrapData
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair
+from clusterwright.kubeadm.versions import parse_version
 
 _PKI = "/etc/kubernetes/pki"  # kubeadm's default certificatesDir
-_INIT_VERSIONS = ("kubeadm.k8s.io/v1beta3", "kubeadm.k8s.io/v1beta4")
+_KUBEADM_SINCE = {"kubeadm.k8s.io/v1beta3": (1, 22), "kubeadm.k8s.io/v1beta4": (1, 31)}
+"""Since which minor version kubeadm reads a version of its documents."""
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class Neighbourhood:
     endpoint: str
     """host:port at which the control plane answers."""
     is_serving: bool
+    is_founded: bool = False
+    """Whether kubeadm init has run before, on whatever machine."""
     ca: bytes
     """The certificate authority that the control plane serves (`cluster-info`); empty before init."""
     find_token: Callable[[str], Mapping[str, str] | None]
@@ -42,40 +46,63 @@ class Boot:
     ca: KeyPair | None = None
     etcd_ca: KeyPair | None = None
     service_account: KeyPair | None = None
-    taints: tuple[Mapping[str, Any], ...] = ()
-    """Taints that the kubelet registers the Node with."""
+    taints: tuple[Mapping[str, Any], ...] | None = None
+    """Taints that the kubelet registers the Node with; None: kubeadm's own choice."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that the kubelet registers the Node with."""
     cluster_configuration: str = ""
     """The ClusterConfiguration document as YAML, for the kubeadm-config ConfigMap."""
 
 
-def boot(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control_plane: bool) -> Boot:
-    """Run kubeadm on the data; raises BootFailure where a real node would stop."""
+def boot(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control_plane: bool, version: str = "") -> Boot:
+    """Run the kubeadm of a Kubernetes version on the data; raises BootFailure where a real node would stop."""
+    _check_versions(data, version)
     return _init(data, seen, now) if data.command == "init" else _join(data, seen, now, is_control_plane=is_control_plane)
+
+
+def reboot(data: BootstrapData) -> Boot:
+    """What a node that has joined long ago brings with it when it registers again: nothing is checked any more."""
+    founds = data.command == "init"
+    cluster = data.document("ClusterConfiguration") if founds else {}
+    own = next((d for d in data.documents if d.get("kind") == ("InitConfiguration" if founds else "JoinConfiguration")), {})
+    ca = data.files.get(f"{_certificates_dir(data)}/ca.crt", b"")
+    return Boot(
+        founds=founds,
+        is_control_plane=founds or own.get("controlPlane") is not None,
+        ca=KeyPair(ca, b"") if ca else None,
+        taints=_taints(own),
+        labels=_labels(own),
+        cluster_configuration=_dumped(cluster) if founds else "",
+    )
 
 
 def _init(data: BootstrapData, seen: Neighbourhood, now: datetime) -> Boot:
     cluster = data.document("ClusterConfiguration")
-    data.document("InitConfiguration")
-    _check_versions(data)
-    if seen.is_serving:
-        raise BootFailure("kubeadm init: [ERROR Port] the control plane endpoint already answers")
+    own = next((d for d in data.documents if d.get("kind") == "InitConfiguration"), {})
+    if seen.is_serving or seen.is_founded:
+        raise BootFailure("kubeadm init: the cluster has been initialized before, by another machine")
     endpoint = str(cluster.get("controlPlaneEndpoint", ""))
     if endpoint and endpoint != seen.endpoint:
         raise BootFailure(f"kubeadm init: controlPlaneEndpoint {endpoint} is not where the load balancer listens ({seen.endpoint})")
-    ca, etcd_ca, service_account = _control_plane_files(data, now, has_external_etcd=bool((cluster.get("etcd") or {}).get("external")))
+    external = (cluster.get("etcd") or {}).get("external")
+    for path in (str(external.get(name, "")) for name in ("caFile", "certFile", "keyFile")) if external else ():
+        if path and not data.files.get(path):
+            raise BootFailure(f"kubeadm init: etcd.external: {path}: no such file or directory")
+    ca, etcd_ca, service_account = _control_plane_files(data, now, has_external_etcd=bool(external))
     return Boot(
         founds=True,
         is_control_plane=True,
         ca=ca,
         etcd_ca=etcd_ca,
         service_account=service_account,
-        cluster_configuration=yaml.safe_dump(dict(cluster), sort_keys=True),
+        taints=_taints(own),
+        labels=_labels(own),
+        cluster_configuration=_dumped(cluster),
     )
 
 
 def _join(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control_plane: bool) -> Boot:
     join = data.document("JoinConfiguration")
-    _check_versions(data)
     wants_control_plane = join.get("controlPlane") is not None
     if is_control_plane != wants_control_plane:
         raise BootFailure(
@@ -83,44 +110,75 @@ def _join(data: BootstrapData, seen: Neighbourhood, now: datetime, *, is_control
             if is_control_plane
             else "kubeadm join: a worker must not have joinConfiguration.controlPlane"
         )
-    if not seen.is_serving:
-        raise BootFailure(
-            f"kubeadm join: couldn't validate the identity of the API Server: dial tcp {seen.endpoint}: connection refused",
-            is_transient=True,
-        )
     discovery = join.get("discovery") or {}
     if discovery.get("file"):
         _check_discovery_file(data, str(discovery["file"].get("kubeConfigPath", "")), seen)
     else:
         _check_discovery_token(discovery.get("bootstrapToken") or {}, seen, now)
     if not is_control_plane:
-        return Boot(founds=False, is_control_plane=False, taints=_taints(join))
+        return Boot(founds=False, is_control_plane=False, taints=_taints(join), labels=_labels(join))
     ca, etcd_ca, service_account = _control_plane_files(data, now, has_external_etcd=False, may_lack_etcd=True)
     if _certificates(ca.certificate) != _certificates(seen.ca):
         raise BootFailure(f"kubeadm join: {_certificates_dir(data)}/ca.crt is not the certificate authority of the cluster")
-    return Boot(founds=False, is_control_plane=True, ca=ca, etcd_ca=etcd_ca, service_account=service_account)
+    return Boot(
+        founds=False,
+        is_control_plane=True,
+        ca=ca,
+        etcd_ca=etcd_ca,
+        service_account=service_account,
+        taints=_taints(join),
+        labels=_labels(join),
+    )
 
 
-def _taints(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    return tuple((document.get("nodeRegistration") or {}).get("taints") or ())
+def _taints(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...] | None:
+    taints = (document.get("nodeRegistration") or {}).get("taints")
+    return None if taints is None else tuple(taints)
 
 
-def _check_versions(data: BootstrapData) -> None:
+def _labels(document: Mapping[str, Any]) -> dict[str, str]:
+    """The labels of the kubelet's flag `node-labels`; v1beta3 has a map of arguments, v1beta4 a list."""
+    arguments = (document.get("nodeRegistration") or {}).get("kubeletExtraArgs") or {}
+    pairs = arguments.items() if isinstance(arguments, Mapping) else [(a.get("name"), a.get("value")) for a in arguments]
+    text = ",".join(str(value) for name, value in pairs if name == "node-labels" and value)
+    return {key: value for key, _, value in (item.strip().partition("=") for item in text.split(",")) if key}
+
+
+def certificate_names(cluster_configuration: str) -> tuple[str, ...]:
+    """The further names (`certSANs`) for the API server's certificate that a ClusterConfiguration asks for."""
+    try:
+        cluster = yaml.load(cluster_configuration, _Loader)  # noqa: S506 - a safe loader
+        return tuple(str(name) for name in (cluster.get("apiServer") or {}).get("certSANs") or ())
+    except (yaml.YAMLError, AttributeError, TypeError):
+        return ()
+
+
+def _dumped(document: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(document), sort_keys=True)
+
+
+def _check_versions(data: BootstrapData, version: str) -> None:
+    try:
+        installed = parse_version(version).release[:2] if version else None
+    except ValueError:
+        installed = None  # admission has let it pass; no package has such a version to compare
     for document in data.documents:
-        if document.get("apiVersion") not in _INIT_VERSIONS:
-            raise BootFailure(f"kubeadm {data.command}: no kind {document.get('kind')!r} is registered for {document.get('apiVersion')!r}")
+        group = str(document.get("apiVersion"))
+        since = _KUBEADM_SINCE.get(group)
+        if since is None or (installed is not None and installed < since):
+            raise BootFailure(f"kubeadm {data.command}: no kind {document.get('kind')!r} is registered for {group!r}")
 
 
 def _check_discovery_file(data: BootstrapData, path: str, seen: Neighbourhood) -> None:
     if path not in data.files:
         raise BootFailure(f"kubeadm join: discovery.file.kubeConfigPath: {path}: no such file or directory")
     try:
-        config = yaml.safe_load(data.files[path])
+        config = yaml.load(data.files[path], _Loader)  # noqa: S506 - a safe loader
         cluster = config["clusters"][0]["cluster"]
         server, authority = str(cluster["server"]), base64.b64decode(cluster.get("certificate-authority-data") or "")
-    except (yaml.YAMLError, KeyError, IndexError, TypeError, binascii.Error) as error:
-        raise BootFailure(f"kubeadm join: {path} is not a kubeconfig with a cluster") from error
-    _check_endpoint(server.removeprefix("https://"), seen)
+    except (yaml.YAMLError, KeyError, IndexError, TypeError, ValueError):
+        raise BootFailure(f"kubeadm join: {path} is not a kubeconfig with a cluster") from None
+    _check_endpoint(server.removeprefix("https://").rstrip("/"), seen)
     if authority and _certificates(authority) != _certificates(seen.ca):
         raise BootFailure("kubeadm join: x509: certificate signed by unknown authority")
 
@@ -143,13 +201,22 @@ def _check_discovery_token(discovery: Mapping[str, Any], seen: Neighbourhood, no
     if found.get("usage-bootstrap-authentication") != "true" or found.get("usage-bootstrap-signing") != "true":
         raise BootFailure(f"kubeadm join: the token of ID {token_id!r} may not be used for joining")
     expiration = found.get("expiration", "")
-    if expiration and datetime.fromisoformat(expiration) <= now:
+    try:
+        expires = datetime.fromisoformat(expiration) if expiration else None
+    except ValueError:
+        raise BootFailure(f"kubeadm join: the expiration of the token of ID {token_id!r} cannot be read") from None
+    if expires is not None and expires <= now:
         raise BootFailure(f"kubeadm join: the token of ID {token_id!r} has expired at {expiration}")
 
 
 def _check_endpoint(endpoint: str, seen: Neighbourhood) -> None:
     if endpoint != seen.endpoint:
-        raise BootFailure(f"kubeadm join: dial tcp {endpoint}: connection refused")
+        raise BootFailure(f"kubeadm join: couldn't validate the identity of the API Server: dial tcp {endpoint}: connection refused")
+    if not seen.is_serving:
+        raise BootFailure(
+            f"kubeadm join: couldn't validate the identity of the API Server: dial tcp {seen.endpoint}: connection refused",
+            is_transient=True,
+        )
 
 
 def _control_plane_files(

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import yaml
 
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_JINJA = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 _KUBEADM = re.compile(r"\bkubeadm (init|join) --config (\S+)")
 SENTINEL = "/run/cluster-api/bootstrap-success.complete"
 
@@ -46,10 +48,10 @@ class BootstrapData:
         raise BootFailure(f"kubeadm {self.command}: the configuration holds no {kind}")
 
 
-def parse(value: bytes, format: str) -> BootstrapData:
-    """Read bootstrap data of the given format (`cloud-config` or `ignition`; empty means cloud-config)."""
+def parse(value: bytes, format: str, hostname: str = "") -> BootstrapData:
+    """Read bootstrap data of the given format (`cloud-config` or `ignition`; empty means cloud-config) on the machine `hostname`."""
     if format in {"", "cloud-config"}:
-        files, commands = _cloud_config(value)
+        files, commands = _cloud_config(value, hostname)
     elif format == "ignition":
         files, commands = _ignition(value)
     else:
@@ -58,7 +60,7 @@ def parse(value: bytes, format: str) -> BootstrapData:
         if found := _KUBEADM.search(command):
             verb: Literal["init", "join"] = "init" if found[1] == "init" else "join"
             if SENTINEL not in "\n".join(commands):
-                raise BootFailure(f"no command writes {SENTINEL}")
+                raise BootFailure(f"kubeadm {verb}: no command writes {SENTINEL}")
             return BootstrapData(files, verb, _documents(files, found[2], verb))
     raise BootFailure("user data runs neither kubeadm init nor kubeadm join")
 
@@ -67,72 +69,117 @@ def _documents(files: Mapping[str, bytes], path: str, verb: str) -> tuple[Mappin
     if path not in files:
         raise BootFailure(f"kubeadm {verb}: open {path}: no such file or directory")
     try:
-        documents = [d for d in yaml.safe_load_all(files[path].decode()) if d is not None]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BootFailure(f"kubeadm {verb}: {path} is not YAML") from error
+        documents = [d for d in yaml.load_all(files[path].decode(), _Loader) if d is not None]
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError):
+        raise BootFailure(f"kubeadm {verb}: {path} is not YAML") from None  # the cause may quote a token
     for document in documents:
         if not isinstance(document, dict) or not str(document.get("apiVersion", "")).startswith("kubeadm.k8s.io/"):
             raise BootFailure(f"kubeadm {verb}: {path} holds a document that is no kubeadm configuration")
     return tuple(documents)
 
 
-def _cloud_config(value: bytes) -> tuple[dict[str, bytes], list[str]]:
+def _cloud_config(value: bytes, hostname: str) -> tuple[dict[str, bytes], list[str]]:
     try:
         text = value.decode()
-    except UnicodeDecodeError as error:
-        raise BootFailure("cloud-init: user data is not text") from error
-    lines = [line for line in text.splitlines()[:2] if not line.startswith("## template:")]
+    except UnicodeDecodeError:
+        raise BootFailure("cloud-init: user data is not text") from None
+    lines = text.splitlines()[:2]
+    if lines and lines[0].strip() == "## template: jinja":
+        text = _rendered(text, hostname)
+        lines = lines[1:]
     if not lines or lines[0].strip() != "#cloud-config":
         raise BootFailure("cloud-init: user data does not start with #cloud-config")
     try:
-        config = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BootFailure("cloud-init: user data is not YAML") from error
+        config = yaml.load(text, _Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError):
+        raise BootFailure("cloud-init: user data is not YAML") from None
     if not isinstance(config, dict):
         raise BootFailure("cloud-init: user data is not a mapping")
     files: dict[str, bytes] = {}
-    for entry in config.get("write_files") or []:
-        path = str(entry.get("path", ""))
+    for entry in _list(config, "write_files"):
+        path = str(entry.get("path", "")) if isinstance(entry, dict) else ""
         if not path:
             raise BootFailure("cloud-init: a file of write_files has no path")
         content = _decoded(str(entry.get("content") or ""), str(entry.get("encoding") or ""), path)
         files[path] = files.get(path, b"") + content if entry.get("append") else content
-    commands = [c if isinstance(c, str) else " ".join(map(str, c)) for c in config.get("runcmd") or []]
+    commands = [c if isinstance(c, str) else " ".join(map(str, c)) for c in _list(config, "runcmd") if isinstance(c, str | list)]
     return files, commands
+
+
+def _list(config: Mapping[str, Any], key: str) -> list[Any]:
+    found = config.get(key) or []
+    if not isinstance(found, list):
+        raise BootFailure(f"cloud-init: {key} is not a list")
+    return found
+
+
+def _rendered(text: str, hostname: str) -> str:
+    """Instance data in the place of its names, as cloud-init puts it there before it reads the YAML."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1].rpartition(".")[2]
+        if name in {"local_hostname", "hostname", "instance_id", "instance-id"}:
+            return hostname
+        return f"CI_MISSING_JINJA_VAR/{name}"
+
+    return _JINJA.sub(value, text)
 
 
 def _decoded(content: str, encoding: str, path: str) -> bytes:
     try:
-        data = base64.b64decode(content) if encoding in {"b64", "base64", "gz+b64", "gzip+base64", "gz+base64"} else content.encode()
+        data = (
+            base64.b64decode("".join(content.split()), validate=True)
+            if encoding in {"b64", "base64", "gz+b64", "gzip+base64", "gz+base64"}
+            else content.encode()
+        )
         return gzip.decompress(data) if encoding.startswith("gz") else data
-    except (binascii.Error, OSError, EOFError) as error:
-        raise BootFailure(f"cloud-init: {path} cannot be decoded as {encoding}") from error
+    except (binascii.Error, OSError, EOFError):
+        raise BootFailure(f"cloud-init: {path} cannot be decoded as {encoding}") from None
 
 
 def _ignition(value: bytes) -> tuple[dict[str, bytes], list[str]]:
     try:
         config = json.loads(value)
-    except ValueError as error:
-        raise BootFailure("ignition: the configuration is not JSON") from error
+    except ValueError:
+        raise BootFailure("ignition: the configuration is not JSON") from None
     version = str((config.get("ignition") or {}).get("version", "")) if isinstance(config, dict) else ""
     if not version.startswith("2."):
         raise BootFailure(f"ignition: unsupported configuration version {version!r}")
     files: dict[str, bytes] = {}
     for entry in (config.get("storage") or {}).get("files") or []:
-        source = str((entry.get("contents") or {}).get("source", ""))
-        header, comma, payload = source.partition(",")
-        if source and (not header.startswith("data:") or not comma):
-            raise BootFailure(f"ignition: {entry.get('path')} has a source that cannot be fetched")
-        raw = urllib.parse.unquote_to_bytes(payload)
-        files[str(entry.get("path", ""))] = base64.b64decode(raw) if header.endswith(";base64") else raw
+        path = str(entry.get("path", ""))
+        content = _fetched(path, entry.get("contents") or {})
+        files[path] = files.get(path, b"") + content if entry.get("append") else content
     commands: list[str] = []
     for unit in (config.get("systemd") or {}).get("units") or []:
-        if not unit.get("enabled", unit.get("enable")):
-            continue
-        for line in str(unit.get("contents", "")).splitlines():
-            if line.startswith("ExecStart="):
-                program = line.removeprefix("ExecStart=").split()[0]
-                if program not in files:
-                    raise BootFailure(f"ignition: {unit.get('name')}: {program} does not exist")
-                commands += files[program].decode("utf-8", "replace").splitlines()
+        if unit.get("enabled", unit.get("enable")):
+            commands += _started(unit, files)
     return files, commands
+
+
+def _fetched(path: str, contents: Mapping[str, Any]) -> bytes:
+    """What a file's source holds; only data URLs can be had without a network."""
+    source = str(contents.get("source", ""))
+    header, comma, payload = source.partition(",")
+    if source and (not header.startswith("data:") or not comma):
+        raise BootFailure(f"ignition: {path} has a source that cannot be fetched")
+    raw = urllib.parse.unquote_to_bytes(payload)
+    try:
+        data = base64.b64decode(raw, validate=True) if header.endswith(";base64") else raw
+        return gzip.decompress(data) if contents.get("compression") == "gzip" else data
+    except (binascii.Error, OSError, EOFError):
+        raise BootFailure(f"ignition: {path} cannot be decoded") from None
+
+
+def _started(unit: Mapping[str, Any], files: Mapping[str, bytes]) -> list[str]:
+    """The lines that a unit runs: its command, or the script that the command is."""
+    lines: list[str] = []
+    for line in str(unit.get("contents", "")).splitlines():
+        command = line.strip().removeprefix("ExecStart=")
+        if not line.strip().startswith("ExecStart=") or not command:
+            continue
+        program = command.split()[0]
+        if program.startswith("/etc/") and program not in files:
+            raise BootFailure(f"ignition: {unit.get('name')}: {program} does not exist")
+        lines += files[program].decode("utf-8", "replace").splitlines() if program in files else [command]
+    return lines

@@ -87,6 +87,13 @@ def addressed(everyone: tuple[Member, ...], name: str) -> Member:
     raise EtcdRefused(f"etcd-{name}: connection refused")
 
 
+def check_removal(everyone: tuple[Member, ...], target: Member) -> None:
+    """Whether etcd would let the member go: what is left must have quorum (`strict-reconfig-check`)."""
+    left = tuple(m for m in everyone if m.id != target.id)
+    if not target.is_learner and left and not has_quorum(left):
+        raise EtcdRefused("etcdserver: re-configuration failed due to not enough started members")
+
+
 def by_id(everyone: tuple[Member, ...], member_id: str) -> Member:
     """The member of an id; fails as etcd does."""
     for member in everyone:

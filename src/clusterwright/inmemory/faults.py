@@ -12,15 +12,39 @@ FAILURE_DOMAINS = "inmemory.clusterwright.dev/failure-domains"
 """On a DevCluster: names of failure domains, separated by commas."""
 
 NEVER_BOOTS = "machine-never-boots"
+"""The VM does not come up."""
 BOOTSTRAP_FAILS = "bootstrap-fails"
+"""kubeadm fails. As on a real machine it does not run again: only a new machine helps."""
 NODE_DIES = "node-dies"
+"""The machine stops: kubelet, etcd and API server with it."""
 KUBELET_STOPS = "kubelet-stops"
+"""The kubelet no longer reports; what runs goes on running."""
 ETCD_CORRUPT = "etcd-corrupt"
+"""The member raises a CORRUPT alarm."""
+ETCD_NO_SPACE = "etcd-no-space"
+"""The member raises a NOSPACE alarm."""
+ETCD_LEARNER = "etcd-learner"
+"""The member stays a learner, without a vote."""
 ETCD_STOPS = "etcd-stops"
+"""The member's process is down."""
 API_SERVER_STOPS = "api-server-stops"
+"""The API server of this machine is down."""
 UNREACHABLE = "api-server-unreachable"
+"""The endpoint of the cluster does not answer."""
 
-MACHINE_FAULTS = frozenset({NEVER_BOOTS, BOOTSTRAP_FAILS, NODE_DIES, KUBELET_STOPS, ETCD_CORRUPT, ETCD_STOPS, API_SERVER_STOPS})
+MACHINE_FAULTS = frozenset(
+    {
+        NEVER_BOOTS,
+        BOOTSTRAP_FAILS,
+        NODE_DIES,
+        KUBELET_STOPS,
+        ETCD_CORRUPT,
+        ETCD_NO_SPACE,
+        ETCD_LEARNER,
+        ETCD_STOPS,
+        API_SERVER_STOPS,
+    }
+)
 CLUSTER_FAULTS = frozenset({UNREACHABLE})
 
 
@@ -43,6 +67,6 @@ def slowness(annotations: Mapping[str, str]) -> float:
         factor = float(text)
     except ValueError as error:
         raise UnknownFault(f"annotation {SLOW}: {text!r} is not a number") from error
-    if factor < 0:
-        raise UnknownFault(f"annotation {SLOW}: {text!r} is negative")
+    if not 0 <= factor < float("inf"):
+        raise UnknownFault(f"annotation {SLOW}: {text!r} is not a number from 0 on")
     return factor

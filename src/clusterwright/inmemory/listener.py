@@ -7,7 +7,7 @@ import ssl
 
 from clusterwright.apiserver.authentication import Authenticator
 from clusterwright.apiserver.http import HttpServer
-from clusterwright.inmemory.cloud import SimulatedCluster
+from clusterwright.inmemory.cluster import SimulatedCluster
 
 
 class TlsListener:
@@ -18,7 +18,7 @@ class TlsListener:
 
     async def start(self, cluster: SimulatedCluster, context: ssl.SSLContext) -> None:
         """Listen at the cluster's port."""
-        server = HttpServer(cluster.server, Authenticator())
+        server = HttpServer(cluster.server, Authenticator(sources=[cluster.server.token_user]))
         await server.start(cluster.host, cluster.port, context)
         self._running[cluster.port] = server
 

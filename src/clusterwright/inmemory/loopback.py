@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.apiserver.identity import ANONYMOUS, User
 from clusterwright.apiserver.inprocess import InProcessTransport, UpgradeRefused
-from clusterwright.inmemory.cloud import SimulatedCluster
+from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, from_response
 
 
@@ -25,7 +25,7 @@ class LoopbackTransport:
         self._authority = authority
         self._certificate = certificate
         self._gone = asyncio.Event()
-        cluster.on_change(self._changed)
+        self._unsubscribe = cluster.on_change(self._changed)
 
     def _changed(self) -> None:
         if not self._cluster.is_serving:
@@ -73,7 +73,8 @@ class LoopbackTransport:
             raise _refusal(refused) from refused
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """No longer follow the cluster."""
+        self._unsubscribe()
 
 
 def _refusal(refused: UpgradeRefused) -> ApiError:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from clusterwright.api.meta import Json
 
 CONTROL_PLANE_COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
-NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _ROLE_LABEL = "node-role.kubernetes.io/control-plane"
 _BOOTSTRAPPERS = "system:bootstrappers:kubeadm:default-node-token"
 _COREDNS_IMAGE = "registry.k8s.io/coredns/coredns:v1.10.1"
+ETCD_VERSION = "3.5.21"
+UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
+KUBELET_STOPPED = "inmemory.clusterwright.dev/kubelet-stopped"
+"""On a Node: its kubelet does not renew its Lease."""
 
 
 def provider_id(machine: str) -> str:
@@ -18,28 +24,37 @@ def provider_id(machine: str) -> str:
     return f"in-memory://{machine}"
 
 
-def namespace(name: str) -> Json:
-    """A Namespace."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}}
-
-
-def node(name: str, *, is_control_plane: bool, version: str, address: str, now: datetime, taints: list[Json]) -> Json:
-    """The Node that a kubelet registers; its status is part of it."""
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+def node(
+    name: str,
+    *,
+    is_control_plane: bool,
+    version: str,
+    address: str,
+    now: datetime,
+    taints: Sequence[Mapping[str, Any]] | None,
+    labels: Mapping[str, str] | None = None,
+    zone: str = "",
+) -> Json:
+    """The Node that a kubelet registers; its status is part of it. `taints` None: kubeadm's own choice."""
+    all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **(labels or {})}
+    if zone:
+        all_labels["topology.kubernetes.io/zone"] = zone
     if is_control_plane:
-        labels |= {_ROLE_LABEL: "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}
-        if not any(t.get("key") == _ROLE_LABEL for t in taints):
-            taints = [*taints, {"key": _ROLE_LABEL, "effect": "NoSchedule"}]
+        all_labels |= {_ROLE_LABEL: "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}
+    if taints is None:
+        taints = [{"key": _ROLE_LABEL, "effect": "NoSchedule"}] if is_control_plane else []
     spec: Json = {"providerID": provider_id(name)}
     if taints:
-        spec["taints"] = taints
+        spec["taints"] = [dict(taint) for taint in taints]
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": all_labels},
         "spec": spec,
         "status": {
             "addresses": [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": address}],
+            "capacity": _RESOURCES,
+            "allocatable": _RESOURCES,
             "conditions": node_conditions(now, is_ready=True),
             "nodeInfo": {
                 "kubeletVersion": version,
@@ -55,6 +70,18 @@ def node(name: str, *, is_control_plane: bool, version: str, address: str, now: 
             },
         },
     }
+
+
+_RESOURCES = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "20Gi", "pods": "110"}
+
+
+def unreachable_taints(present: Sequence[Json], now: datetime, *, is_reachable: bool) -> list[Json]:
+    """A Node's taints as the node lifecycle controller sets them for a kubelet that reports, or does not."""
+    others = [taint for taint in present if taint.get("key") != UNREACHABLE_TAINT]
+    if is_reachable:
+        return others
+    stamp = timestamp(now)
+    return [*others, *({"key": UNREACHABLE_TAINT, "effect": effect, "timeAdded": stamp} for effect in ("NoSchedule", "NoExecute"))]
 
 
 def node_conditions(now: datetime, *, is_ready: bool) -> list[Json]:
@@ -83,35 +110,61 @@ def node_conditions(now: datetime, *, is_ready: bool) -> list[Json]:
     return conditions
 
 
-def static_pod(component: str, node_name: str, *, version: str, now: datetime, annotations: dict[str, str]) -> Json:
+def static_pod(component: str, node_name: str, *, version: str, now: datetime, annotations: Mapping[str, str]) -> Json:
     """The mirror Pod of a control-plane component."""
+    image = f"registry.k8s.io/{component}:{version}" if component != "etcd" else f"registry.k8s.io/etcd:{ETCD_VERSION}-0"
+    return _pod(
+        f"{component}-{node_name}",
+        node_name,
+        component,
+        image,
+        now,
+        labels={"component": component, "tier": "control-plane"},
+        annotations={"kubernetes.io/config.mirror": component, **annotations},
+    )
+
+
+def kube_proxy_pod(node_name: str, *, version: str, now: datetime, daemon_set_uid: str) -> Json:
+    """The Pod of the kube-proxy DaemonSet on a Node."""
+    pod = _pod(
+        f"kube-proxy-{node_name}",
+        node_name,
+        "kube-proxy",
+        f"registry.k8s.io/kube-proxy:{version}",
+        now,
+        labels={"k8s-app": "kube-proxy"},
+        annotations={},
+    )
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "kube-proxy", "uid": daemon_set_uid}
+    pod["metadata"]["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
+    return pod
+
+
+def _pod(
+    name: str, node_name: str, container: str, image: str, now: datetime, *, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> Json:
     stamp = timestamp(now)
     conditions = [
         {"type": t, "status": "True", "lastTransitionTime": stamp} for t in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
     ]
-    image = f"registry.k8s.io/{component}:{version}" if component != "etcd" else "registry.k8s.io/etcd:3.5.21-0"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": f"{component}-{node_name}",
-            "namespace": "kube-system",
-            "labels": {"component": component, "tier": "control-plane"},
-            "annotations": {"kubernetes.io/config.mirror": component, **annotations},
-        },
+        "metadata": {"name": name, "namespace": "kube-system", "labels": dict(labels), "annotations": dict(annotations)},
         "spec": {
             "nodeName": node_name,
             "hostNetwork": True,
             "priorityClassName": "system-node-critical",
-            "containers": [{"name": component, "image": image}],
+            "containers": [{"name": container, "image": image}],
             "tolerations": [{"effect": "NoExecute", "operator": "Exists"}],
         },
         "status": {
             "phase": "Running",
+            "startTime": stamp,
             "conditions": conditions,
             "containerStatuses": [
                 {
-                    "name": component,
+                    "name": container,
                     "image": image,
                     "imageID": image,
                     "ready": True,
@@ -129,7 +182,7 @@ def node_lease(name: str, now: datetime) -> Json:
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": name, "namespace": "kube-node-lease"},
-        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(now)},
     }
 
 
@@ -146,12 +199,32 @@ def kubeadm_objects(cluster_configuration: str, kubernetes_version: str, ca: byt
             "kube-system", "kube-proxy", {"config.conf": "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"}
         ),
         _config_map("kube-system", "coredns", {"Corefile": _COREFILE}),
-        _cluster_role("kubeadm:get-nodes", [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]),
+        *_KUBEADM_ROLES,
         _cluster_role_binding("kubeadm:get-nodes", "kubeadm:get-nodes", _BOOTSTRAPPERS),
         _cluster_role_binding("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", _BOOTSTRAPPERS),
         _cluster_role_binding(
             "kubeadm:node-autoapprove-bootstrap", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", _BOOTSTRAPPERS
         ),
+        _cluster_role_binding(
+            "kubeadm:node-autoapprove-certificate-rotation",
+            "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+            "system:nodes",
+        ),
+        _cluster_role_binding("kubeadm:cluster-admins", "cluster-admin", "kubeadm:cluster-admins"),
+        _role("kube-public", "kubeadm:bootstrap-signer-clusterinfo", "configmaps", "cluster-info"),
+        _role_binding("kube-public", "kubeadm:bootstrap-signer-clusterinfo", ("User", "system:anonymous")),
+        _role("kube-system", "kubeadm:nodes-kubeadm-config", "configmaps", "kubeadm-config"),
+        _role_binding("kube-system", "kubeadm:nodes-kubeadm-config", ("Group", _BOOTSTRAPPERS), ("Group", "system:nodes")),
+        _role("kube-system", "kubeadm:kubelet-config", "configmaps", "kubelet-config"),
+        _role_binding("kube-system", "kubeadm:kubelet-config", ("Group", "system:nodes"), ("Group", _BOOTSTRAPPERS)),
+        _role("kube-system", "kube-proxy", "configmaps", "kube-proxy"),
+        _role_binding("kube-system", "kube-proxy", ("Group", _BOOTSTRAPPERS)),
+        _config_map(
+            "kube-system", "kubelet-config", {"kubelet": "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"}
+        ),
+        *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": n, "namespace": "kube-system"}} for n in _ACCOUNTS),
+        _service("default", "kubernetes", {}, 443, "https"),
+        _service("kube-system", "kube-dns", {"k8s-app": "kube-dns"}, 53, "dns"),
         _workload("DaemonSet", "kube-proxy", f"registry.k8s.io/kube-proxy:{kubernetes_version}"),
         _workload("Deployment", "coredns", _COREDNS_IMAGE),
     ]
@@ -180,6 +253,34 @@ def _config_map(namespace: str, name: str, data: dict[str, str]) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
 
 
+def _role(namespace: str, name: str, resource: str, resource_name: str) -> Json:
+    rule = {"apiGroups": [""], "resources": [resource], "resourceNames": [resource_name], "verbs": ["get"]}
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": name, "namespace": namespace},
+        "rules": [rule],
+    }
+
+
+def _role_binding(namespace: str, name: str, *subjects: tuple[str, str]) -> Json:
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": namespace},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": group, "kind": kind, "name": subject} for kind, subject in subjects],
+    }
+
+
+def _service(namespace: str, name: str, selector: Mapping[str, str], port: int, port_name: str) -> Json:
+    spec: Json = {"ports": [{"name": port_name, "port": port, "protocol": "TCP"}], "type": "ClusterIP"}
+    if selector:
+        spec["selector"] = dict(selector)
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+
+
 def _cluster_role(name: str, rules: list[Json]) -> Json:
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
 
@@ -192,6 +293,10 @@ def _cluster_role_binding(name: str, role: str, group: str) -> Json:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}],
     }
+
+
+_ACCOUNTS = ("default", "kube-proxy", "coredns")
+_KUBEADM_ROLES = (_cluster_role("kubeadm:get-nodes", [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]),)
 
 
 def _workload(kind: str, name: str, image: str) -> Json:
@@ -213,7 +318,10 @@ def timestamp(now: datetime) -> str:
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _base64(data: bytes) -> str:
-    import base64
+def micro_time(now: datetime) -> str:
+    """RFC 3339 with microseconds, UTC, as Leases have it."""
+    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
+
+def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()

@@ -23,7 +23,8 @@ class Progress:
     boot_is_waiting: bool = False
     etcd_left: timedelta | None = None
     api_server_left: timedelta | None = None
-    error: str = ""
+    failed: str = ""
+    """The condition whose stage could not be worked on in this pass, because of an error."""
 
     @property
     def may_start(self) -> bool:
@@ -33,12 +34,12 @@ class Progress:
     @property
     def vm_provisioned(self) -> bool:
         """Whether the VM runs."""
-        return self.may_start and not self.never_boots and self.vm_left is None
+        return self.may_start and not self.never_boots and self.vm_left is None and self.failed != "VMProvisioned"
 
     @property
     def node_provisioned(self) -> bool:
         """Whether the Node has joined."""
-        return self.vm_provisioned and not self.boot_failure and self.node_left is None
+        return self.vm_provisioned and not self.boot_failure and self.node_left is None and self.failed != "NodeProvisioned"
 
 
 @guard("Cluster status.initialization.infrastructureProvisioned is not true")
@@ -101,47 +102,85 @@ def api_server_starting(p: Progress) -> bool:
     return p.api_server_left is not None
 
 
+@guard("starting the VM ended in an error")
+def vm_failed(p: Progress) -> bool:
+    return p.failed == "VMProvisioned"
+
+
+@guard("registering the Node ended in an error")
+def node_failed(p: Progress) -> bool:
+    return p.failed == "NodeProvisioned"
+
+
+@guard("starting etcd ended in an error")
+def etcd_failed(p: Progress) -> bool:
+    return p.failed == "EtcdProvisioned"
+
+
+@guard("starting the API server ended in an error")
+def api_server_failed(p: Progress) -> bool:
+    return p.failed == "APIServerProvisioned"
+
+
 @message("<what the machine's console shows>")
 def boot_failure(p: Progress) -> str:
     return p.boot_failure
 
 
+CHECK_LOGS = "Please check controller logs for errors"
+
 # fmt: off
 VM_PROVISIONED: Table[Progress] = Table(
     "VMProvisioned",
-    Row("cluster-infrastructure-pending", cluster_infrastructure_pending,                         false("WaitingForClusterInfrastructureReady", severity="Info")),
-    Row("control-plane-not-initialized",  bootstrap_data_missing & control_plane_not_initialized, false("WaitingForControlPlaneInitialized", severity="Info")),
-    Row("no-bootstrap-data",              bootstrap_data_missing,                                 false("WaitingForBootstrapData", severity="Info")),
-    Row("never-boots",                    never_boots,                                            false("WaitingForStartupTimeout", "The machine does not boot", severity="Info")),
-    Row("starting",                       vm_starting,                                            false("WaitingForStartupTimeout", severity="Info")),
+    Row("cluster-infrastructure-pending", cluster_infrastructure_pending,                         false("WaitingForClusterInfrastructureReady")),
+    Row("control-plane-not-initialized",  bootstrap_data_missing & control_plane_not_initialized, false("WaitingForControlPlaneInitialized")),
+    Row("no-bootstrap-data",              bootstrap_data_missing,                                 false("WaitingForBootstrapData")),
+    Row("failed",                         vm_failed,                                              false("InternalError", CHECK_LOGS)),
+    Row("never-boots",                    never_boots,                                            false("WaitingForStartupTimeout", "The machine does not boot")),
+    Row("starting",                       vm_starting,                                            false("WaitingForStartupTimeout")),
     Row("provisioned",                    OTHERWISE,                                              true("Provisioned")),
 )
 
 NODE_PROVISIONED: Table[Progress] = Table(
     "NodeProvisioned",
-    Row("vm-pending",   vm_pending,    false("WaitingForVMProvisioned", severity="Info")),
-    Row("starting",     node_starting, false("WaitingForStartupTimeout", severity="Info")),
-    Row("boot-waiting", boot_waiting,  false("WaitingForControlPlane", boot_failure, severity="Info")),
-    Row("boot-failed",  boot_failed,   false("BootstrapFailed", boot_failure, severity="Error")),
+    Row("vm-pending",   vm_pending,    false("WaitingForVMProvisioned")),
+    Row("failed",       node_failed,   false("InternalError", CHECK_LOGS)),
+    Row("starting",     node_starting, false("WaitingForStartupTimeout")),
+    Row("boot-waiting", boot_waiting,  false("WaitingForControlPlane", boot_failure)),
+    Row("boot-failed",  boot_failed,   false("BootstrapFailed", boot_failure)),
     Row("provisioned",  OTHERWISE,     true("Provisioned")),
 )
 
 ETCD_PROVISIONED: Table[Progress] = Table(
     "EtcdProvisioned",
-    Row("vm-pending",   vm_pending,    false("WaitingForVMProvisioned", severity="Info")),
-    Row("node-pending", node_pending,  false("WaitingForNodeProvisioned", severity="Info")),
-    Row("starting",     etcd_starting, false("WaitingForStartupTimeout", severity="Info")),
+    Row("vm-pending",   vm_pending,    false("WaitingForVMProvisioned")),
+    Row("node-pending", node_pending,  false("WaitingForNodeProvisioned")),
+    Row("failed",       etcd_failed,   false("InternalError", CHECK_LOGS)),
+    Row("starting",     etcd_starting, false("WaitingForStartupTimeout")),
     Row("provisioned",  OTHERWISE,     true("Provisioned")),
 )
 
 API_SERVER_PROVISIONED: Table[Progress] = Table(
     "APIServerProvisioned",
-    Row("vm-pending",   vm_pending,          false("WaitingForVMProvisioned", severity="Info")),
-    Row("node-pending", node_pending,        false("WaitingForNodeProvisioned", severity="Info")),
-    Row("starting",     api_server_starting, false("WaitingForStartupTimeout", severity="Info")),
+    Row("vm-pending",   vm_pending,          false("WaitingForVMProvisioned")),
+    Row("node-pending", node_pending,        false("WaitingForNodeProvisioned")),
+    Row("failed",       api_server_failed,   false("InternalError", CHECK_LOGS)),
+    Row("etcd-failed",  etcd_failed,         false("WaitingForStartupTimeout")),
+    Row("starting",     api_server_starting, false("WaitingForStartupTimeout")),
     Row("provisioned",  OTHERWISE,           true("Provisioned")),
 )
 # fmt: on
 
 WORKER_TABLES = (VM_PROVISIONED, NODE_PROVISIONED)
 CONTROL_PLANE_TABLES = (VM_PROVISIONED, NODE_PROVISIONED, ETCD_PROVISIONED, API_SERVER_PROVISIONED)
+
+V1BETA1 = {
+    "cluster-infrastructure-pending": ("WaitingForClusterInfrastructure", "Info"),
+    "control-plane-not-initialized": ("WaitingControlPlaneInitialized", "Info"),
+    "no-bootstrap-data": ("WaitingForBootstrapData", "Info"),
+    "never-boots": ("WaitingForStartupTimeout", "Info"),
+    "starting": ("WaitingForStartupTimeout", "Info"),
+    "boot-waiting": ("WaitingForControlPlane", "Info"),
+    "boot-failed": ("BootstrapFailed", "Error"),
+}
+"""Reason and severity of the deprecated twin, by row; the twin stays as it is where a row has none."""

@@ -6,35 +6,29 @@ back. With durations of zero a machine is up in one pass.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
-from dataclasses import replace as with_
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from msgspec.structs import replace
+from msgspec.structs import replace as replace_struct
 
 from clusterwright import conditions
-from clusterwright.api.core import Cluster, Machine, MachineAddress
-from clusterwright.api.infrastructure import (
-    DevCluster,
-    DevDeprecatedStatus,
-    DevDeprecatedV1Beta1Status,
-    DevInitializationStatus,
-    DevMachine,
-    InMemoryPart,
-)
-from clusterwright.api.kubernetes import Node, Pod, Secret
-from clusterwright.api.meta import Condition, Json, ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, DEV_MACHINE_FINALIZER
-from clusterwright.conditions import v1beta1
-from clusterwright.controllers.inmemory.conditions import CONTROL_PLANE_TABLES, WORKER_TABLES, Progress
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.infrastructure import DevCluster, DevMachine
+from clusterwright.api.kubernetes import ConfigMap, DaemonSet, Lease, Node, Pod, Secret
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZER
+from clusterwright.controllers.inmemory.breaking import show_faults
+from clusterwright.controllers.inmemory.conditions import Progress
 from clusterwright.controllers.inmemory.owners import find_owner
+from clusterwright.controllers.inmemory.scene import Scene
+from clusterwright.controllers.inmemory.status import conclude, known_address
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, stages
-from clusterwright.inmemory.cloud import Cloud, SimulatedCluster
-from clusterwright.kubeadm.certificates import KeyPair, Purpose, secret_name
+from clusterwright.inmemory.cloud import Cloud
+from clusterwright.inmemory.cluster import SimulatedCluster
+from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.errors import ApiError, Terminal
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import ensure_paused_condition
@@ -42,34 +36,21 @@ from clusterwright.runtime.reconcile import Result
 
 VM_STARTED = "inmemory.clusterwright.dev/vm-started"
 """When the VM was asked for; only where it takes time to start."""
-APPLIED_FAULTS = "inmemory.clusterwright.dev/applied-faults"
-"""On the Node: the faults that it shows, so that what a test breaks by hand is left alone."""
+RETRY = timedelta(seconds=10)
+"""The net below waiting for a cluster to answer, or to come back."""
 _OWNED = ("Ready", "VMProvisioned", "NodeProvisioned", "EtcdProvisioned", "APIServerProvisioned", "Paused")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    """Everything that a pass has read."""
+@dataclass(slots=True)
+class _Run:
+    """A pass under way."""
 
+    scene: Scene
     obj: DevMachine
-    machine: Machine
-    cluster: Cluster
-    simulated: SimulatedCluster
-    faults: frozenset[str]
-    slowness: float
-    now: datetime
-
-    @property
-    def name(self) -> str:
-        return self.obj.metadata.name
-
-    @property
-    def is_control_plane(self) -> bool:
-        return CONTROL_PLANE_LABEL in self.machine.metadata.labels
-
-    @property
-    def version(self) -> str:
-        return self.machine.spec.version
+    progress: Progress
+    address: str = ""
+    stage: str = "VMProvisioned"
+    """The condition of the stage that is being worked on."""
 
 
 class DevMachineReconciler:
@@ -80,11 +61,12 @@ class DevMachineReconciler:
         self._clock = dependencies.clock
         self._random = dependencies.random
         self._trace = dependencies.trace
+        self._events = dependencies.events
         self._enqueue = dependencies.enqueue
         self._patcher = Patcher(dependencies.client, dependencies.clock, dependencies.random)
         self._cloud = cloud
-        self._subscribed: set[ObjectKey] = set()
         self._waiting: dict[ObjectKey, set[ObjectKey]] = {}
+        cloud.subscribe("devmachine", self._wake)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Take the machine as far as time permits, or away."""
@@ -94,328 +76,251 @@ class DevMachineReconciler:
         finalization = await ensure_finalizer(self._patcher, original, DEV_MACHINE_FINALIZER)
         if finalization in {Finalization.ADDED, Finalization.ABSENT}:
             return Result.await_change()
+        is_deleting = finalization is Finalization.CLEANUP
         machine = await find_owner(self._client, original.object, Machine)
-        if machine is None:
-            if finalization is Finalization.CLEANUP:
-                await self._tear_down(original)
-            return Result.await_change()
-        cluster = await self._client.find(Cluster, ObjectKey(key.namespace, machine.spec.cluster_name))
-        if cluster is None:
-            if finalization is Finalization.CLEANUP:
-                await self._tear_down(original)
-            return Result.await_change()
+        cluster_name = machine.spec.cluster_name if machine else original.object.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+        cluster_key = ObjectKey(key.namespace, cluster_name)
+        cluster = await self._client.find(Cluster, cluster_key) if cluster_name else None
+        if machine is None or cluster is None:
+            return await self._tear_down(original, cluster_key) if is_deleting else Result.await_change()
         check = await ensure_paused_condition(self._patcher, self._clock, original, cluster_paused=bool(cluster.spec.paused))
         if check.ends_pass:
             return Result.await_change()
-        if finalization is Finalization.CLEANUP:
-            await self._tear_down(original)
-            return Result.await_change()
-        scene = await self._look(check.object, machine, cluster)
-        if scene is None:
-            return Result.await_change()
-        return await self._advance(original, scene)
-
-    async def _look(self, obj: DevMachine, machine: Machine, cluster: Cluster) -> _Scene | None:
-        """What the pass works on; None while the infrastructure of the Cluster is not there."""
+        if is_deleting:
+            return await self._tear_down(original, cluster_key)
         reference = cluster.spec.infrastructure_ref
-        if reference is None or await self._client.find(DevCluster, ObjectKey(obj.metadata.namespace, reference.name)) is None:
-            return None
-        simulated = self._cloud.find(cluster.key)
+        if reference is None or await self._client.find(DevCluster, ObjectKey(key.namespace, reference.name)) is None:
+            return Result.await_change()
+        simulated = self._cloud.find(cluster_key)
         if simulated is None:
-            if not (cluster.status.initialization and cluster.status.initialization.infrastructure_provisioned):
-                endpoint = None
-            else:
-                endpoint = cluster.spec.control_plane_endpoint
-            if endpoint is None or not endpoint.host or not endpoint.port:
-                return None
-            simulated = await self._cloud.ensure(cluster.key, (endpoint.host, endpoint.port))  # after a restart
-        return _Scene(
-            obj,
-            machine,
-            cluster,
-            simulated,
-            faults.requested(obj.metadata.annotations, faults.MACHINE_FAULTS),
-            faults.slowness(obj.metadata.annotations),
-            self._clock.now(),
-        )
+            self._waiting.setdefault(cluster_key, set()).add(key)
+            return Result.await_change()
+        return await self._advance(original, Scene(check.object, machine, cluster, simulated, self._clock.now()))
+
+    def _wake(self, cluster: ObjectKey) -> None:
+        """A cluster has come, or begins or ceases to answer: machines that wait for it look again."""
+        for machine in sorted(self._waiting.pop(cluster, ())):
+            self._enqueue(machine, f"workload cluster of {cluster} changed")
 
     # -------------------------------------------------------------------------------------------------- stages
 
-    async def _advance(self, original: Original[DevMachine], scene: _Scene) -> Result:
-        obj, vote = scene.obj, None
-        progress = self._gates(scene)
-        if progress.may_start and not progress.never_boots:
-            obj, progress = self._start_vm(scene, obj, progress)
-            vote = progress.vm_left
-        if progress.vm_provisioned and scene.machine.metadata.deletion_timestamp is None:
-            progress = await self._join(scene, progress)
-            vote = vote or progress.node_left or (timedelta(seconds=10) if progress.boot_is_waiting else None)
-        if progress.node_provisioned and scene.machine.metadata.deletion_timestamp is None:
-            if scene.is_control_plane:
-                progress = await self._control_plane(scene, progress)
-                vote = vote or min((t for t in (progress.etcd_left, progress.api_server_left) if t), default=None)
-            await self._show_faults(scene)
-        obj = self._conclude(scene, obj, progress)
+    async def _advance(self, original: Original[DevMachine], scene: Scene) -> Result:
+        if scene.machine.metadata.deletion_timestamp is not None:
+            return await self._keep_running(scene)
+        run = _Run(scene, scene.obj, self._gates(scene))
+        error: Exception | None = None
+        vote: timedelta | None = None
+        try:
+            vote = await self._stages(run)
+        except (ApiError, CertificateError, OSError) as failure:
+            error = failure
+        except (stages.BadDuration, faults.UnknownFault) as failure:
+            error = Terminal(str(failure))
+            error.__cause__ = failure
+        if error is not None:
+            run.progress = replace(run.progress, failed=run.stage)
+            self._events.record(original.object, "Warning", "StageFailed", f"{run.stage}: {error}")
+        obj, rows = conclude(scene, run.obj, run.progress, run.address)
+        self._trace(obj.key, rows)
         await self._patcher.patch(original, obj, owned_conditions=_OWNED, owned_v1beta1_conditions=_OWNED)
+        if error is not None:
+            raise error
         return Result.soonest(vote)
 
-    def _gates(self, scene: _Scene) -> Progress:
+    def _gates(self, scene: Scene) -> Progress:
         initialization = scene.cluster.status.initialization
         return Progress(
             is_control_plane=scene.is_control_plane,
             cluster_infrastructure_provisioned=bool(initialization and initialization.infrastructure_provisioned),
             control_plane_initialized=conditions.is_true(scene.cluster.status.conditions, "ControlPlaneInitialized"),
             has_bootstrap_data=scene.machine.spec.bootstrap.data_secret_name is not None,
-            never_boots=faults.NEVER_BOOTS in scene.faults and not scene.obj.spec.provider_id,
         )
 
-    def _start_vm(self, scene: _Scene, obj: DevMachine, progress: Progress) -> tuple[DevMachine, Progress]:
-        if obj.spec.provider_id:
-            return obj, progress
-        needed = self._delay(scene, "vm")
-        started = obj.metadata.annotations.get(VM_STARTED)
-        since = datetime.fromisoformat(started) if started else scene.now
-        if left := stages.remaining(since, needed, scene.now):
-            if not started:
-                annotations = {**obj.metadata.annotations, VM_STARTED: scene.now.isoformat()}
-                obj = replace(obj, metadata=replace(obj.metadata, annotations=annotations))
-            return obj, with_(progress, vm_left=left)
-        return replace(obj, spec=replace(obj.spec, provider_id=objects.provider_id(scene.name))), progress
+    async def _stages(self, run: _Run) -> timedelta | None:
+        """Go through the stages; how long the one takes yet that is not over."""
+        if not run.progress.may_start:
+            return None
+        await self._start_vm(run)
+        if not run.progress.vm_provisioned:
+            return run.progress.vm_left
+        run.stage = "NodeProvisioned"
+        await self._join(run)
+        if not run.progress.node_provisioned:
+            return run.progress.node_left or (RETRY if run.progress.boot_is_waiting else None)
+        vote = None
+        if run.scene.is_control_plane:
+            vote = await self._start_control_plane(run)
+        await show_faults(run.scene)
+        return vote
 
-    async def _join(self, scene: _Scene, progress: Progress) -> Progress:
+    async def _start_vm(self, run: _Run) -> None:
+        scene, obj = run.scene, run.obj
+        if not obj.spec.provider_id:
+            if faults.NEVER_BOOTS in scene.faults:
+                run.progress = replace(run.progress, never_boots=True)
+                return
+            started = obj.metadata.annotations.get(VM_STARTED)
+            since = datetime.fromisoformat(started) if started else scene.now
+            if left := stages.remaining(since, scene.delay("vm"), scene.now):
+                if not started:
+                    annotations = {**obj.metadata.annotations, VM_STARTED: scene.now.isoformat()}
+                    run.obj = replace_struct(obj, metadata=replace_struct(obj.metadata, annotations=annotations))
+                run.progress = replace(run.progress, vm_left=left)
+                return
+            run.obj = replace_struct(obj, spec=replace_struct(obj.spec, provider_id=objects.provider_id(scene.name)))
+        known = known_address(obj)
+        others = [] if known else await self._client.list(DevMachine, namespace=obj.metadata.namespace, labels=_cluster_labels(scene))
+        run.address = scene.simulated.address_of(scene.name, known, (known_address(o) for o in others))
+
+    async def _join(self, run: _Run) -> None:
         """The Node stage: wait its time, run kubeadm on the bootstrap data, register the Node."""
-        if await scene.simulated.client.find(Node, ObjectKey("", scene.name)) is not None:
-            return progress
-        if left := stages.remaining(self._since(scene, "VMProvisioned"), self._delay(scene, "node"), scene.now):
-            return with_(progress, node_left=left)
-        failed = conditions.get(scene.obj.status.conditions, "NodeProvisioned")
-        if failed is not None and failed.reason == "BootstrapFailed":
-            return with_(progress, boot_failure=failed.message)  # cloud-init does not run twice
+        scene = run.scene
+        if scene.simulated.has("v1", "Node", "", scene.name):
+            return
+        if left := stages.remaining(scene.since("VMProvisioned"), scene.delay("node"), scene.now):
+            run.progress = replace(run.progress, node_left=left)
+            return
+        before = conditions.get(scene.obj.status.conditions, "NodeProvisioned")
+        if before is not None and before.reason == "BootstrapFailed":
+            run.progress = replace(run.progress, boot_failure=before.message)  # cloud-init does not run twice
+            return
         try:
             booted = await self._boot(scene)
         except bootstrap.BootFailure as failure:
-            waiting = failure.is_transient
-            if waiting:
-                self._wait_for(scene)
-            return with_(progress, boot_failure=str(failure), boot_is_waiting=waiting)
-        taints: list[Json] = [] if scene.is_control_plane else [dict(t) for t in booted.taints]
-        node = objects.node(
-            scene.name,
-            is_control_plane=scene.is_control_plane,
-            version=scene.version,
-            address=_address(scene),
-            now=scene.now,
-            taints=taints,
-        )
-        await scene.simulated.ensure(node)
-        await scene.simulated.ensure(objects.node_lease(scene.name, scene.now))
-        if booted.founds:
-            assert booted.ca is not None
-            founded = objects.kubeadm_objects(booted.cluster_configuration, scene.version, booted.ca.certificate, scene.simulated.endpoint)
-            for obj in founded:
-                await scene.simulated.ensure(obj)
-        return progress
+            if failure.is_transient:
+                self._waiting.setdefault(scene.cluster.key, set()).add(scene.obj.key)
+            else:
+                self._events.record(scene.obj, "Warning", "BootstrapFailed", str(failure))
+            run.progress = replace(run.progress, boot_failure=str(failure), boot_is_waiting=failure.is_transient)
+            return
+        await self._register(run, booted)
 
-    async def _boot(self, scene: _Scene) -> boot.Boot:
+    async def _boot(self, scene: Scene) -> boot.Boot:
         if faults.BOOTSTRAP_FAILS in scene.faults:
             raise bootstrap.BootFailure("kubeadm: the fault bootstrap-fails is set")
         name = scene.machine.spec.bootstrap.data_secret_name or ""
         secret = await self._client.find(Secret, ObjectKey(scene.obj.metadata.namespace, name))
         if secret is None or "value" not in secret.data:
             raise bootstrap.BootFailure(f"user data: Secret {name} has no value")
-        data = bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode())
-        token = await scene.simulated.token(_token_id(data))
+        data = bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), scene.name)
+        if scene.had("NodeProvisioned"):
+            return boot.reboot(data)
         simulated = scene.simulated
         seen = boot.Neighbourhood(
             endpoint=simulated.endpoint,
             is_serving=simulated.is_serving,
+            is_founded=simulated.is_founded,
             ca=simulated.serving.authority.certificate if simulated.serving else b"",
-            find_token=lambda _id: token,
+            find_token=simulated.token,
         )
-        return boot.boot(data, seen, scene.now, is_control_plane=scene.is_control_plane)
+        return boot.boot(data, seen, scene.now, is_control_plane=scene.is_control_plane, version=scene.version)
 
-    def _wait_for(self, scene: _Scene) -> None:
-        """Wake this machine when its cluster begins to answer."""
-        key = scene.cluster.key
-        self._waiting.setdefault(key, set()).add(scene.obj.key)
-        if key not in self._subscribed:
-            self._subscribed.add(key)
-            scene.simulated.on_change(lambda: self._wake(key))
+    async def _register(self, run: _Run, booted: boot.Boot) -> None:
+        scene, simulated = run.scene, run.scene.simulated
+        simulated.ensure(
+            objects.node(
+                scene.name,
+                is_control_plane=scene.is_control_plane,
+                version=scene.version,
+                address=run.address,
+                now=scene.now,
+                taints=booted.taints,
+                labels=booted.labels,
+                zone=scene.machine.spec.failure_domain,
+            )
+        )
+        simulated.ensure(objects.node_lease(scene.name, scene.now))
+        if booted.founds:
+            ca = booted.ca.certificate if booted.ca else b""
+            for obj in objects.kubeadm_objects(booted.cluster_configuration, scene.version, ca, simulated.endpoint):
+                simulated.ensure(obj)
+        daemon_set = await simulated.client.find(DaemonSet, ObjectKey("kube-system", "kube-proxy"))
+        if daemon_set is not None:
+            uid = daemon_set.metadata.uid
+            simulated.ensure(objects.kube_proxy_pod(scene.name, version=scene.version, now=scene.now, daemon_set_uid=uid))
 
-    def _wake(self, cluster: ObjectKey) -> None:
-        for machine in sorted(self._waiting.pop(cluster, ())):
-            self._enqueue(machine, f"workload cluster of {cluster} has changed")
-
-    async def _control_plane(self, scene: _Scene, progress: Progress) -> Progress:
-        since = self._since(scene, "NodeProvisioned")
-        if left := stages.remaining(since, self._delay(scene, "etcd"), scene.now):
-            progress = with_(progress, etcd_left=left)
-        else:
+    async def _start_control_plane(self, run: _Run) -> timedelta | None:
+        """Start etcd, then the API server; both count from when the Node was there."""
+        scene, since = run.scene, run.scene.since("NodeProvisioned")
+        run.stage = "EtcdProvisioned"
+        etcd_left = stages.remaining(since, scene.delay("etcd"), scene.now)
+        if etcd_left is None:
             await self._start_etcd(scene)
-        if progress.etcd_left is None and (left := stages.remaining(since, self._delay(scene, "api_server"), scene.now)):
-            return with_(progress, api_server_left=left)
-        if progress.etcd_left is not None:
-            return with_(progress, api_server_left=progress.etcd_left)
-        await self._start_api_server(scene)
-        return progress
+        run.stage = "APIServerProvisioned"
+        left = max((t for t in (etcd_left, stages.remaining(since, scene.delay("api_server"), scene.now)) if t), default=None)
+        run.progress = replace(run.progress, etcd_left=etcd_left, api_server_left=left)
+        if left is None:
+            await self._start_api_server(scene)
+        return etcd_left or left
 
-    async def _start_etcd(self, scene: _Scene) -> None:
+    async def _start_etcd(self, scene: Scene) -> None:
         authority = await self._authority(scene, Purpose.ETCD_CA)
         if authority is None or not authority.key:
             return  # etcd is external
-        await scene.simulated.add_etcd_certificate(scene.name, authority)
-        key = ObjectKey("kube-system", f"etcd-{scene.name}")
-        if await scene.simulated.client.find(Pod, key) is None:
-            everyone = await scene.simulated.members()
-            annotations = etcd.new_member(everyone, self._random, scene.now)
-            await scene.simulated.ensure(
-                objects.static_pod("etcd", scene.name, version=scene.version, now=scene.now, annotations=annotations)
-            )
-            await scene.simulated.check_quorum()
+        simulated = scene.simulated
+        await simulated.add_etcd_certificate(scene.name, authority)
+        if not simulated.has("v1", "Pod", "kube-system", f"etcd-{scene.name}"):
+            annotations = etcd.new_member(simulated.members(), self._random, scene.now)
+            simulated.ensure(objects.static_pod("etcd", scene.name, version=scene.version, now=scene.now, annotations=annotations))
+            await simulated.settle()
 
-    async def _start_api_server(self, scene: _Scene) -> None:
+    async def _start_api_server(self, scene: Scene) -> None:
         authority = await self._authority(scene, Purpose.CA)
         if authority is None:
-            return
+            raise CertificateError(f"Secret {secret_name(scene.cluster.metadata.name, Purpose.CA)} does not exist")
         for component in ("kube-apiserver", "kube-scheduler", "kube-controller-manager"):
-            key = ObjectKey("kube-system", f"{component}-{scene.name}")
-            if await scene.simulated.client.find(Pod, key) is None:
-                await scene.simulated.ensure(
-                    objects.static_pod(component, scene.name, version=scene.version, now=scene.now, annotations={})
-                )
+            scene.simulated.ensure(objects.static_pod(component, scene.name, version=scene.version, now=scene.now, annotations={}))
         if not scene.faults & {faults.NODE_DIES, faults.API_SERVER_STOPS}:
-            await scene.simulated.start_api_server(scene.name, authority)
+            await scene.simulated.start_api_server(scene.name, authority, await _certificate_names(scene.simulated))
 
-    async def _authority(self, scene: _Scene, purpose: Purpose) -> KeyPair | None:
+    async def _keep_running(self, scene: Scene) -> Result:
+        """The Machine goes: what runs on it runs on, after a restart of ours too, but nothing new begins."""
+        if scene.is_control_plane and scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
+            await self._start_etcd(scene)
+            await self._start_api_server(scene)
+        return Result.await_change()
+
+    async def _authority(self, scene: Scene, purpose: Purpose) -> KeyPair | None:
         key = ObjectKey(scene.cluster.metadata.namespace, secret_name(scene.cluster.metadata.name, purpose))
         secret = await self._client.find(Secret, key)
         if secret is None:
             return None
         return KeyPair(secret.data.get("tls.crt", b""), secret.data.get("tls.key", b""))
 
-    # -------------------------------------------------------------------------------------------------- faults
-
-    async def _show_faults(self, scene: _Scene) -> None:
-        """Make Node, etcd and API server look as the faults demand; only when the demand has changed."""
-        client, key = scene.simulated.client, ObjectKey("", scene.name)
-        node = await client.find(Node, key)
-        wanted = ",".join(sorted(scene.faults - {faults.NEVER_BOOTS, faults.BOOTSTRAP_FAILS}))
-        if node is None or node.metadata.annotations.get(APPLIED_FAULTS, "") == wanted:
-            return
-        is_dead = faults.NODE_DIES in scene.faults
-        is_silent = is_dead or faults.KUBELET_STOPS in scene.faults
-        await client.patch(
-            Node, key, {"status": {"conditions": objects.node_conditions(scene.now, is_ready=not is_silent)}}, subresource="status"
-        )
-        if scene.is_control_plane:
-            await self._show_component(scene, "etcd", is_down=is_dead or faults.ETCD_STOPS in scene.faults)
-            await self._show_component(scene, "kube-apiserver", is_down=is_dead or faults.API_SERVER_STOPS in scene.faults)
-            corrupt = "CORRUPT" if faults.ETCD_CORRUPT in scene.faults else None
-            stopped = "" if is_dead or faults.ETCD_STOPS in scene.faults else None
-            with suppress(NotFound):  # etcd is external
-                await scene.simulated.annotate_etcd(scene.name, {etcd.ALARMS: corrupt, etcd.STOPPED: stopped})
-            if scene.faults & {faults.NODE_DIES, faults.API_SERVER_STOPS}:
-                await scene.simulated.stop_api_server(scene.name)
-        await client.patch(Node, key, {"metadata": {"annotations": {APPLIED_FAULTS: wanted or None}}})
-
-    async def _show_component(self, scene: _Scene, component: str, *, is_down: bool) -> None:
-        status = "False" if is_down else "True"
-        stamp = objects.timestamp(scene.now)
-        patch = {"status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": stamp}]}}
-        key = ObjectKey("kube-system", f"{component}-{scene.name}")
-        with suppress(NotFound):
-            await scene.simulated.client.patch(Pod, key, patch, type="strategic", subresource="status")
-
     # ---------------------------------------------------------------------------------------------------- end
 
-    def _conclude(self, scene: _Scene, obj: DevMachine, progress: Progress) -> DevMachine:
-        generation, now = obj.metadata.generation, scene.now
-        present = obj.status.conditions
-        deprecated = (
-            obj.status.deprecated.v1beta1 if obj.status.deprecated and obj.status.deprecated.v1beta1 else DevDeprecatedV1Beta1Status()
-        )
-        legacy = deprecated.conditions
-        rows: dict[str, str] = {}
-        tables = CONTROL_PLANE_TABLES if scene.is_control_plane else WORKER_TABLES
-        for table in tables:
-            decision = table.decide(progress)
-            rows[table.name] = decision.row
-            outcome = decision.outcome
-            assert outcome is not None
-            condition = Condition(type=table.name, status=outcome.status, reason=outcome.reason, message=outcome.message)
-            present = conditions.set_condition(present, condition, generation=generation, now=now)
-            twin = (
-                v1beta1.true(table.name)
-                if outcome.status == "True"
-                else v1beta1.false(table.name, outcome.reason, outcome.severity, outcome.message)
-            )
-            legacy = v1beta1.set_condition(legacy, twin, now=now)
-        types = [table.name for table in tables]
-        source = conditions.Reporter(kind="DevMachine", name=scene.name, conditions=present)
-        reasons = conditions.Reasons(issue="NotReady", unknown="ReadyUnknown", info="Ready")
-        ready = conditions.summary(source, types, target="Ready", strategy=conditions.Strategy(reasons=reasons))
-        present = conditions.set_condition(present, ready, generation=generation, now=now)
-        self._trace(obj.key, rows)
-        is_provisioned = bool(obj.spec.provider_id)
-        return replace(
-            obj,
-            status=replace(
-                obj.status,
-                conditions=present,
-                initialization=DevInitializationStatus(provisioned=True) if is_provisioned else obj.status.initialization,
-                addresses=_addresses(scene) if is_provisioned else obj.status.addresses,
-                failure_domain=scene.machine.spec.failure_domain if is_provisioned else obj.status.failure_domain,
-                deprecated=DevDeprecatedStatus(v1beta1=replace(deprecated, conditions=legacy)),
-            ),
-        )
-
-    async def _tear_down(self, original: Original[DevMachine]) -> None:
-        obj = original.object
-        key = ObjectKey(obj.metadata.namespace, obj.metadata.labels.get(CLUSTER_NAME_LABEL, ""))
-        simulated = self._cloud.find(key)
+    async def _tear_down(self, original: Original[DevMachine], cluster: ObjectKey) -> Result:
+        """Take the machine away, with all that ran on it."""
+        if self._cloud.expects(cluster):  # after a restart; its objects are to go as well
+            self._waiting.setdefault(cluster, set()).add(original.object.key)
+            return Result.after(RETRY)
+        simulated = self._cloud.find(cluster)
         if simulated is not None:
-            name = obj.metadata.name
-            await simulated.stop_api_server(name)
-            await simulated.remove(Node, "", name)
-            for component in objects.CONTROL_PLANE_COMPONENTS:
-                await simulated.remove(Pod, "kube-system", f"{component}-{name}")
-            await simulated.check_quorum()
-        await self._patcher.patch(original, without_finalizer(obj, DEV_MACHINE_FINALIZER))
-
-    def _delay(self, scene: _Scene, part: str) -> timedelta:
-        backend = scene.obj.spec.backend.in_memory
-        chosen: InMemoryPart | None = getattr(backend, part)
-        if chosen is None or chosen.provisioning is None:
-            return timedelta()
-        settings, seed = chosen.provisioning, f"{scene.obj.metadata.uid}/{part}"
-        field = f"spec.backend.inMemory.{part}.provisioning"
-        return scene.slowness * stages.delay(settings.startup_duration, settings.startup_jitter, field=field, seed=seed)
-
-    @staticmethod
-    def _since(scene: _Scene, type_: str) -> datetime:
-        """When a stage ended; now, if it ends in this pass."""
-        condition = conditions.get(scene.obj.status.conditions, type_)
-        if condition is None or condition.status != "True" or condition.last_transition_time is None:
-            return scene.now
-        return condition.last_transition_time
+            await _remove_machine(simulated, original.object.metadata.name)
+        obj = without_finalizer(original.object, DEV_MACHINE_FINALIZER)
+        await self._patcher.patch(original, obj)
+        return Result.await_change()
 
 
-def _token_id(data: bootstrap.BootstrapData) -> str:
-    for document in data.documents:
-        token = ((document.get("discovery") or {}).get("bootstrapToken") or {}).get("token", "")
-        if token:
-            return str(token).partition(".")[0]
-    return ""
+async def _remove_machine(simulated: SimulatedCluster, name: str) -> None:
+    await simulated.stop_api_server(name)
+    await simulated.remove(Node, "", name)
+    await simulated.remove(Lease, "kube-node-lease", name)
+    # what ran there goes with it: the Pod garbage collector would not leave Pods of a Node that is gone
+    for pod in await simulated.client.list(Pod, fields=f"spec.nodeName={name}"):
+        await simulated.remove(Pod, pod.metadata.namespace, pod.metadata.name)
+    simulated.drop_etcd_certificate(name)
+    simulated.release_address(name)
+    await simulated.settle()
 
 
-def _address(scene: _Scene) -> str:
-    """A stable address for a machine; nothing listens there."""
-    number = sum(scene.name.encode()) % 250 + 2
-    return f"10.244.0.{number}"
+async def _certificate_names(simulated: SimulatedCluster) -> tuple[str, ...]:
+    """Further names for the API server's certificate, from what `kubeadm init` left in the cluster; read only when they are needed."""
+    if simulated.serving is not None:
+        return ()
+    found = await simulated.client.find(ConfigMap, ObjectKey("kube-system", "kubeadm-config"))
+    return boot.certificate_names(found.data.get("ClusterConfiguration", "")) if found is not None else ()
 
 
-def _addresses(scene: _Scene) -> tuple[MachineAddress, ...]:
-    return (
-        MachineAddress(type="InternalDNS", address=scene.name),
-        MachineAddress(type="InternalIP", address=_address(scene)),
-    )
+def _cluster_labels(scene: Scene) -> dict[str, str]:
+    return {CLUSTER_NAME_LABEL: scene.cluster.metadata.name}

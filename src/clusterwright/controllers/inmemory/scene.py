@@ -1,0 +1,69 @@
+"""Everything that a pass over a DevMachine has read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from clusterwright import conditions
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.infrastructure import DevMachine, InMemoryPart
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.inmemory import faults, stages
+from clusterwright.inmemory.cluster import SimulatedCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A machine, what it belongs to, and the cluster that it is part of. `obj` is the DevMachine as it was read."""
+
+    obj: DevMachine
+    machine: Machine
+    cluster: Cluster
+    simulated: SimulatedCluster
+    now: datetime
+
+    @property
+    def name(self) -> str:
+        """The machine's, and its Node's."""
+        return self.obj.metadata.name
+
+    @property
+    def is_control_plane(self) -> bool:
+        """Whether it is to run the control plane."""
+        return CONTROL_PLANE_LABEL in self.machine.metadata.labels
+
+    @property
+    def version(self) -> str:
+        """The Kubernetes version that it runs."""
+        return self.machine.spec.version
+
+    @property
+    def faults(self) -> frozenset[str]:
+        """The faults that are asked for; raises UnknownFault."""
+        return faults.requested(self.obj.metadata.annotations, faults.MACHINE_FAULTS)
+
+    def had(self, type_: str) -> bool:
+        """Whether a stage had been completed before this pass."""
+        return conditions.is_true(self.obj.status.conditions, type_)
+
+    def since(self, type_: str) -> datetime:
+        """When a stage was completed; now, if it is in this pass."""
+        condition = conditions.get(self.obj.status.conditions, type_)
+        if condition is None or condition.status != "True" or condition.last_transition_time is None:
+            return self.now
+        return condition.last_transition_time
+
+    def delay(self, part: str) -> timedelta:
+        """How long a stage takes; raises BadDuration, UnknownFault."""
+        backend = self.obj.spec.backend.in_memory
+        chosen: InMemoryPart | None = getattr(backend, part)
+        if chosen is None or chosen.provisioning is None:
+            return timedelta()
+        settings, seed = chosen.provisioning, f"{self.obj.metadata.uid}/{part}"
+        field = f"spec.backend.inMemory.{_FIELDS.get(part, part)}.provisioning"
+        slowness = faults.slowness(self.obj.metadata.annotations)
+        return slowness * stages.delay(settings.startup_duration, settings.startup_jitter, field=field, seed=seed)
+
+
+_FIELDS = {"api_server": "apiServer"}

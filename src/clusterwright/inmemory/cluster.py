@@ -1,0 +1,412 @@
+"""One simulated workload cluster: an API server of its own, the machines' processes in front of it, etcd behind it.
+
+Its objects are the state; what is held here beside them (which API servers run, certificates, open listeners) is what a power
+cut would end, and is brought back by the machines when they are looked at again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from clusterwright.api.kubernetes import Pod
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.wire import Duplex
+from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.registry import storage_key
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.sqlite import SqliteJournal
+from clusterwright.apiserver.store import Table, object_key
+from clusterwright.inmemory import etcd, gateway, objects
+from clusterwright.kubeadm.certificates import KeyPair
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.logging import get_logger
+from clusterwright.runtime.rest import RestClient
+
+_ETCD_PORT, _API_SERVER_PORT = 2379, 6443
+_log = get_logger("inmemory")
+
+Sign = Callable[[KeyPair, str, tuple[str, ...]], Awaitable[KeyPair]]
+"""A serving certificate of an authority, for a common name and hosts."""
+
+
+class Listener(Protocol):
+    """A network front end of workload clusters."""
+
+    async def start(self, cluster: SimulatedCluster, context: ssl.SSLContext) -> None:
+        """Answer at the cluster's host and port; raises OSError where that cannot be."""
+
+    async def stop(self, cluster: SimulatedCluster) -> None:
+        """Stop answering, and cut the open connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What an API server shows its clients, and whom it trusts."""
+
+    authority: KeyPair
+    certificate: KeyPair
+
+
+class SimulatedCluster:
+    """It answers while an API server runs, etcd has quorum, and nobody has cut it off."""
+
+    def __init__(
+        self,
+        *,
+        key: ObjectKey,
+        host: str,
+        port: int,
+        server: ApiServer,
+        journal: SqliteJournal | None,
+        listener: Listener | None,
+        sign: Sign,
+        changed: Callable[[ObjectKey], None],
+    ) -> None:
+        self.key = key
+        self.host = host
+        self.port = port
+        self.server = server
+        self.client: Client = RestClient(InProcessTransport(server))
+        self.serving: Serving | None = None
+        self._journal = journal
+        self._listener = listener
+        self._sign = sign
+        self._changed = changed
+        self._running: set[str] = set()
+        self._is_cut_off = False
+        self._is_open = False
+        self._settling = asyncio.Lock()
+        self._watchers: dict[int, Callable[[], None]] = {}
+        self._etcd_certificates: dict[str, tuple[KeyPair, bytes]] = {}
+        self._addresses: dict[str, str] = {}
+        self._members: tuple[int, tuple[etcd.Member, ...]] = (-1, ())
+        self._tunnels: set[asyncio.Task[None]] = set()
+
+    # ------------------------------------------------------------------------------------------------- answering
+
+    @property
+    def endpoint(self) -> str:
+        """host:port."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether a connection to the endpoint gets an answer."""
+        return bool(self._running) and self.serving is not None and not self._is_cut_off and self._has_quorum()
+
+    @property
+    def is_founded(self) -> bool:
+        """Whether `kubeadm init` has run here, ever."""
+        return self.has("v1", "ConfigMap", "kube-system", "kubeadm-config")
+
+    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback` called whenever the cluster begins or ceases to answer; the result ends that."""
+        number = max(self._watchers, default=0) + 1
+        self._watchers[number] = callback
+        return lambda: self._watchers.pop(number, None) and None
+
+    async def cut_off(self, cut: bool) -> None:
+        """Make the endpoint unreachable, or reachable again."""
+        if cut != self._is_cut_off:
+            self._is_cut_off = cut
+            await self.settle()
+
+    async def start_api_server(self, machine: str, authority: KeyPair, hosts: tuple[str, ...] = ()) -> None:
+        """An API server begins to run on a machine; the first decides the serving certificate."""
+        if self.serving is None:
+            names = tuple(dict.fromkeys(("localhost", "kubernetes", "kubernetes.default", "127.0.0.1", "::1", self.host, *hosts)))
+            self.serving = Serving(authority, await self._sign(authority, "kube-apiserver", names))
+        self._running.add(machine)
+        await self.settle()
+
+    async def stop_api_server(self, machine: str) -> None:
+        """The API server of a machine stops; with the last, all connections are cut."""
+        self._running.discard(machine)
+        await self.settle()
+        if not self._running:
+            self.serving = None
+
+    async def settle(self) -> None:
+        """Have the network front end do what is the case; who watches is told."""
+        async with self._settling:
+            while self._is_open != self.is_serving:
+                if self._is_open:
+                    self._is_open = False
+                    self._tell()
+                    self.server.close()
+                    for tunnel in list(self._tunnels):
+                        tunnel.cancel()
+                    if self._listener is not None:
+                        await self._listener.stop(self)
+                else:
+                    assert self.serving is not None
+                    if self._listener is not None:
+                        certificate, authority = self.serving.certificate, self.serving.authority.certificate
+                        await self._listener.start(self, server_context(certificate, authority))
+                    self._is_open = True
+                    self._tell()
+
+    def _tell(self) -> None:
+        for callback in list(self._watchers.values()):
+            callback()
+        self._changed(self.key)
+
+    async def close(self) -> None:
+        """Stop answering and finish writing; objects that are kept stay kept."""
+        self._running.clear()
+        await self.settle()
+        tunnels = list(self._tunnels)
+        for tunnel in tunnels:
+            tunnel.cancel()
+        await asyncio.gather(*tunnels, return_exceptions=True)
+        self.server.close()
+        if self._journal is not None:
+            self._journal.close()
+
+    # -------------------------------------------------------------------------------------------------- objects
+
+    def has(self, api_version: str, kind: str, namespace: str, name: str) -> bool:
+        """Whether an object is there."""
+        return object_key(namespace, name) in self._table(api_version, kind).objects
+
+    def ensure(self, obj: Json) -> bool:
+        """Have an object, with its status, as the machines' own processes would write it; one that is there is left alone.
+
+        Whether it was made.
+        """
+        metadata = obj["metadata"]
+        table, key = self._table(obj["apiVersion"], obj["kind"]), object_key(metadata.get("namespace", ""), metadata["name"])
+        if key in table.objects:
+            return False
+        self.server.ensure([obj])
+        entry = table.objects[key]
+        made: Json = msgspec.json.decode(entry.raw)
+        whole = {**made, "status": {**made.get("status", {}), **obj["status"]}} if "status" in obj else dict(made)
+        if obj["kind"] == "Node":  # the API server marks new Nodes not ready; the simulated controller manager knows better
+            whole["spec"] = {**obj.get("spec", {})}
+        if whole != made:
+            self.server.put_system(table, entry, whole)
+            self.server.drain()
+        return True
+
+    def _table(self, api_version: str, kind: str) -> Table:
+        gvk = GroupVersionKind.of(api_version, kind)
+        resource = self.server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
+        assert resource is not None, gvk
+        return self.server.store.table(storage_key(resource))
+
+    async def remove(self, kind: Any, namespace: str, name: str) -> None:
+        """Delete an object if it is there, whatever waits for it."""
+        key = ObjectKey(namespace, name)
+        try:
+            await self.client.delete(kind, key, grace_period_seconds=0)
+            if await self.client.find(kind, key) is not None:
+                await self.client.patch(kind, key, {"metadata": {"finalizers": None}})
+        except NotFound:
+            return
+
+    def address_of(self, machine: str, known: str = "", others: Iterable[str] = ()) -> str:
+        """The address of a machine, like no other in this cluster; nothing listens there.
+
+        `known` is the one that it has had before, `others` are those that other machines are known to have.
+        """
+        if machine not in self._addresses:
+            if not known:
+                taken = {*self._addresses.values(), *self._node_addresses(), *others}
+                number = 2
+                while (known := f"10.0.{number // 250}.{number % 250 + 1}") in taken:
+                    number += 1
+            self._addresses[machine] = known
+        return self._addresses[machine]
+
+    def release_address(self, machine: str) -> None:
+        """The machine is gone; its address may be given to another."""
+        self._addresses.pop(machine, None)
+
+    def _node_addresses(self) -> set[str]:
+        nodes = (msgspec.json.decode(e.raw) for e in self.server.store.table("nodes").objects.values())
+        return {a["address"] for n in nodes for a in (n.get("status") or {}).get("addresses") or () if a.get("type") == "InternalIP"}
+
+    def token(self, token_id: str) -> Mapping[str, str] | None:
+        """The decoded data of a bootstrap token's Secret."""
+        entry = self.server.store.table("secrets").objects.get(object_key("kube-system", f"bootstrap-token-{token_id}"))
+        if entry is None:
+            return None
+        data: Mapping[str, bytes] = msgspec.json.decode(entry.raw, type=_Data).data
+        return {k: v.decode("utf-8", "replace") for k, v in data.items()}
+
+    # ----------------------------------------------------------------------------------------------------- etcd
+
+    def members(self) -> tuple[etcd.Member, ...]:
+        """The etcd members."""
+        pods = self.server.store.table("pods")
+        if self._members[0] != pods.rv:  # asked for with every request
+            found = etcd.members((p.name, _annotations(p.raw)) for p in pods.range("kube-system") if p.name.startswith("etcd-"))
+            self._members = pods.rv, found
+        return self._members[1]
+
+    def _has_quorum(self) -> bool:
+        everyone = self.members()
+        return not everyone or etcd.has_quorum(everyone)
+
+    async def add_etcd_certificate(self, machine: str, authority: KeyPair) -> None:
+        """Have the member on a machine serve with a certificate of etcd's CA."""
+        if machine not in self._etcd_certificates:
+            name = f"etcd-{machine}"
+            pair = await self._sign(authority, name, (name, "localhost", "127.0.0.1", "::1", self.host))
+            self._etcd_certificates[machine] = pair, authority.certificate
+
+    def drop_etcd_certificate(self, machine: str) -> None:
+        """The machine is gone."""
+        self._etcd_certificates.pop(machine, None)
+
+    async def annotate_etcd(self, machine: str, annotations: Mapping[str, str | None]) -> None:
+        """Change what is known of a member; raises NotFound."""
+        await self.client.patch(Pod, ObjectKey("kube-system", f"etcd-{machine}"), {"metadata": {"annotations": dict(annotations)}})
+        await self.settle()
+
+    def tunnel(self, pod: str, port: int, socket: Duplex) -> None:
+        """Serve one port-forward in the background until it is closed."""
+        task = asyncio.get_running_loop().create_task(self._port_forward(pod, port, socket), name=f"port-forward {pod}")
+        self._tunnels.add(task)
+        task.add_done_callback(self._tunnel_ended)
+
+    def _tunnel_ended(self, task: asyncio.Task[None]) -> None:
+        self._tunnels.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("Port-forward failed", cause=error, cluster=str(self.key), tunnel=task.get_name())
+
+    async def _port_forward(self, pod: str, port: int, socket: Duplex) -> None:
+        """Etcd's client port, or an API server's, which shows its certificate; anything else is refused."""
+        try:
+            if port == _API_SERVER_PORT and pod.removeprefix("kube-apiserver-") in self._running and self.serving is not None:
+                context = server_context(self.serving.certificate, self.serving.authority.certificate)
+                await gateway.serve(socket, port, context, _refuse_call)
+                return
+            machine = pod.removeprefix("etcd-")
+            held = self._etcd_certificates.get(machine)
+            try:
+                if held is None or port != _ETCD_PORT:
+                    raise etcd.EtcdRefused(f"an error occurred forwarding {port}: connection refused")
+                etcd.addressed(self.members(), machine)
+            except etcd.EtcdRefused as error:
+                await gateway.refuse(socket, port, str(error))
+                return
+            pair, authority = held
+            context = server_context(pair, authority, require_client=True)
+            await gateway.serve(socket, port, context, lambda path, body: self._etcd_call(machine, path, body))
+        finally:
+            await socket.close()
+
+    async def _etcd_call(self, machine: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        everyone = self.members()
+        me = etcd.addressed(everyone, machine)
+        leader = etcd.leader(everyone)
+        header = {"cluster_id": me.cluster_id, "member_id": me.id}
+        match path:
+            case "/v3/maintenance/status":
+                errors = [] if leader else ["etcdserver: no leader"]
+                return {"header": header, "leader": leader.id if leader else "0", "version": objects.ETCD_VERSION, "errors": errors}
+            case "/v3/cluster/member/list":
+                _require(leader)
+                return {"header": header, "members": [_member_json(m) for m in everyone]}
+            case "/v3/maintenance/alarm":
+                return {"header": header, "alarms": [{"memberID": m.id, "alarm": a} for m in everyone for a in m.alarms]}
+            case "/v3/cluster/member/remove":
+                _require(leader)
+                target = etcd.by_id(everyone, str(body.get("ID", "")))
+                etcd.check_removal(everyone, target)
+                await self.annotate_etcd(target.name, {etcd.REMOVED: "", etcd.LEADER_FROM: None})
+                return {"header": header, "members": [_member_json(m) for m in everyone if m.id != target.id]}
+            case "/v3/cluster/member/promote":
+                _require(leader)
+                target = etcd.by_id(everyone, str(body.get("ID", "")))
+                if not target.is_learner:
+                    raise etcd.EtcdRefused("etcdserver: can only promote a learner member")
+                await self.annotate_etcd(target.name, {etcd.LEARNER: None})
+                return {"header": header}
+            case "/v3/maintenance/transfer-leadership":
+                if leader is None or leader.id != me.id:
+                    raise etcd.EtcdRefused("etcdserver: not leader")
+                target = etcd.by_id(everyone, str(body.get("targetID", "")))
+                if target.is_learner or target.is_stopped:
+                    raise etcd.EtcdRefused("etcdserver: bad leader transferee")
+                await self.annotate_etcd(me.name, {etcd.LEADER_FROM: None})
+                await self.annotate_etcd(target.name, {etcd.LEADER_FROM: objects.timestamp(self.server.now())})
+                return {"header": header}
+            case _:
+                raise etcd.EtcdRefused(f"unknown method {path}")
+
+    # -------------------------------------------------------------------------------------------------- kubelets
+
+    def renew_leases(self, now: datetime) -> None:
+        """Every kubelet that lives says so."""
+        if not self.is_serving:
+            return
+        table = self.server.store.table("leases.coordination.k8s.io")
+        for entry in list(table.range("kube-node-lease")):
+            node = self.server.store.table("nodes").objects.get(entry.name)
+            if node is None or objects.KUBELET_STOPPED in _annotations(node.raw):
+                continue
+            lease: Json = msgspec.json.decode(entry.raw)
+            lease["spec"]["renewTime"] = objects.micro_time(now)
+            self.server.put_system(table, entry, lease)
+        self.server.drain()
+
+
+class _Data(msgspec.Struct):
+    data: dict[str, bytes] = {}
+
+
+class _Annotated(msgspec.Struct):
+    class Meta(msgspec.Struct):
+        annotations: dict[str, str] = {}
+
+    metadata: Meta
+
+
+_ANNOTATED = msgspec.json.Decoder(_Annotated)
+
+
+def _annotations(raw: bytes) -> Mapping[str, str]:
+    return _ANNOTATED.decode(raw).metadata.annotations
+
+
+async def _refuse_call(path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    raise etcd.EtcdRefused("only the certificate can be seen here")
+
+
+def _require(leader: etcd.Member | None) -> None:
+    if leader is None:
+        raise etcd.EtcdRefused("etcdserver: request timed out")
+
+
+def _member_json(member: etcd.Member) -> Json:
+    json: Json = {"ID": member.id, "name": member.name, "peerURLs": [f"https://{member.name}:2380"]}
+    if member.is_learner:
+        json["isLearner"] = True
+    return json
+
+
+def server_context(pair: KeyPair, client_authority: bytes, *, require_client: bool = False) -> ssl.SSLContext:
+    """A TLS context that serves with `pair` and knows clients of one authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
+    context.load_verify_locations(cadata=client_authority.decode())
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
+        path = Path(folder) / "server.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(pair.certificate + b"\n" + pair.key)
+        context.load_cert_chain(path)
+    return context
