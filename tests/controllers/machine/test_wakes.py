@@ -85,7 +85,7 @@ def resting() -> tuple[Wakes, Woken, ObjectKey]:
     machine = a_machine(node="n1")
     wakes.learn(machine, CLUSTER)
     wakes.begin_look(machine.key)
-    wakes.rest(machine.key, NOW, RETRY, "seen")
+    wakes.rest(machine.key, "drain", NOW, RETRY, "seen")
     return wakes, woken, machine.key
 
 
@@ -99,9 +99,21 @@ def a_pod(*, phase: str = "Running", gone: bool = False, node: str = "n1") -> Po
 def test_a_machine_rests_until_its_time_or_until_something_else_is_to_be_seen() -> None:
     wakes, _, key = resting()
 
-    assert wakes.resting(key, NOW + timedelta(seconds=5), "seen") == timedelta(seconds=15)
+    rest = wakes.resting(key, NOW + timedelta(seconds=5), "seen")
+
+    assert rest is not None
+    assert (rest.stage, rest.until) == ("drain", NOW + RETRY)
     assert wakes.resting(key, NOW + timedelta(seconds=5), "something else") is None
     assert wakes.resting(key, NOW + timedelta(seconds=5), "seen") is None
+
+
+def test_however_much_changes_the_shortest_rest_is_kept() -> None:
+    wakes, _, key = resting()
+
+    rest = wakes.resting(key, NOW + SHORTEST_REST / 2, "something else")
+
+    assert rest is not None
+    assert rest.until == NOW + SHORTEST_REST
 
 
 def test_the_rest_ends_with_its_time() -> None:
@@ -125,7 +137,9 @@ def test_a_pod_that_leaves_its_node_shortens_the_rest(pod: Pod, stirs: bool) -> 
     wakes.pod_changed(CLUSTER)(pod)
 
     assert bool(woken) is stirs
-    assert wakes.resting(key, NOW, "seen") == (SHORTEST_REST if stirs else RETRY)
+    rest = wakes.resting(key, NOW, "seen")
+    assert rest is not None
+    assert rest.until == NOW + (SHORTEST_REST if stirs else RETRY)
 
 
 def test_what_happens_during_a_look_is_not_missed() -> None:
@@ -136,7 +150,7 @@ def test_what_happens_during_a_look_is_not_missed() -> None:
     wakes.begin_look(machine.key)
     wakes.pod_changed(CLUSTER)(a_pod(gone=True))
 
-    assert wakes.rest(machine.key, NOW, RETRY, "seen") == SHORTEST_REST
+    assert wakes.rest(machine.key, "drain", NOW, RETRY, "seen") == SHORTEST_REST
 
 
 def test_a_volume_attachment_shortens_the_rest() -> None:

@@ -29,6 +29,7 @@ from clusterwright.conditions import v1beta1
 from clusterwright.controllers.external import AlreadyControlled, ContractUnknown, Reference, WrongType, contract_of, get_external, text_at
 from clusterwright.controllers.machine import deletion, drain, inplace, plan, remote, volumes
 from clusterwright.controllers.machine.conditions import OWNED, OWNED_V1BETA1, conclude
+from clusterwright.controllers.machine.node import is_unreachable
 from clusterwright.controllers.machine.ownership import owned_metadata
 from clusterwright.controllers.machine.snapshot import (
     GRACE_PERIOD,
@@ -294,15 +295,20 @@ class MachineReconciler:
             run.mark(v1beta1.false("PreDrainDeleteHookSucceeded", "WaitingExternalHook", "Info"))
             return _stop(run, deletion.waiting_for_pre_drain(hooks))
         run.mark(v1beta1.true("PreDrainDeleteHookSucceeded"))
-        if deletion.drain_is_allowed(run.machine, run.seen.now) and not await self._drain(run):
+        drains = deletion.drain_is_allowed(run.machine, run.seen.now)
+        waits = deletion.volume_wait_is_allowed(run.machine, run.seen.now)
+        rest = self._wakes.resting(run.machine.key, run.seen.now, _sight(run))
+        if rest is not None and {"drain": drains, "volumes": waits}[rest.stage]:
+            run.votes.append(rest.until - run.seen.now)
+            # what was said of the deletion stands
+            run.seen = replace(run.seen, deletion=None)
             return False
-        return not deletion.volume_wait_is_allowed(run.machine, run.seen.now) or await self._await_volumes(run)
+        if drains and not await self._drain(run):
+            return False
+        return not waits or await self._await_volumes(run)
 
     async def _drain(self, run: Pass) -> bool:
         """Drain the Node; False until nothing that has to leave it is left."""
-        seen_before = ("drain", _node_name(run), _unreachable(run.seen))
-        if (left := self._wakes.resting(run.machine.key, run.seen.now, seen_before)) is not None:
-            return _rest(run, left)
         started = await self._start_drain(run)
         self._wakes.learn(run.machine, run.seen.cluster.key)
         self._wakes.begin_look(run.machine.key)
@@ -322,7 +328,7 @@ class MachineReconciler:
             return True
         text = progress.message(started)
         run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", text))
-        run.votes.append(self._wakes.rest(run.machine.key, run.seen.now, drain.RETRY, seen_before))
+        run.votes.append(self._wakes.rest(run.machine.key, "drain", run.seen.now, drain.RETRY, _sight(run)))
         return _stop(run, Stage("DrainingNode", text))
 
     async def _start_drain(self, run: Pass) -> datetime:
@@ -349,9 +355,6 @@ class MachineReconciler:
         run.become(with_status(machine, deletion=replace_struct(status, wait_for_node_volume_detach_start_time=started)))
         if v1beta1.get(v1beta1_conditions(machine), "VolumeDetachSucceeded") is None:
             run.mark(v1beta1.false("VolumeDetachSucceeded", "WaitingForVolumeDetach", "Info", "Waiting for node volumes to be detached"))
-        seen_before = ("volumes", _node_name(run), _unreachable(run.seen), _volumes(run.seen))
-        if (left := self._wakes.resting(machine.key, run.seen.now, seen_before)) is not None:
-            return _rest(run, left)
         self._wakes.begin_look(machine.key)
         cluster, consider = run.seen.cluster, self._deps.features.get(CONSIDER_ATTACHMENTS, True)
         try:
@@ -374,7 +377,7 @@ class MachineReconciler:
                 self._record(run, "Normal", "NodeVolumesDetached", text)
             run.mark(v1beta1.true("VolumeDetachSucceeded"))
             return True
-        run.votes.append(self._wakes.rest(run.machine.key, run.seen.now, volumes.RETRY, seen_before))
+        run.votes.append(self._wakes.rest(run.machine.key, "volumes", run.seen.now, volumes.RETRY, _sight(run)))
         return _stop(run, Stage("WaitingForVolumeDetach", wait.message(started)))
 
     async def _remove(self, run: Pass, lookup: Lookup, kind: str, waiting: Stage) -> bool:
@@ -489,25 +492,16 @@ def _stop(run: Pass, stage: Stage) -> bool:
     return False
 
 
-def _rest(run: Pass, left: timedelta) -> bool:
-    """Deletion rests: what was said of it stands."""
-    run.votes.append(left)
-    run.seen = replace(run.seen, deletion=None)
-    return False
-
-
 def _node_name(run: Pass) -> str:
     return run.machine.status.node_ref.name if run.machine.status.node_ref else ""
 
 
-def _unreachable(s: MachineSnapshot) -> bool:
-    from clusterwright.controllers.machine.node import is_unreachable
-
-    return isinstance(s.node, NodeFound) and is_unreachable(s.node.node)
-
-
-def _volumes(s: MachineSnapshot) -> frozenset[str]:
-    return frozenset(v.name for v in s.node.node.status.volumes_attached) if isinstance(s.node, NodeFound) else frozenset()
+def _sight(run: Pass) -> tuple[str, bool, frozenset[str]]:
+    """What of a Node a drain and a wait for volumes go by, as far as it is known without asking the workload cluster again."""
+    found = run.seen.node
+    if not isinstance(found, NodeFound):
+        return _node_name(run), False, frozenset()
+    return _node_name(run), is_unreachable(found.node), frozenset(v.name for v in found.node.status.volumes_attached)
 
 
 def _provider_id(s: MachineSnapshot) -> str:

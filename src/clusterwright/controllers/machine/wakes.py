@@ -6,7 +6,7 @@ Held in memory only: after a restart everything is looked at once, which is as g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -28,8 +28,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Until when there is nothing to see, unless what was seen changes."""
+    """At which stage of its deletion a Machine rests, until when, and what it saw: if that changes, there is something to do."""
 
+    stage: str
     since: datetime
     until: datetime
     seen: Any
@@ -151,7 +152,7 @@ class Wakes:
             self._stirred.add(machine)
             rest = self._rests.get(machine)
             if rest is not None:
-                self._rests[machine] = Rest(rest.since, min(rest.until, rest.since + SHORTEST_REST), rest.seen)
+                self._rests[machine] = replace(rest, until=min(rest.until, rest.since + SHORTEST_REST))
                 self._enqueue(machine, reason)
 
     # ------------------------------------------------------------------------------------------------------- rests
@@ -160,19 +161,21 @@ class Wakes:
         """A look at the Machine's Node begins: what happens from now on may be missed by it."""
         self._stirred.discard(machine)
 
-    def rest(self, machine: ObjectKey, now: datetime, usual: timedelta, seen: Any) -> timedelta:
+    def rest(self, machine: ObjectKey, stage: str, now: datetime, usual: timedelta, seen: Any) -> timedelta:
         """How long there is nothing to do for the Machine's Node: as usual, or hardly at all if something happened during the look."""
         length = SHORTEST_REST if machine in self._stirred else usual
-        self._rests[machine] = Rest(now, now + length, seen)
+        self._rests[machine] = Rest(stage, now, now + length, seen)
         return length
 
-    def resting(self, machine: ObjectKey, now: datetime, seen: Any) -> timedelta | None:
-        """How long the Machine still rests; None if it does not, or if what there is to see has changed."""
+    def resting(self, machine: ObjectKey, now: datetime, seen: Any) -> Rest | None:
+        """The Machine's rest, if it lasts; what there is to see having changed makes it short."""
         rest = self._rests.get(machine)
-        if rest is None or rest.seen != seen or now >= rest.until:
+        if rest is not None and rest.seen != seen:
+            rest = replace(rest, until=min(rest.until, rest.since + SHORTEST_REST))
+        if rest is None or now >= rest.until:
             self._rests.pop(machine, None)
             return None
-        return rest.until - now
+        return rest
 
 
 def _is_leaving(pod: Pod) -> bool:
