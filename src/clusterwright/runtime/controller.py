@@ -247,7 +247,11 @@ class Controller:
     def _failed(self, key: ObjectKey, log: Any, error: BaseException, at_least: float = 0.0) -> str:
         self._count("errors")
         delay = self.queue.fail(key, "retry", at_least)
-        log.error("Reconcile failed", cause=error, failures=self.queue.failures(key), retry_in_seconds=round(delay, 3))
+        fields = {"failures": self.queue.failures(key), "retry_in_seconds": round(delay, 3)}
+        if isinstance(error, ApiError) and error.is_expected:
+            log.info("Reconcile must wait", error=str(error), **fields)
+        else:
+            log.error("Reconcile failed", cause=error, **fields)
         return "error"
 
     def _count(self, what: str) -> None:

@@ -22,6 +22,8 @@ class ApiError(Exception):
     """An answer that is not a success. `status` is the Kubernetes Status object."""
 
     code = 0
+    is_expected = False
+    """Whether a pass that ends in it is nothing to worry about: what it waits for will wake it, and the log tells it softly."""
 
     def __init__(self, message: str, status: Mapping[str, Any] | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -478,10 +478,10 @@ class MachineReconciler:
 
 def failure(errors: Sequence[Exception]) -> MachineError:
     """All that failed in a pass, as one error; it is not in a hurry if only the connection to the workload cluster is missing."""
-    error = MachineError(
-        "; ".join(str(e) or type(e).__name__ for e in errors),
-        retry_after=CONNECTION_RETRY if all(isinstance(e.__cause__ or e, NotConnected) for e in errors) else None,
-    )
+    unconnected = all(isinstance(e.__cause__ or e, NotConnected) for e in errors)
+    text = "; ".join(str(e) or type(e).__name__ for e in errors)
+    error = MachineError(text, retry_after=CONNECTION_RETRY if unconnected else None)
+    error.is_expected = unconnected
     error.__cause__ = errors[0] if len(errors) == 1 else ExceptionGroup("several things failed", list(errors))
     return error
 
