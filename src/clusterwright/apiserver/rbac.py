@@ -11,6 +11,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.requestinfo import RequestInfo
+from clusterwright.apiserver.status import forbidden_error
 
 if TYPE_CHECKING:
     from clusterwright.apiserver.server import ApiServer
@@ -166,6 +167,70 @@ class RbacAuthorizer:
             grants.namespaced.setdefault(entry.namespace, []).append((binding, found))
         self._grants = grants
         return grants
+
+
+def _parts(rule: Rule) -> Iterable[Rule]:
+    """A rule as many rules with one of each."""
+    for verb in rule.verbs:
+        for url in rule.non_resource_urls:
+            yield Rule(verbs=(verb,), non_resource_urls=(url,))
+        for group in rule.api_groups:
+            for resource in rule.resources:
+                for name in rule.resource_names or ("",):
+                    names = (name,) if name else ()
+                    yield Rule(verbs=(verb,), api_groups=(group,), resources=(resource,), resource_names=names)
+
+
+def _shown(rule: Rule) -> str:
+    def values(items: Sequence[str]) -> str:
+        return "[" + ", ".join(f'"{i}"' for i in items) + "]"
+
+    parts = [
+        f"{name}:{values(items)}"
+        for name, items in (
+            ("APIGroups", rule.api_groups),
+            ("Resources", rule.resources),
+            ("ResourceNames", rule.resource_names),
+            ("NonResourceURLs", rule.non_resource_urls),
+            ("Verbs", rule.verbs),
+        )
+        if items
+    ]
+    return "{" + ", ".join(parts) + "}"
+
+
+def check_grants(server: ApiServer, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
+    """Nobody grants what they do not have, unless they may `escalate` the role or `bind` it; raises StatusError (403)."""
+    authorizer = server.authorizer
+    if not isinstance(authorizer, RbacAuthorizer) or "system:masters" in user.groups:
+        return
+    name = obj["metadata"].get("name") or ""
+    if plural in {"roles", "clusterroles"}:
+        if old is not None and old.get("rules") == obj.get("rules"):
+            return
+        wanted = msgspec.convert(obj.get("rules") or [], list[Rule], strict=False)
+        verb, role_plural, role_name = "escalate", plural, name
+    else:
+        if old is not None and (old.get("subjects"), old.get("roleRef")) == (obj.get("subjects"), obj.get("roleRef")):
+            return
+        reference = obj.get("roleRef") or {}
+        role_name = reference.get("name") or ""
+        of_cluster = reference.get("kind") == "ClusterRole"
+        verb, role_plural = "bind", "clusterroles" if of_cluster else "roles"
+        table = server.store.table(f"{role_plural}.{GROUP}")
+        entry = table.objects.get(role_name if of_cluster else f"{namespace}/{role_name}")
+        wanted = list(_role.decode(entry.raw).rules or ()) if entry is not None else []
+    asked = RequestInfo(
+        path="", verb=verb, is_resource=True, group=GROUP, version="v1", namespace=namespace, resource=role_plural, name=role_name
+    )
+    if authorizer.allows(server, user, asked):
+        return
+    held = list(authorizer.rules(server, user, namespace))
+    missing = [part for rule in wanted for part in _parts(rule) if not any(h.covers(part) for h in held)]
+    if missing:
+        groups = ", ".join(f'"{g}"' for g in user.groups)
+        text = f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
+        raise forbidden_error(GROUP, plural, name, text + "\n".join(dict.fromkeys(map(_shown, missing))))
 
 
 def _cluster_role(name: str, rules: list[Json], **extra: Any) -> Json:

@@ -9,7 +9,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import bodies, kinds, metadata, negotiation, patches
+from clusterwright.apiserver import bodies, kinds, metadata, negotiation, patches, rbac
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable, write_options
 from clusterwright.apiserver.interfaces import DecodeError, Resource
@@ -84,6 +84,8 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     if resource.custom:
         call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), ()))
     call.warnings.extend(resource.handler.warnings(obj, None))
+    if resource.group == rbac.GROUP:
+        rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
     if revision not in {None, "", "0"}:
         raise failure(500, "", "resourceVersion should not be set on objects to be created")
@@ -310,6 +312,8 @@ async def replace_object(
     if resource.custom:
         call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), before.get("finalizers") or ()))
     call.warnings.extend(resource.handler.warnings(obj, old))
+    if resource.group == rbac.GROUP:
+        rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
     if call.table.objects.get(entry.key) is not entry:
         if revision in {None, "", "0"} or revision == str(entry.rv):

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import ssl
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from apiserver_testing import WIDGETS, Clock, configmap, make_server, widget, widget_crds
+
+from clusterwright.apiserver.http import HttpServer
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest_asyncio.fixture
+async def http() -> Any:
+    server = make_server(Clock())
+    server.ensure(widget_crds())
+    front = HttpServer(server)
+    await front.start("127.0.0.1", 0)
+    yield front
+    await front.stop()
+
+
+@pytest_asyncio.fixture
+async def session(http: HttpServer) -> Any:
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{http.port}", connector=connector) as session:
+        yield session
+
+
+async def test_the_head_of_a_watch_comes_at_once(session: aiohttp.ClientSession):
+    async with asyncio.timeout(5), session.get(CONFIGMAPS, params={"watch": "1", "resourceVersion": "1"}) as response:
+        assert response.status == 200
+        assert response.headers["Transfer-Encoding"] == "chunked"
+
+
+async def test_events_reach_all_watchers(http: HttpServer, session: aiohttp.ClientSession):
+    async def first_name() -> str:
+        async with session.get(CONFIGMAPS, params={"watch": "1"}) as response:
+            started.release()
+            line = await response.content.readline()
+            return str(json.loads(line)["object"]["metadata"]["name"])
+
+    started = asyncio.Semaphore(0)
+    tasks = [asyncio.create_task(first_name()) for _ in range(50)]
+    for _ in tasks:
+        await started.acquire()
+    await session.post(CONFIGMAPS, json=configmap("news"))
+
+    async with asyncio.timeout(10):
+        assert set(await asyncio.gather(*tasks)) == {"news"}
+
+
+async def test_a_watch_ends_properly_at_its_timeout(session: aiohttp.ClientSession):
+    async with session.get(CONFIGMAPS, params={"watch": "1", "timeoutSeconds": "1"}) as response:
+        assert await response.read() == b""
+    async with session.get(CONFIGMAPS) as response:  # the connection is in order
+        assert response.status == 200
+
+
+async def test_clients_that_vanish_leave_no_watch_behind(http: HttpServer):
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
+        writer.write(f"GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+    async with asyncio.timeout(10):
+        while http.server.open_watches():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_watcher_that_does_not_read_is_cut_off(http: HttpServer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch):
+    from clusterwright.apiserver import http as front
+
+    monkeypatch.setattr(front, "_SLOW_WATCHER", 200_000)
+    reader, writer = await asyncio.open_connection("127.0.0.1", http.port, limit=1024)
+    writer.write(f"GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    assert http.server.open_watches()
+    async with asyncio.timeout(20):
+        for number in range(400):
+            await session.post(CONFIGMAPS, json=configmap(f"big{number}", data={"x": "y" * 60_000}))
+            if not http.server.open_watches():
+                break
+
+    assert not http.server.open_watches()
+    writer.close()
+
+
+async def test_a_client_that_vanishes_in_its_body_writes_nothing(http: HttpServer, session: aiohttp.ClientSession):
+    body = json.dumps(configmap("half")).encode()
+    _, writer = await asyncio.open_connection("127.0.0.1", http.port)
+    writer.write(f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+    writer.write(body[:-5])
+    await writer.drain()
+    writer.transport.abort()
+    await asyncio.sleep(0)
+
+    async with session.get(f"{CONFIGMAPS}/half") as response:
+        assert response.status == 404
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+async def test_bodies_over_the_limit_are_refused_with_a_status(session: aiohttp.ClientSession, chunked: bool):
+    async def parts() -> Any:
+        for _ in range(5):
+            yield b"x" * 1_000_000
+
+    data: Any = parts() if chunked else io.BytesIO(b"x" * 4_000_000)
+    async with session.post(CONFIGMAPS, data=data, headers={"Content-Type": "application/json"}) as response:
+        assert response.status == 413
+        assert (await response.json())["reason"] == "RequestEntityTooLarge"
+
+
+async def test_warnings_are_headers(session: aiohttp.ClientSession):
+    async with session.post(WIDGETS, json=widget("w", nope='"quoted"', other=1)) as response:
+        assert sorted(response.headers.getall("Warning")) == [
+            '299 - "unknown field \\"spec.nope\\""',
+            '299 - "unknown field \\"spec.other\\""',
+        ]
+
+
+async def test_encoded_paths_are_decoded_once(session: aiohttp.ClientSession, http: HttpServer):
+    from yarl import URL
+
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    body = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "system:x"}, "rules": []}
+    await session.post(roles, json=body)
+
+    async with session.get(URL(f"http://127.0.0.1:{http.port}{roles}/system%3Ax", encoded=True)) as response:
+        assert response.status == 200
+
+
+async def test_metrics_have_kube_apiservers_names(http: HttpServer, session: aiohttp.ClientSession):
+    from clusterwright.apiserver.metrics import Metrics
+
+    http.server.metrics = Metrics()
+    await session.post(CONFIGMAPS, json=configmap("m"))
+    await session.get(f"{CONFIGMAPS}/m")
+    async with session.get("/metrics") as response:
+        text = await response.text()
+
+    assert 'apiserver_request_total{code="201"' in text
+    assert 'resource="configmaps",scope="resource",subresource="",verb="POST",version="v1"} 1' in text
+    assert "apiserver_request_duration_seconds_bucket{" in text
+    assert 'apiserver_storage_objects{resource="configmaps"} 1' in text
+
+
+class Echo:
+    """Answers every message with itself."""
+
+    def __init__(self) -> None:
+        self._messages: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def send(self, message: bytes) -> None:
+        await self._messages.put(message.upper())
+
+    async def receive(self) -> bytes | None:
+        return await self._messages.get()
+
+    async def close(self) -> None:
+        await self._messages.put(None)
+
+
+async def test_upgraded_connections_reach_the_plugged_in_handler(http: HttpServer, session: aiohttp.ClientSession):
+    asked = []
+
+    async def upgrade(request: Any, info: Any, user: Any) -> Echo:
+        asked.append((info.resource, info.name, info.subresource))
+        return Echo()
+
+    http.server.upgrade_handler = upgrade
+    async with session.ws_connect(
+        "/api/v1/namespaces/kube-system/pods/etcd-a/portforward?ports=2379", protocols=("portforward.k8s.io",)
+    ) as socket:
+        await socket.send_bytes(b"hello")
+        assert (await socket.receive_bytes()) == b"HELLO"
+        assert socket.protocol == "portforward.k8s.io"
+    assert asked == [("pods", "etcd-a", "portforward")]
+
+
+async def test_an_upgrade_that_nobody_handles_is_refused(session: aiohttp.ClientSession):
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await session.ws_connect("/api/v1/namespaces/default/pods/p/portforward")
+    assert refused.value.status == 404
+
+
+async def test_nothing_is_answered_before_the_handshake_of_tls(http: HttpServer):
+    context = ssl.create_default_context()
+    with pytest.raises((ssl.SSLError, OSError)):
+        await asyncio.open_connection("127.0.0.1", http.port, ssl=context)
