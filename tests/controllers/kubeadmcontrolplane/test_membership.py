@@ -1,0 +1,342 @@
+"""Edge cases of etcd members and the pre-terminate hook (section 9 of the specification, 43 to 51)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clusterwright.api.meta import ObjectKey, Unstructured
+from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError, forward_leadership, remove_member
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
+from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
+
+from . import harness as h
+
+HOOK = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"
+MEMBER = "EtcdMemberHealthy"
+
+
+def members(*names: str) -> list[h.Json]:
+    return [h.member(n, leader=i == 0) for i, n in enumerate(names)]
+
+
+# ------------------------------------------------------------------------------------------- strays
+
+
+def test_43_a_stray_member_is_removed_when_that_is_safe_and_we_look_again_in_a_second() -> None:
+    answer = h.run(h.World(h.machines(3), members=members("n1", "n2", "n3", "n9")))
+
+    assert answer.did("delete", "EtcdMember") == ["n9"]
+    assert answer.requeue == 1
+
+
+def test_43_an_unnamed_member_is_removed_without_a_projection() -> None:
+    machines = h.machines(3)
+    for machine in machines[:2]:
+        machine.sick = {MEMBER: ("False", 60)}
+
+    answer = h.run(h.World(machines, members=[*members("n1", "n2", "n3"), h.member("", id="99")]))
+
+    assert answer.did("delete", "EtcdMember") == ["99"]
+
+
+@pytest.mark.parametrize("stray", ["n9", ""])
+def test_43_a_provisioning_machine_blocks_both(stray: str) -> None:
+    machines = [*h.machines(3), h.MachineSpec("m4", node=None, provider_id=False, age=30)]
+
+    answer = h.run(h.World(machines, members=[*members("n1", "n2", "n3"), h.member(stray, id="99")]))
+
+    assert answer.did("delete", "EtcdMember") == []
+    assert answer.error is None
+
+
+def test_44_an_unhealthy_remaining_member_forbids_the_removal() -> None:
+    machines = h.machines(2)
+    machines[1].sick = {MEMBER: ("False", 60)}
+
+    answer = h.run(h.World(machines, members=members("n1", "n2", "n9")))
+
+    assert answer.did("delete", "EtcdMember") == []
+    assert answer.error is not None
+    assert "can lead to quorum loss" in answer.error
+
+
+@pytest.mark.parametrize(("alarmed", "allowed"), [("na", True), ("nb", False)])
+def test_44_an_alarm_counts_on_a_stray_that_stays_and_not_on_the_one_that_goes(alarmed: str, allowed: bool) -> None:
+    strays = [h.member(n, alarms=["NOSPACE"] if n == alarmed else []) for n in ("na", "nb")]
+
+    answer = h.run(h.World(h.machines(1), members=[*members("n1"), *strays]))
+
+    assert bool(answer.did("delete", "EtcdMember")) == allowed
+    assert bool(answer.error) != allowed
+
+
+def test_45_the_first_stray_by_name_goes_first() -> None:
+    answer = h.run(h.World(h.machines(3), members=members("n1", "n2", "n3", "foo", "bar")))
+
+    assert answer.did("delete", "EtcdMember") == ["bar"]
+
+
+# --------------------------------------------------------------------------------------------- hook
+
+
+def leaving(name: str, *, reason: str = "WaitingForPreTerminateHook", status: str = "True", seconds: float = 100, **changes: Any) -> h.MachineSpec:
+    machine = h.MachineSpec(name, deleting=seconds, age=50000, **changes)
+    machine.conditions = [h.condition("Deleting", status, reason)]
+    return machine
+
+
+def hook_removed(answer: h.Answer, name: str) -> bool:
+    machine = answer.raw["others"].get(f"Machine/{name}")
+    return machine is not None and HOOK not in machine["metadata"].get("annotations", {})
+
+
+def test_46_a_deleting_machine_without_the_annotation_blocks_the_others() -> None:
+    machines = [*h.machines(3), leaving("m4"), leaving("m5", annotations={HOOK: None})]
+
+    answer = h.run(h.World(machines, replicas=3))
+
+    assert answer.requeue == 30
+    assert answer.did("delete", "EtcdMember") == []
+    assert not hook_removed(answer, "m4")
+
+
+@pytest.mark.parametrize(("version", "waits"), [("v1.30.9", False), ("v1.31.0-rc.1", True), ("v1.31.0", True), ("v1.34.1", True)])
+def test_46_another_hook_is_waited_for_from_1_31(version: str, waits: bool) -> None:
+    other = {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/other": ""}
+    machines = [*h.machines(3), leaving("m4", annotations=other)]
+    for machine in machines:
+        machine.version = version
+
+    answer = h.run(h.World(machines, replicas=3, version=version))
+
+    assert hook_removed(answer, "m4") != waits
+    assert answer.requeue == 30
+
+
+@pytest.mark.parametrize(("status", "reason"), [("True", "DrainingNode"), ("False", "NotDeleting"), ("Unknown", "WaitingForPreTerminateHook")])
+def test_46_a_machine_that_does_not_wait_for_the_hook_yet_is_left_alone(status: str, reason: str) -> None:
+    answer = h.run(h.World([*h.machines(3), leaving("m4", status=status, reason=reason)], replicas=3))
+
+    assert not hook_removed(answer, "m4")
+    assert answer.requeue == 30
+
+
+def test_47_the_leadership_moves_the_member_goes_the_annotation_goes() -> None:
+    machines = [leaving("m1"), *h.machines(2)[1:]]
+
+    answer = h.run(h.World(machines, replicas=1, members=members("n1", "n2")))
+
+    assert [a for a in answer.actions if a[1] == "EtcdMember"] == [("patch", "EtcdMember", "n2"), ("delete", "EtcdMember", "n1")]
+    assert hook_removed(answer, "m1")
+
+
+@pytest.mark.parametrize("type", ["APIServerPodHealthy", MEMBER])
+def test_47_an_unhealthy_survivor_keeps_the_annotation(type: str) -> None:
+    machines = [leaving("m1"), *h.machines(2)[1:]]
+    machines[1].sick = {type: ("False", 60)}
+
+    answer = h.run(h.World(machines, replicas=1, members=members("n1", "n2")))
+
+    assert not hook_removed(answer, "m1")
+    assert answer.did("delete", "EtcdMember") == []
+    assert answer.requeue in {20, 30}
+
+
+def test_48_when_all_are_leaving_nobody_can_lead_but_the_oldest_still_goes() -> None:
+    machines = [leaving("m1", seconds=300), leaving("m2", seconds=200)]
+
+    answer = h.run(h.World(machines, replicas=1, members=members("n1", "n2")))
+
+    assert answer.did("patch", "EtcdMember") == []
+    assert answer.did("delete", "EtcdMember") == ["n1"]
+    assert hook_removed(answer, "m1")
+
+
+@pytest.mark.parametrize("case", ["single", "external", "no-node"])
+def test_48_where_there_is_no_member_to_remove_only_the_annotation_goes(case: str) -> None:
+    if case == "single":
+        world = h.World([leaving("m1")], replicas=1)
+    elif case == "external":
+        world = h.World([*h.machines(2), leaving("m3")], replicas=2, external_etcd=True)
+    else:
+        world = h.World([*h.machines(3), leaving("m4", node=None, provider_id=False, infrastructure=False)], replicas=3)
+    name = world.machines[-1].name
+
+    answer = h.run(world)
+
+    assert hook_removed(answer, name)
+    assert [a for a in answer.actions if a[1] == "EtcdMember"] == []
+
+
+def test_48_the_member_is_found_by_the_provider_id_where_the_node_is_not_known() -> None:
+    machine = leaving("m4", node=None)
+    world = h.World([*h.machines(3), machine], replicas=3, members=members("n1", "n2", "n3", "n4"), workload_objects=[h.node(h.MachineSpec("m4"))])
+
+    answer = h.run(world)
+
+    assert answer.did("delete", "EtcdMember") == ["n4"]
+    assert hook_removed(answer, "m4")
+
+
+# ------------------------------------------------------------------------- the calls, one by one
+
+
+@dataclass
+class ScriptedEtcd:
+    """An etcd that answers as told; removals and moves are kept."""
+
+    names: list[str]
+    leader: str
+    fail: str = ""
+    status: EtcdStatus = field(default_factory=EtcdStatus)
+    did: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.status = EtcdStatus(leader_id=self.leader)
+
+    async def members(self) -> Sequence[EtcdMember]:
+        self._check("members")
+        return [EtcdMember(id=n.removeprefix("n"), name=n) for n in self.names]
+
+    async def remove_member(self, member_id: str) -> None:
+        self._check("remove")
+        self.did.append(("remove", member_id))
+
+    async def move_leader(self, member_id: str) -> None:
+        self._check("move")
+        self.did.append(("move", member_id))
+
+    async def alarms(self) -> Sequence[tuple[str, str]]:
+        return []
+
+    async def close(self) -> None: ...
+
+    def _check(self, call: str) -> None:
+        if self.fail == call:
+            raise EtcdError(f"{call} failed")
+
+
+class Scripted:
+    """`WorkloadClusters` with one etcd; Nodes named `dead` do not answer."""
+
+    def __init__(self, etcd: ScriptedEtcd, dead: tuple[str, ...] = ()) -> None:
+        self.answering, self.dead = etcd, dead
+        self.asked: list[list[str]] = []
+
+    async def etcd(self, _cluster: ObjectKey, nodes: Sequence[str]) -> ScriptedEtcd:
+        self.asked.append(list(nodes))
+        if not [n for n in nodes if n not in self.dead]:
+            raise EtcdError("nobody answers")
+        return self.answering
+
+
+def scope_with(etcd: ScriptedEtcd, nodes: Sequence[str], dead: tuple[str, ...] = ()) -> Any:
+    found = {n: Unstructured({"metadata": {"name": n}}) for n in nodes}
+    workload = Scripted(etcd, dead)
+    return SimpleNamespace(
+        inspection=Inspection(nodes=found), cluster_key=ObjectKey("ns", "c1"), dependencies=SimpleNamespace(workload=workload), workload=workload
+    )
+
+
+def machine(name: str, node: str = "") -> ControlPlaneMachine:
+    return ControlPlaneMachine(name=name, node=node)
+
+
+async def test_49_a_member_is_removed_through_another_one() -> None:
+    etcd = ScriptedEtcd(["n1", "n2"], "1")
+    scope = scope_with(etcd, ["n1", "n2"])
+
+    await remove_member(scope, EtcdMember(id="1", name="n1"))
+
+    assert etcd.did == [("remove", "1")]
+    assert scope.workload.asked == [["n2"]]
+
+
+async def test_49_a_member_that_is_gone_is_no_error() -> None:
+    etcd = ScriptedEtcd(["n1", "n2"], "1")
+
+    await remove_member(scope_with(etcd, ["n1", "n2"]), EtcdMember(id="7", name="n7"))
+
+    assert etcd.did == []
+
+
+async def test_49_the_last_member_is_never_removed() -> None:
+    etcd = ScriptedEtcd(["n1"], "1")
+
+    with pytest.raises(MembershipError, match="cannot remove the last etcd member in the cluster"):
+        await remove_member(scope_with(etcd, ["n1", "n2"]), EtcdMember(id="1", name="n1"))
+
+    assert etcd.did == []
+
+
+@pytest.mark.parametrize("call", ["members", "remove"])
+async def test_49_failures_are_passed_on(call: str) -> None:
+    with pytest.raises(MembershipError, match=f"{call} failed"):
+        await remove_member(scope_with(ScriptedEtcd(["n1", "n2"], "1", fail=call), ["n1", "n2"]), EtcdMember(id="1", name="n1"))
+
+
+async def test_49_no_node_to_ask_is_an_error() -> None:
+    with pytest.raises(MembershipError, match="failed to create etcd client"):
+        await remove_member(scope_with(ScriptedEtcd(["n1", "n2"], "1"), ["n1"]), EtcdMember(id="1", name="n1"))
+
+
+@pytest.mark.parametrize("who", [None, machine("m1")])
+async def test_50_without_a_member_there_is_nothing_to_forward(who: ControlPlaneMachine | None) -> None:
+    etcd = ScriptedEtcd(["n1"], "1")
+
+    await forward_leadership(scope_with(etcd, ["n1"]), who, machine("m2", "n2"))
+
+    assert etcd.did == []
+
+
+@pytest.mark.parametrize(("candidate", "text"), [(None, "leader candidate cannot be nil"), (machine("m2"), "leader candidate has no node reference"), (machine("m9", "n9"), 'failed to get etcd member from node "n9"')])
+async def test_50_a_candidate_that_cannot_lead_is_an_error(candidate: ControlPlaneMachine | None, text: str) -> None:
+    with pytest.raises(MembershipError, match=text):
+        await forward_leadership(scope_with(ScriptedEtcd(["n1", "n2"], "1"), ["n1", "n2"]), machine("m1", "n1"), candidate)
+
+
+async def test_50_who_does_not_lead_hands_nothing_over() -> None:
+    etcd = ScriptedEtcd(["n1", "n2"], "2")
+
+    await forward_leadership(scope_with(etcd, ["n1", "n2"]), machine("m1", "n1"), machine("m2", "n2"))
+
+    assert etcd.did == []
+
+
+async def test_50_the_leader_itself_is_asked_to_hand_over() -> None:
+    etcd = ScriptedEtcd(["n1", "n2"], "1")
+    scope = scope_with(etcd, ["n1", "n2"])
+
+    await forward_leadership(scope, machine("m1", "n1"), machine("m2", "n2"))
+
+    assert etcd.did == [("move", "2")]
+    assert scope.workload.asked[-1] == ["n1"]
+
+
+async def test_51_dead_nodes_are_passed_over_to_find_the_leader() -> None:
+    etcd = ScriptedEtcd(["n1", "n2", "n3"], "3")
+
+    await forward_leadership(scope_with(etcd, ["n1", "n2", "n3"], dead=("n1",)), machine("m3", "n3"), machine("m2", "n2"))
+
+    assert etcd.did == [("move", "2")]
+
+
+async def test_51_a_leader_without_a_node_is_an_error() -> None:
+    with pytest.raises(MembershipError, match='etcd leader is reported as 9 with name "n9", but we couldn\'t find a corresponding Node'):
+        await forward_leadership(scope_with(ScriptedEtcd(["n1", "n9"], "9"), ["n1"]), machine("m1", "n1"), machine("m2", "n2"))
+
+
+async def test_51_a_leader_that_is_no_member_is_an_error() -> None:
+    with pytest.raises(MembershipError, match="couldn't find any matching member"):
+        await forward_leadership(scope_with(ScriptedEtcd(["n1"], "77"), ["n1"]), machine("m1", "n1"), machine("m2", "n2"))
+
+
+async def test_51_no_nodes_at_all_is_an_error() -> None:
+    with pytest.raises(MembershipError, match="failed to create etcd client"):
+        await forward_leadership(scope_with(ScriptedEtcd([], ""), []), machine("m1", "n1"), machine("m2", "n2"))
