@@ -155,3 +155,24 @@ async def test_a_settled_cluster_is_left_alone(plane: Plane) -> None:
 
     assert len(plane.passes) == passes
     assert [r for r in plane.transport.sent if "leases" not in r.path and "watch" not in str(r.query)] == []
+
+
+@on_a_plane
+async def test_a_provider_that_reports_nonsense_does_not_keep_the_status_from_being_written(plane: Plane) -> None:
+    loud = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "no such reason!",
+        "message": "x" * 50_000,
+        "lastTransitionTime": "2026-05-01T11:00:00Z",
+    }
+    await plane.create(infrastructure(conditions=[loud], labels=None, ownerReferences=None))
+    await plane.create(control_plane(labels=None, ownerReferences=None))
+    await a_new_cluster(plane)
+
+    status, reason, message = await plane.condition("InfrastructureReady")
+
+    assert (status, reason) == ("False", "InvalidReasonReported")
+    assert message.startswith("no such reason!: xxx")
+    assert len(message) <= 32768
+    assert (await plane.cluster()).at("status", "observedGeneration") is not None

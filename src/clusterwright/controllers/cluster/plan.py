@@ -18,6 +18,7 @@ from clusterwright.api.core import (
 )
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
 from clusterwright.conditions import names_with_limit
+from clusterwright.conditions.limits import cut
 from clusterwright.controllers.cluster.guards import (
     CONTROL_PLANE,
     INFRASTRUCTURE,
@@ -60,6 +61,7 @@ from clusterwright.controllers.external import External, with_owner
 from clusterwright.tables import KEEP, OTHERWISE, Ensure, Message, Row, Table, guard, message, true
 
 FINALIZER = "cluster.cluster.x-k8s.io"
+MOST_FAILURE_MESSAGE = 10240
 EXTERNAL_WAIT = timedelta(seconds=30)
 DELETE_POLL = timedelta(seconds=5)
 CHECK_LOGS = "Please check controller logs for errors"
@@ -171,7 +173,8 @@ def with_failures(cluster: Cluster, *lookups: Lookup) -> Cluster:
         if found.failure_message:
             gvk = found.object.gvk
             text = f"Failure detected from referenced resource {gvk.api_version}, Kind={gvk.kind}"
-            old = replace(old, failure_message=f'{text} with name "{found.object.key.name}": {found.failure_message}')
+            said = f'{text} with name "{found.object.key.name}": {found.failure_message}'
+            old = replace(old, failure_message=cut(said, MOST_FAILURE_MESSAGE))
         cluster = replace(cluster, status=replace(cluster.status, deprecated=replace(deprecated, v1beta1=old)))
     return cluster
 

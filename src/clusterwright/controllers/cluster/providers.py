@@ -97,8 +97,8 @@ def understand(external: External, role: Literal["infrastructure", "controlPlane
         conditions=_conditions(obj),
         v1beta1_conditions=v1beta1.of_foreign(obj),
         ready=is_ready,
-        endpoint=endpoint,
-        failure_domains=_with_defaults(known_domains),
+        endpoint=_possible(obj, endpoint),
+        failure_domains=_with_defaults(obj, known_domains),
         failure_reason=_text(reason),
         failure_message=_text(message),
     )
@@ -121,10 +121,20 @@ def _conditions(obj: Unstructured) -> tuple[Condition, ...] | Garbled:
         return Garbled(str(error))
 
 
-def _with_defaults(domains: tuple[FailureDomain, ...] | Garbled) -> tuple[FailureDomain, ...] | Garbled:
-    """A failure domain that does not say so is not for control planes."""
+def _possible(obj: Unstructured, endpoint: APIEndpoint | Garbled | None) -> APIEndpoint | Garbled | None:
+    """An endpoint that the Cluster could not hold is none; half of one may yet become whole."""
+    if isinstance(endpoint, APIEndpoint) and (not 0 <= endpoint.port <= 65535 or len(endpoint.host) > 512):
+        return Garbled(f"{obj.kind} {obj.key}: spec.controlPlaneEndpoint: host or port out of range")
+    return endpoint
+
+
+def _with_defaults(obj: Unstructured, domains: tuple[FailureDomain, ...] | Garbled) -> tuple[FailureDomain, ...] | Garbled:
+    """A failure domain that does not say so is not for control planes; names must be such that the Cluster can hold them."""
     if isinstance(domains, Garbled):
         return domains
+    names = {d.name for d in domains}
+    if len(domains) > 100 or len(names) < len(domains) or not all(1 <= len(n) <= 256 for n in names):
+        return Garbled(f"{obj.kind} {obj.key}: status.failureDomains: at most 100, each with a name of its own")
     return tuple(replace(d, control_plane=bool(d.control_plane)) for d in domains)
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from clusterwright.api.core import Cluster, ClusterDeprecatedStatus, ClusterV1Beta1DeprecatedStatus
 from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition
 from clusterwright.conditions import is_true, set_condition, v1beta1
+from clusterwright.conditions.limits import fit, fit_v1beta1
 from clusterwright.controllers.cluster import plan
 from clusterwright.controllers.cluster.conditions import OWNED, OWNED_V1BETA1, PAUSED, TABLES, V1BETA1_TABLES
 from clusterwright.controllers.cluster.guards import references_missing
@@ -269,7 +270,7 @@ def _decided(seen: ClusterSnapshot, decision: Decision) -> Cluster:
         message=outcome.message,
         last_transition_time=outcome.last_transition_time,
     )
-    conditions = set_condition(cluster.status.conditions, condition, generation=cluster.metadata.generation, now=seen.now)
+    conditions = set_condition(cluster.status.conditions, fit(condition), generation=cluster.metadata.generation, now=seen.now)
     if conditions is cluster.status.conditions:
         return cluster
     return replace(cluster, status=replace(cluster.status, conditions=conditions))
@@ -289,7 +290,7 @@ def _decided_v1beta1(seen: ClusterSnapshot, decision: Decision) -> Cluster:
     )
     deprecated = cluster.status.deprecated or ClusterDeprecatedStatus()
     old = deprecated.v1beta1 or ClusterV1Beta1DeprecatedStatus()
-    conditions = v1beta1.set_condition(old.conditions, condition, now=seen.now)
+    conditions = v1beta1.set_condition(old.conditions, fit_v1beta1(condition), now=seen.now)
     if conditions == old.conditions:
         return cluster
     deprecated = replace(deprecated, v1beta1=replace(old, conditions=conditions))

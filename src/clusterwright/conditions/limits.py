@@ -1,0 +1,48 @@
+"""Conditions that the API server takes, whatever was reported to us.
+
+A mirrored reason may break the pattern and a message may be endless; one such field would make the API server refuse the whole
+status, again and again. What does not fit is cut, and a reason that is none goes to the front of the message.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec.structs import replace
+
+from clusterwright.api.meta import Condition, V1Beta1Condition
+
+INVALID_REASON: Final = "InvalidReasonReported"
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII)
+_MOST_REASON, _MOST_MESSAGE = 1024, 32768
+_MOST_OLD_REASON, _MOST_OLD_MESSAGE, _MOST_OLD_SEVERITY = 256, 10240, 32
+_CUT: Final = "... (cut)"
+
+
+def fit(condition: Condition) -> Condition:
+    """The condition within the limits of the API; the very same one if it is."""
+    reason, message = condition.reason, condition.message
+    if len(reason) <= _MOST_REASON and _REASON.fullmatch(reason) and len(message) <= _MOST_MESSAGE:
+        return condition
+    if not _REASON.fullmatch(reason) or len(reason) > _MOST_REASON:
+        message = f"{reason}: {message}" if reason and message else reason or message
+        reason = INVALID_REASON
+    return replace(condition, reason=reason, message=cut(message, _MOST_MESSAGE))
+
+
+def fit_v1beta1(condition: V1Beta1Condition) -> V1Beta1Condition:
+    """The deprecated condition within its limits."""
+    severity = condition.severity if len(condition.severity) <= _MOST_OLD_SEVERITY else ""
+    fitted = replace(
+        condition,
+        severity=severity,
+        reason=cut(condition.reason, _MOST_OLD_REASON),
+        message=cut(condition.message, _MOST_OLD_MESSAGE),
+    )
+    return condition if fitted == condition else fitted
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or as much of it as fits, and a sign that it goes on."""
+    return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
