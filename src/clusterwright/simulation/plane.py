@@ -1,0 +1,188 @@
+"""A management plane with simulated infrastructure on the running event loop: what `clusterwright up` runs, without its sockets.
+
+    async with plane(LoopClock(START)) as p:
+        await p.apply(samples.cluster("c"))
+        await p.until_available("c")
+
+In a `VirtualLoop` it takes no time, and the same steps every time. With a listener and a real loop its clusters are on the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from clusterwright import app, conditions
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.crds import crds
+from clusterwright.api.infrastructure import DevCluster, DevMachine
+from clusterwright.api.meta import Condition, Json, ObjectKey
+from clusterwright.api.wire import Transport
+from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.rbac import bootstrap_roles
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.inmemory.cloud import Cloud
+from clusterwright.inmemory.cluster import Listener, SimulatedCluster
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.keys import FixedKeySource, KeySource
+from clusterwright.runtime.manager import Manager
+from clusterwright.runtime.rest import RestClient
+
+NAMESPACE = "default"
+_ALWAYS_THERE = frozenset({"namespaces", "events", "customresourcedefinitions.apiextensions.k8s.io"})
+
+
+class Overdue(AssertionError):
+    """Something did not come true in time."""
+
+
+class Plane:
+    """The parts, and the hands and eyes of a user. `client` goes straight to the API server."""
+
+    def __init__(self, server: ApiServer, cloud: Cloud, clock: Clock, manager: Manager | None = None) -> None:
+        self.server = server
+        self.cloud = cloud
+        self.clock = clock
+        self.manager = manager
+        self.client = RestClient(InProcessTransport(server), clock=clock)
+
+    async def apply(self, objects: Iterable[Json]) -> None:
+        """Create all of them."""
+        for obj in objects:
+            await self.client.create(obj)
+
+    async def annotate(self, kind: Any, name: str, annotations: dict[str, str | None]) -> None:
+        """Set or (None) remove annotations."""
+        await self.client.patch(kind, ObjectKey(NAMESPACE, name), {"metadata": {"annotations": annotations}})
+
+    async def cluster(self, name: str) -> Cluster:
+        """The Cluster."""
+        return await self.client.get(Cluster, ObjectKey(NAMESPACE, name))
+
+    async def machine(self, name: str) -> Machine:
+        """The Machine."""
+        return await self.client.get(Machine, ObjectKey(NAMESPACE, name))
+
+    async def dev_machine(self, name: str) -> DevMachine:
+        """The DevMachine."""
+        return await self.client.get(DevMachine, ObjectKey(NAMESPACE, name))
+
+    async def dev_cluster(self, name: str) -> DevCluster:
+        """The DevCluster."""
+        return await self.client.get(DevCluster, ObjectKey(NAMESPACE, name))
+
+    def workload(self, name: str) -> SimulatedCluster:
+        """The simulated cluster of a Cluster."""
+        found = self.cloud.find(ObjectKey(NAMESPACE, name))
+        assert found is not None, f"there is no simulated cluster {name}"
+        return found
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, within: float = 60.0, step: float = 0.25) -> None:
+        """Wait until something holds; Overdue if it does not in time."""
+        deadline = self.clock.monotonic() + within
+        while not await holds():
+            if self.clock.monotonic() >= deadline:
+                raise Overdue(f"not within {within:g} s: {what}")
+            await self.clock.sleep(step)
+
+    async def until_condition(self, kind: Any, name: str, type_: str, status: str, *, within: float = 60.0) -> Condition:
+        """Wait for a condition to have a status."""
+        key = ObjectKey(NAMESPACE, name)
+
+        async def holds() -> bool:
+            found = await self.condition(kind, name, type_)
+            return found is not None and found.status == status
+
+        try:
+            await self.until(holds, f"{type_}={status} of {kind.__name__} {name}", within=within)
+        except Overdue as error:
+            obj = await self.client.find(kind, key)
+            said = "is gone" if obj is None else "\n".join(f"{c.type}={c.status} {c.reason} {c.message}" for c in obj.status.conditions)
+            raise Overdue(f"{error}; it says:\n{said}") from None
+        found = await self.condition(kind, name, type_)
+        assert found is not None
+        return found
+
+    async def condition(self, kind: Any, name: str, type_: str) -> Condition | None:
+        """A condition of an object, if there is one."""
+        obj = await self.client.find(kind, ObjectKey(NAMESPACE, name))
+        return None if obj is None else conditions.get(obj.status.conditions, type_)
+
+    async def until_available(self, name: str, *, control_plane: int = 1, workers: int = 0, within: float = 120.0) -> None:
+        """Wait until a Cluster is Available and all of its Machines are ready."""
+
+        async def holds() -> bool:
+            cluster = await self.client.find(Cluster, ObjectKey(NAMESPACE, name))
+            if cluster is None or not conditions.is_true(cluster.status.conditions, "Available"):
+                return False
+            leaders, others = cluster.status.control_plane, cluster.status.workers
+            counts = (leaders and leaders.ready_replicas) or 0, (others and others.ready_replicas) or 0
+            return counts == (control_plane, workers)
+
+        await self.until(holds, f"Cluster {name} is Available with {control_plane}+{workers} ready Machines", within=within)
+
+    async def until_gone(self, kind: Any, name: str, *, within: float = 120.0) -> None:
+        """Wait until an object does not exist."""
+
+        async def holds() -> bool:
+            return await self.client.find(kind, ObjectKey(NAMESPACE, name)) is None
+
+        await self.until(holds, f"{kind.__name__} {name} is gone", within=within)
+
+    def leftovers(self) -> dict[str, list[str]]:
+        """Objects that a cluster may have left behind, by table."""
+        return {
+            name: sorted(table.objects)
+            for name, table in self.server.store.tables.items()
+            if table.objects and name not in _ALWAYS_THERE and "rbac.authorization.k8s.io" not in name
+        }
+
+
+def management_server(clock: Clock, random: Random) -> ApiServer:
+    """An API server with our kinds and its own controllers, as `up` has one; nothing is kept."""
+    server = ApiServer(now=clock.now, random=random)
+    prepare(server)
+    return server
+
+
+def prepare(server: ApiServer) -> None:
+    """Give an API server what `up` gives it."""
+    server.ensure_namespaces()
+    server.ensure(bootstrap_roles())
+    server.ensure(crds(), update=True)
+    server.start_controllers()
+
+
+@asynccontextmanager
+async def plane(
+    clock: Clock,
+    *,
+    seed: int = 1,
+    keys: KeySource | None = None,
+    listener: Listener | None = None,
+    data_dir: Path | None = None,
+    server: ApiServer | None = None,
+    cloud: Cloud | None = None,
+    transport: Transport | None = None,
+) -> AsyncIterator[Plane]:
+    """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it."""
+    random = Random(seed)
+    keys = keys or FixedKeySource(seed)
+    own_server = server or management_server(clock, random)
+    own_cloud = cloud or Cloud(now=clock.now, random=random, keys=keys, listener=listener, data_dir=data_dir)
+    manager = app.build_manager(transport or InProcessTransport(own_server), clock=clock, random=random, keys=keys, cloud=own_cloud)
+    running = asyncio.create_task(manager.run(), name="manager")
+    try:
+        yield Plane(own_server, own_cloud, clock, manager)
+    finally:
+        manager.stop()
+        await asyncio.wait([running])
+        if cloud is None:
+            await own_cloud.close()
+        if server is None:
+            own_server.close()
+        running.result()
