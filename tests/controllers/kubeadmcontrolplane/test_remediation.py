@@ -1,0 +1,301 @@
+"""Edge cases of remediation (section 9 of the specification, 52 to 64), and what must hold for any choice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterwright.api.meta import Condition
+from clusterwright.controllers.kubeadmcontrolplane import names
+from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.remediation import (
+    GarbledHistory,
+    RemediationData,
+    RemediationFacts,
+    choose,
+    judge,
+)
+from clusterwright.workload.access import EtcdMember
+
+from . import harness as h
+
+LOCK = "controlplane.cluster.x-k8s.io/remediation-in-progress"
+FOR = "controlplane.cluster.x-k8s.io/remediation-for"
+MEMBER = "EtcdMemberHealthy"
+
+
+def mark(machine: h.MachineSpec, *, healthy: bool = False) -> h.MachineSpec:
+    machine.conditions = [
+        h.condition("HealthCheckSucceeded", "True" if healthy else "False", "UnhealthyNode"),
+        h.condition("OwnerRemediated", "False", "WaitingForRemediation", "Waiting for remediation"),
+    ]
+    return machine
+
+
+def world(count: int, *marked: int, **changes: Any) -> h.World:
+    machines = h.machines(count)
+    for number in marked:
+        mark(machines[number - 1])
+    return h.World(machines, **changes)
+
+
+def data(seconds: float, retries: int = 0, machine: str = "m0") -> str:
+    return RemediationData(machine=machine, time=h.NOW - timedelta(seconds=seconds), retry_count=retries).dump()
+
+
+def lock_of(answer: h.Answer) -> str | None:
+    found: str | None = answer.object["metadata"].get("annotations", {}).get(LOCK)
+    return found
+
+
+def test_52_a_machine_that_recovered_is_no_longer_marked_in_either_form() -> None:
+    w = world(3)
+    mark(w.machines[2], healthy=True)
+
+    answer = h.run(w)
+
+    assert answer.on_machine("m3", "OwnerRemediated") is None
+    assert answer.did("patch", "Machine") == ["m3"]
+    assert answer.did("delete", "Machine") == []
+
+
+def test_53_while_a_remediation_is_in_progress_there_is_no_other() -> None:
+    answer = h.run(world(3, 3, annotations={LOCK: data(60)}))
+
+    assert answer.did("delete", "Machine") == []
+
+
+def test_53_a_lock_older_than_a_machine_is_stale_and_cleaned_even_with_nothing_to_do() -> None:
+    idle = h.run(world(3, annotations={LOCK: data(200000)}))
+    busy = h.run(world(3, 3, annotations={LOCK: data(200000)}))
+
+    assert lock_of(idle) is None
+    assert busy.did("delete", "Machine") == ["m3"]
+
+
+def test_53_a_lock_that_cannot_be_read_is_an_error() -> None:
+    assert h.run(world(3, annotations={LOCK: "{"})).error
+
+
+def test_54_a_machine_that_is_deleting_already_is_not_deleted_again() -> None:
+    w = world(3, 3)
+    w.machines[2].deleting = 30
+
+    answer = h.run(w)
+
+    assert answer.did("delete", "Machine") == []
+    assert lock_of(answer) is None
+
+
+def test_55_a_pending_topology_upgrade_defers() -> None:
+    answer = h.run(world(3, 3, topology="v1.35.0", features={"ClusterTopology": True}))
+
+    assert answer.on_machine("m3", "OwnerRemediated") == (
+        "False",
+        "RemediationDeferred",
+        "KubeadmControlPlane can't remediate while waiting for a version upgrade to v1.35.0 to be propagated from Cluster.spec.topology",
+    )
+
+
+@pytest.mark.parametrize(("seconds", "retries", "spec", "reason"), [
+    (60, 3, {"maxRetry": 3}, "CannotBeRemediated"),
+    (60, 2, {"maxRetry": 3}, "MachineDeleting"),
+    (60, 0, {"retryPeriodSeconds": 3600}, "RemediationDeferred"),
+    (3601, 3, {"maxRetry": 3}, "MachineDeleting"),
+    (3600, 3, {"maxRetry": 3}, "MachineDeleting"),
+    (3599, 3, {"maxRetry": 3}, "CannotBeRemediated"),
+    (120, 3, {"maxRetry": 3, "minHealthyPeriodSeconds": 100}, "MachineDeleting"),
+])  # fmt: skip
+def test_56_retry_limits(seconds: float, retries: int, spec: dict[str, Any], reason: str) -> None:
+    w = world(3, 3, spec={"remediation": spec})
+    w.machines[2].annotations = {FOR: data(seconds, retries)}
+
+    found = h.run(w).on_machine("m3", "OwnerRemediated")
+
+    assert found is not None
+    assert found[1] == reason
+
+
+def test_56_the_counter_goes_on_within_the_healthy_period_and_restarts_after_it() -> None:
+    within, after = world(3, 3), world(3, 3)
+    within.machines[2].annotations = {FOR: data(60, 1)}
+    after.machines[2].annotations = {FOR: data(7200, 1)}
+
+    assert RemediationData.parse(lock_of(h.run(within)) or "").retry_count == 2
+    assert RemediationData.parse(lock_of(h.run(after)) or "").retry_count == 0
+
+
+def test_57_the_only_machine_cannot_be_remediated_once_initialized() -> None:
+    answer = h.run(world(1, 1))
+
+    assert answer.did("delete", "Machine") == []
+    assert answer.on_machine("m1", "OwnerRemediated") == ("False", "CannotBeRemediated", "KubeadmControlPlane can't remediate if current replicas are less or equal to 1")
+
+
+def test_57_before_initialization_it_can_and_retries_are_counted() -> None:
+    first = world(1, 1, initialized=False, initialized_condition=None, kubeadm_config=False)
+    second = world(1, 1, initialized=False, initialized_condition=None, kubeadm_config=False)
+    second.machines[0].annotations = {FOR: data(60, 0)}
+
+    one, two = h.run(first), h.run(second)
+
+    assert one.did("delete", "Machine") == two.did("delete", "Machine") == ["m1"]
+    assert RemediationData.parse(lock_of(two) or "").retry_count == 1
+    assert one.requeue == 0.001
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_58_one_of_many_is_deleted_and_the_lock_names_it(count: int) -> None:
+    answer = h.run(world(count, count, replicas=1 if count == 2 else 3))
+
+    assert answer.did("delete", "Machine") == [f"m{count}"]
+    assert RemediationData.parse(lock_of(answer) or "").machine == f"m{count}"
+    assert answer.on_machine(f"m{count}", "OwnerRemediated") == ("False", "MachineDeleting", "Machine is deleting")
+
+
+def test_58_a_machine_that_never_got_a_node_is_remediated_too() -> None:
+    w = world(3)
+    w.machines.append(mark(h.MachineSpec("m4", node=None, age=300)))
+
+    assert h.run(w).did("delete", "Machine") == ["m4"]
+
+
+def test_59_a_machine_that_is_coming_up_defers() -> None:
+    w = world(3, 3)
+    w.machines.append(h.MachineSpec("m4", node=None, age=100))
+
+    found = h.run(w).on_machine("m3", "OwnerRemediated")
+
+    assert found == (
+        "False",
+        "RemediationDeferred",
+        "KubeadmControlPlane waiting for control plane Machine provisioning to complete before triggering remediation",
+    )
+
+
+@pytest.mark.parametrize(("count", "sick", "allowed"), [(3, 1, False), (5, 1, True), (5, 2, False), (7, 2, True), (7, 3, False)])
+def test_60_quorum_of_the_rest_decides(count: int, sick: int, allowed: bool) -> None:
+    w = world(count, count)
+    for machine in w.machines[:sick]:
+        machine.sick = {MEMBER: ("False", 60)}
+
+    answer = h.run(w)
+
+    assert bool(answer.did("delete", "Machine")) == allowed
+
+
+def test_61_with_everyone_unhealthy_nobody_can_take_the_leadership() -> None:
+    w = world(3, 3)
+    for machine in w.machines[:2]:
+        machine.conditions = [h.condition("HealthCheckSucceeded", "False", "UnhealthyNode")]
+
+    answer = h.run(w)
+
+    assert answer.did("delete", "Machine") == []
+    assert answer.on_machine("m3", "OwnerRemediated") == (
+        "False",
+        "CannotBeRemediated",
+        "KubeadmControlPlane can't remediate this Machine because there is no healthy Machine to forward etcd leadership to",
+    )
+
+
+def test_62_of_two_failures_only_one_is_deleted() -> None:
+    w = world(5, 4, 5)
+
+    assert len(h.run(w).did("delete", "Machine")) == 1
+
+
+def test_63_without_a_known_member_the_rest_decides() -> None:
+    w = world(3)
+    w.machines.append(mark(h.MachineSpec("m4", node=None, provider_id=False, infrastructure=False, age=300)))
+
+    assert h.run(w).did("delete", "Machine") == ["m4"]
+
+
+def test_q4_with_external_etcd_control_plane_health_alone_decides() -> None:
+    assert h.run(world(3, 3, external_etcd=True)).did("delete", "Machine") == ["m3"]
+
+
+# --------------------------------------------------------------------------------------- the choice
+
+
+def machine(name: str, *, annotated: bool = False, node: bool = True, not_true: tuple[str, ...] = (), age: int = 0) -> ControlPlaneMachine:
+    health = (*names.MACHINE_HEALTH,)
+    conditions = [Condition(type=t, status="False" if t in not_true else "True") for t in health]
+    conditions += [Condition(type="HealthCheckSucceeded", status="False"), Condition(type="OwnerRemediated", status="False")]
+    return ControlPlaneMachine(
+        name=name,
+        node=f"n-{name}" if node else "",
+        created=h.NOW - timedelta(seconds=age),
+        annotations={names.REMEDIATE_MACHINE: ""} if annotated else {},
+        conditions=tuple(conditions),
+    )
+
+
+ORDER = [
+    machine("a", annotated=True),
+    machine("b", node=False),
+    machine("c", not_true=(MEMBER,)),
+    machine("d", not_true=("EtcdPodHealthy",)),
+    machine("e", not_true=("APIServerPodHealthy",)),
+    machine("f", not_true=("ControllerManagerPodHealthy",)),
+    machine("g", not_true=("SchedulerPodHealthy",)),
+    machine("h", not_true=("NodeKubeadmLabelsAndTaintsSet",)),
+    machine("i", age=500),
+    machine("j", age=400),
+    machine("k", age=400),
+]
+
+
+@pytest.mark.parametrize("position", range(len(ORDER) - 1))
+def test_64_priority_order(position: int) -> None:
+    for later in ORDER[position + 1 :]:
+        assert choose([later, ORDER[position]], managed_etcd=True) is ORDER[position]
+
+
+def test_64_with_external_etcd_its_conditions_do_not_count() -> None:
+    old, sick = machine("z", age=900), machine("a", not_true=(MEMBER,), age=10)
+
+    assert choose([sick, old], managed_etcd=False) is old
+
+
+# ------------------------------------------------------------------------------------ what must hold
+
+
+@given(st.integers(1, 7), st.data())
+def test_a_remediation_that_is_allowed_leaves_a_quorum(count: int, draw: st.DataObject) -> None:
+    healthy = draw.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    victim = draw.draw(st.integers(0, count - 1))
+    machines = []
+    for n in range(count):
+        conditions = [Condition(type=t, status="True") for t in names.COMPONENTS]
+        conditions.append(Condition(type=MEMBER, status="True" if healthy[n] else "False"))
+        machines.append(ControlPlaneMachine(name=f"m{n}", node=f"n{n}", conditions=tuple(conditions)))
+    members = [EtcdMember(id=str(n), name=f"n{n}") for n in range(count)]
+    facts = RemediationFacts(
+        machines=machines, managed_etcd=True, members=members, nodes_listed=True, initialized=True, pending_topology_version="",
+        max_retry=None, retry_period=timedelta(0), min_healthy_period=timedelta(hours=1), now=h.NOW,
+    )  # fmt: skip
+
+    verdict = judge(machines[victim], f"n{victim}", facts)
+
+    left = [healthy[n] for n in range(count) if n != victim]
+    if verdict.allowed:
+        assert sum(left) >= len(left) // 2 + 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"timestamp":"yesterday"}', '{"retryCount":"many"}', "null"])
+def test_a_garbled_history_is_never_guessed_at(text: str) -> None:
+    with pytest.raises(GarbledHistory):
+        RemediationData.parse(text)
+
+
+def test_history_survives_a_round_trip() -> None:
+    written = RemediationData(machine="m1", time=h.NOW, retry_count=2)
+
+    assert RemediationData.parse(written.dump()) == written
+    assert written.dump() == '{"machine":"m1","timestamp":"2026-05-01T12:00:00Z","retryCount":2}'
