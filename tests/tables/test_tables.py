@@ -1,0 +1,277 @@
+"""The decision-table kit: deciding, explaining, checking, rendering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from clusterwright.tables import (
+    KEEP,
+    OTHERWISE,
+    Because,
+    Collect,
+    Decision,
+    Ensure,
+    Impossible,
+    NoRowMatches,
+    Outcome,
+    Row,
+    Table,
+    TooManyGuards,
+    as_json,
+    as_markdown,
+    computed,
+    explanation_as_json,
+    explanation_as_text,
+    false,
+    gaps,
+    guard,
+    message,
+    overlaps,
+    true,
+    unknown,
+    unreachable,
+)
+
+
+@dataclass(frozen=True)
+class Door:
+    locked: bool = False
+    broken: bool = False
+    dirty: bool = False
+    color: str = "red"
+
+
+@guard("locked")
+def locked(d: Door) -> bool:
+    return d.locked
+
+
+@guard("is broken")
+def broken(d: Door) -> bool:
+    return d.broken
+
+
+@guard("dirty")
+def dirty(d: Door) -> bool:
+    return d.dirty
+
+
+@message("the <color> door")
+def named(d: Door) -> str:
+    return f"the {d.color} door"
+
+
+READY: Table[Door] = Table(
+    "Ready",
+    Row("stuck", locked & broken, unknown("Stuck", named), requeue=timedelta(seconds=5)),
+    Row("locked", locked, KEEP, ensure=Ensure("unlock it", lambda d: ["unlock"])),
+    Collect(
+        "bad", false("NotReady"), Because("broken", broken, "It is broken"), Because("dirty", dirty, named), requeue=timedelta(seconds=9)
+    ),
+    Row("ready", OTHERWISE, true("Ready")),
+    about="Whether a door is ready.",
+)
+
+
+# ------------------------------------------------------------------------------------------------- guards
+
+
+@pytest.mark.parametrize("a", [False, True])
+@pytest.mark.parametrize("b", [False, True])
+def test_guards_compose_like_booleans(a: bool, b: bool) -> None:
+    door = Door(locked=a, broken=b)
+
+    assert (locked & broken)(door) == (a and b)
+    assert (locked | broken)(door) == (a or b)
+    assert (~locked)(door) == (not a)
+    assert (~(locked | ~broken))(door) == (not (a or not b))
+
+
+def test_a_composed_guard_is_worded_by_its_parts() -> None:
+    assert (locked & ~broken).text == "locked && !(is broken)"
+    assert ((locked | dirty) & broken).text == "(locked || dirty) && is broken"
+    assert (locked & broken & dirty).text == "locked && is broken && dirty"
+
+
+def test_not_of_a_negation_reads_plainly() -> None:
+    @guard("!closed")
+    def is_open(d: Door) -> bool:
+        return not d.locked
+
+    assert (~is_open).text == "closed"
+
+
+def test_atoms_are_listed_once_in_order() -> None:
+    assert (locked & (broken | locked) & ~dirty).atoms() == (locked, broken, dirty)
+
+
+# ------------------------------------------------------------------------------------------------ deciding
+
+
+def test_the_first_row_that_matches_decides() -> None:
+    decision = READY.decide(Door(locked=True, broken=True, color="blue"))
+
+    assert decision == Decision("Ready", "stuck", Outcome("Unknown", "Stuck", "the blue door"), timedelta(seconds=5))
+
+
+def test_keep_has_no_outcome_and_ensure_gives_intents() -> None:
+    decision = READY.decide(Door(locked=True))
+
+    assert (decision.row, decision.outcome, decision.intents) == ("locked", None, ("unlock",))
+
+
+def test_a_collecting_row_lists_every_line_that_holds() -> None:
+    decision = READY.decide(Door(broken=True, dirty=True))
+
+    assert decision.outcome == Outcome("False", "NotReady", "* It is broken\n* the red door")
+    assert (decision.row, decision.lines, decision.requeue) == ("bad", ("broken", "dirty"), timedelta(seconds=9))
+
+
+def test_a_collecting_row_of_which_no_line_holds_does_not_match() -> None:
+    assert READY.decide(Door()).row == "ready"
+
+
+def test_a_computed_transition_gives_the_whole_outcome() -> None:
+    table: Table[Door] = Table("T", Row("r", OTHERWISE, computed(lambda d: Outcome("True", d.color), status="<s>", reason="<r>")))
+
+    assert table.decide(Door()).outcome == Outcome("True", "red")
+
+
+def test_an_error_is_part_of_the_decision() -> None:
+    table: Table[Door] = Table("T", Row("r", OTHERWISE, KEEP, error=named))
+
+    assert table.decide(Door()).error == "the red door"
+
+
+def test_a_gap_raises_with_the_tables_name() -> None:
+    table: Table[Door] = Table("Holey", Row("r", locked, true("R")))
+
+    with pytest.raises(NoRowMatches, match="Holey"):
+        table.decide(Door())
+
+
+def test_row_names_must_be_unique() -> None:
+    with pytest.raises(ValueError, match="unique"):
+        Table("T", Row("r", locked, true("R")), Row("r", OTHERWISE, true("R")))
+
+
+def test_a_row_is_found_by_its_name_or_by_a_line_of_it() -> None:
+    assert READY.row("stuck").name == "stuck"
+    assert READY.row("dirty").name == "bad"
+    assert READY.row_names == ("stuck", "locked", "broken", "dirty", "ready")
+
+
+# ---------------------------------------------------------------------------------------------- explaining
+
+
+def test_an_explanation_has_the_value_of_every_guard_and_marks_what_fired() -> None:
+    explained = READY.explain(Door(dirty=True))
+
+    assert [(r.name, r.matched, r.fired) for r in explained.rows] == [
+        ("stuck", False, False),
+        ("locked", False, False),
+        ("broken", False, False),
+        ("dirty", True, True),
+        ("ready", True, False),
+    ]
+    assert explained.rows[0].guards == (("locked", False), ("is broken", False))
+
+
+def test_an_explanation_for_a_terminal_marks_the_row() -> None:
+    text = explanation_as_text(READY.explain(Door(locked=True)))
+
+    assert " > locked  yes  no change" in text
+    assert "+ locked" in text
+
+
+def test_an_explanation_as_json_names_the_row() -> None:
+    answer = explanation_as_json(READY.explain(Door()))
+
+    assert (answer["table"], answer["row"], answer["status"]) == ("Ready", "ready", "True")
+    assert [r["name"] for r in answer["rows"] if r["fired"]] == ["ready"]
+
+
+# ------------------------------------------------------------------------------------------------ checking
+
+
+def test_a_table_that_covers_everything_has_no_gap() -> None:
+    assert gaps(READY) == []
+    assert unreachable(READY) == []
+
+
+def test_a_gap_is_described_by_the_guards_that_make_it() -> None:
+    table: Table[Door] = Table("T", Row("a", locked, true("R")), Row("b", ~locked & broken, true("R")))
+
+    assert gaps(table) == [(("locked", False), ("is broken", False))]
+
+
+def test_worlds_that_cannot_be_are_not_gaps() -> None:
+    table: Table[Door] = Table("T", Row("a", locked, true("R")), Row("b", broken, true("R")))
+
+    assert gaps(table, exactly_one=[(locked, broken)]) == []
+    assert gaps(table, assuming=[locked | broken]) == []
+
+
+def test_a_row_behind_a_wider_one_is_unreachable() -> None:
+    table: Table[Door] = Table(
+        "T", Row("wide", locked, true("R")), Row("narrow", locked & broken, true("R")), Row("rest", OTHERWISE, true("R"))
+    )
+
+    assert unreachable(table) == ["narrow"]
+
+
+def test_rows_that_may_both_match_overlap() -> None:
+    table: Table[Door] = Table("T", Row("a", locked, true("R")), Row("b", broken, true("R")), Row("c", ~locked & ~broken, true("R")))
+
+    assert overlaps(table) == [("a", "b")]
+    assert overlaps(table, assuming=[~(locked & broken)]) == []
+
+
+def test_what_is_assumed_must_be_possible() -> None:
+    with pytest.raises(Impossible):
+        gaps(READY, assuming=[locked & ~locked])
+
+
+def test_a_table_with_too_many_questions_must_be_split() -> None:
+    rows = [Row(f"r{n}", guard(f"g{n}")(lambda d: False), true("R")) for n in range(17)]
+
+    with pytest.raises(TooManyGuards):
+        gaps(Table("T", *rows))
+
+
+# ----------------------------------------------------------------------------------------------- rendering
+
+
+def test_markdown_has_a_line_for_every_row_and_every_collected_line() -> None:
+    text = as_markdown(READY)
+
+    assert text.startswith("## Ready\n\nWhether a door is ready.\n")
+    assert "| `stuck` | `locked && is broken` | - | `Unknown/Stuck: the <color> door` | after 5 s |" in text
+    assert "| `locked` | `locked` | unlock it | `no change` | none |" in text
+    assert "| `dirty` | `dirty` | - (collected) | `False/NotReady: * the <color> door` | after 9 s |" in text
+
+
+def test_a_bar_in_a_guard_does_not_break_the_table() -> None:
+    table: Table[Door] = Table("T", Row("a", locked | broken, true("R")))
+
+    assert "`locked \\|\\| is broken`" in as_markdown(table)
+
+
+def test_json_has_every_row_by_name() -> None:
+    rows = as_json(READY)["rows"]
+
+    assert [r["name"] for r in rows] == list(READY.row_names)
+    assert rows[0] | {"atoms": None} == {
+        "name": "stuck",
+        "guard": "locked && is broken",
+        "atoms": None,
+        "status": "Unknown",
+        "reason": "Stuck",
+        "message": "the <color> door",
+        "requeueAfterSeconds": 5.0,
+    }
+    assert rows[1]["keep"] is True
+    assert rows[2]["collectedIn"] == "bad"
