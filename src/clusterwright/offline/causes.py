@@ -23,7 +23,9 @@ PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
 CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
 CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane"
 
-_NEGATIVE = frozenset({"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled"})
+_NEGATIVE = frozenset(
+    {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
+)
 _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
 _SUMMARIES = frozenset({"Ready", "Available"})
@@ -249,9 +251,11 @@ class Investigation:
         """Objects that are named but not there. What is being deleted may well have lost them."""
         if node.object is None or node.deleting:
             return
+        if node.kind == "MachineSet" and not node.object.at("spec", "replicas"):
+            return  # an old revision: what it was made from may be gone
         named = list(references(node.object.at("spec")))
         secret = node.object.at("spec", "bootstrap", "dataSecretName")
-        if isinstance(secret, str) and secret:
+        if isinstance(secret, str) and secret and not node.object.at("status", "nodeRef"):
             named.append(Reference("", "Secret", secret, "spec.bootstrap.dataSecretName"))
         class_ref = node.object.at("spec", "topology", "classRef")
         if isinstance(class_ref, Mapping) and class_ref.get("name") and class_ref.get("namespace") in (None, "", node.namespace):
@@ -437,7 +441,11 @@ class Investigation:
             if _BOOTSTRAP.search(words):
                 for owner in node.object.metadata.owner_references:
                     machine = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))
-                    if machine is not None and machine.object is not None:
+                    if machine is None or machine.object is None:
+                        continue
+                    if machine.tier is Tier.PAUSED:
+                        node.because_of.setdefault(machine.id, "its Machine is paused")
+                    else:
                         self._blame(node, machine, "configRef", "waits for bootstrap data")
             for reference in references(node.object.at("spec")):
                 target = self.nodes.get(node_id(reference.kind, node.namespace, reference.name))

@@ -98,6 +98,8 @@ class ClusterReconciler:
             return self._end(key, "finalizer-added")
         check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=bool(original.object.spec.paused))
         if check.ends_pass:
+            if self._observer is not None:
+                self._observer(PAUSED, ClusterSnapshot(now=deps.clock.now(), cluster=original.object))
             paused = "paused" if check.is_paused else "not-paused"
             return self._end(key, "paused" if check.is_paused else "not-paused-written", Paused=paused)
         cluster = check.object
