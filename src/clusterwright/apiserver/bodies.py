@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Final
 
@@ -122,7 +123,11 @@ def _plain(value: Any) -> Any:
         return {_key(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list):
         return [_plain(v) for v in value]
-    if isinstance(value, (str, bool, int, float)) or value is None:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Malformed("error converting YAML to JSON: json: unsupported value")
+    if isinstance(value, (bool, int, float)) or value is None:
         return value
     return str(value)
 
@@ -130,7 +135,12 @@ def _plain(value: Any) -> Any:
 def _key(key: Any) -> str:
     if isinstance(key, bool):
         return "true" if key else "false"
-    return "null" if key is None else str(key)
+    return "null" if key is None else _text(str(key))
+
+
+def _text(text: str) -> str:
+    """The text with surrogates joined or replaced: YAML can spell out halves of characters."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def duplicate_fields(body: bytes, decoded: Any) -> list[str]:

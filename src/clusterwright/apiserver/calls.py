@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _JSON_HEADERS = {"content-type": "application/json"}
 _decode = msgspec.json.Decoder().decode
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 @dataclass(slots=True)
@@ -157,6 +158,15 @@ def read_body(call: Call) -> tuple[Json, list[str]]:
         if media == negotiation.JSON and call.query.get("fieldValidation") != "Ignore":
             duplicates = bodies.duplicate_fields(body, value)
     return bodies.as_object(value, kind, body), duplicates
+
+
+def read_shape(call: Call, shape: type[T]) -> T:
+    """The body of a subresource that is no object of the resource's kind, as far as we look at it."""
+    obj, _ = read_body(call)
+    try:
+        return msgspec.convert(obj, shape)
+    except msgspec.ValidationError as e:
+        raise bad_request(f"json: cannot unmarshal into Go value: {e}") from None
 
 
 def _quoted(text: str) -> str:

@@ -62,6 +62,11 @@ def options_of(call: Call) -> Json:
             options["orphanDependents"] = negotiation.boolean(options["orphanDependents"], "orphanDependents")
         if "dryRun" in options:
             options["dryRun"] = [v for k, v in request.query if k == "dryRun"]
+    return check_options(options)
+
+
+def check_options(options: Json) -> Json:
+    """The options, if they are valid; raises StatusError."""
     _check_types(options)
     errors: list[FieldError] = []
     policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")

@@ -9,7 +9,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver import deletes, subresources, writes
-from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.calls import Call, read_shape, write_options
 from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.status import (
     bad_request,
@@ -23,6 +23,21 @@ from clusterwright.apiserver.status import (
 )
 from clusterwright.apiserver.store import Entry
 
+
+class _Named(msgspec.Struct):
+    name: str | None = None
+    kind: str | None = None
+
+
+class _Eviction(msgspec.Struct, rename="camel"):
+    metadata: _Named | None = None
+    delete_options: Json | None = None
+
+
+class _Binding(msgspec.Struct):
+    target: _Named | None = None
+
+
 _BUDGETS = "poddisruptionbudgets.policy"
 
 
@@ -31,12 +46,11 @@ async def evict(call: Call) -> Response:
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
     dry_run = write_options(call, "CreateOptions")
-    eviction, _ = read_body(call)
-    meta = eviction.get("metadata") or {}
-    if meta.get("name") not in {None, "", call.info.name}:
+    eviction = read_shape(call, _Eviction)
+    if (eviction.metadata or _Named()).name not in {None, "", call.info.name}:
         raise bad_request("name in URL does not match name in Eviction object")
     entry = writes.current_entry(call, call.info.name)
-    options: Json = eviction.get("deleteOptions") or {}
+    options = deletes.check_options(eviction.delete_options or {})
     pod = call.load(entry)
     if not _passes_freely(pod):
         _consult_budget(call, entry, pod, dry_run=dry_run)
@@ -95,12 +109,11 @@ async def bind(call: Call) -> Response:
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
     dry_run = write_options(call, "CreateOptions")
-    binding, _ = read_body(call)
-    target = binding.get("target") or {}
-    if not target.get("name"):
+    target = read_shape(call, _Binding).target or _Named()
+    if not target.name:
         raise invalid_error("", "Binding", call.info.name, [required("target.name")])
-    if target.get("kind") not in {None, "", "Node"}:
-        raise invalid_error("", "Binding", call.info.name, [not_supported("target.kind", target["kind"], ["Node", "<empty>"])])
+    if target.kind not in {None, "", "Node"}:
+        raise invalid_error("", "Binding", call.info.name, [not_supported("target.kind", target.kind, ["Node", "<empty>"])])
     entry = writes.current_entry(call, call.info.name)
     pod = call.load(entry)
     problem = ""
@@ -111,7 +124,7 @@ async def bind(call: Call) -> Response:
     if problem:
         raise conflict("", "pods/binding", entry.name, problem)
     if not dry_run:
-        pod["spec"]["nodeName"] = target["name"]
+        pod["spec"]["nodeName"] = target.name
         status = pod.setdefault("status", {})
         conditions = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": call.server.timestamp()}

@@ -89,14 +89,27 @@ def _patched(call: Call, current: Json, media: str) -> Json:
     return patched
 
 
-def _replicas(call: Call, scale: Json) -> int:
-    spec = scale.get("spec")
-    replicas = (spec or {}).get("replicas", 0) if isinstance(spec, dict) or spec is None else spec
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _Spec(msgspec.Struct):
+    replicas: int | None = None
+
+
+class _Wanted(msgspec.Struct):
+    metadata: _Meta | None = None
+    spec: _Spec | None = None
+
+
+def _read(scale: Json) -> _Wanted:
+    try:
+        return msgspec.convert(scale, _Wanted)
+    except msgspec.ValidationError as e:
         shown = msgspec.json.encode(scale).decode()
-        text = "json: cannot unmarshal into Go struct field ScaleSpec.spec.replicas of type int32"
-        raise invalid_error("", "", "", [invalid("patch", shown, text)])
-    return replicas
+        raise invalid_error("", "", "", [invalid("patch", shown, f"json: cannot unmarshal into Go value of type v1.Scale: {e}")]) from None
 
 
 async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
@@ -106,18 +119,18 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
         entry: Entry = writes.current_entry(call, call.info.name)
         old = call.load(entry)
         current = scale_of(old, paths)
-        wanted = change(current)
-        replicas = _replicas(call, wanted)
-        meta = wanted.get("metadata") or {}
-        name = meta.get("name")
+        wanted = _read(change(current))
+        replicas = (wanted.spec.replicas if wanted.spec is not None else 0) or 0
+        meta = wanted.metadata or _Meta()
+        name = meta.name
         if name not in {None, "", call.info.name}:
             raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-        revision = meta.get("resourceVersion")
+        revision = meta.resource_version
         obj = call.load(entry)
         _set(obj, paths.spec_replicas_path, replicas)
         if revision not in {None, "", "0"}:
             obj["metadata"]["resourceVersion"] = revision
-        uid = meta.get("uid")
+        uid = meta.uid
         if uid not in {None, "", entry.uid}:
             raise conflict(
                 resource.group,
