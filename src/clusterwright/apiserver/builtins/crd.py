@@ -6,19 +6,23 @@ at the top of the spec (`spec.validation`, `spec.subresources`, `spec.additional
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.builtins.structure import validate_schema
+from clusterwright.apiserver.builtins.structure import every_schema, validate_schema
 from clusterwright.apiserver.names import dns_label_1035, dns_subdomain
+from clusterwright.apiserver.schema.formats import format_check
 from clusterwright.apiserver.schema.rules import field_path
 from clusterwright.apiserver.schema.structural import Node
-from clusterwright.apiserver.status import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
+from clusterwright.apiserver.status import FieldError, Verbatim, duplicate, forbidden, invalid, not_supported, quote, required, too_many
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MAXIMUM_SELECTABLE: Final = 8
+_NO_SETS: Final = "is not supported by server-side apply or CEL validation rules"
 
 
 def validate(obj: Json) -> list[FieldError]:
@@ -79,6 +83,39 @@ def validate_status(obj: Json, old: Json) -> list[FieldError]:
     return _names((obj.get("status") or {}).get("acceptedNames") or {}, "status.acceptedNames")
 
 
+def warnings(obj: Json, old: Json | None) -> list[str]:
+    """Formats that nobody knows, and sets whose items apply cannot tell apart; not again for what was there before."""
+    before = set(_schema_warnings(old)) if old is not None else set()
+    return [w for w in _schema_warnings(obj) if w not in before]
+
+
+def _schema_warnings(crd: Json) -> list[str]:
+    formats: dict[str, None] = {}
+    sets: set[str] = set()
+    for version in (crd.get("spec") or {}).get("versions") or ():
+        source = (version.get("schema") or {}).get("openAPIV3Schema")
+        if isinstance(source, Mapping):
+            for schema in every_schema(source):
+                kind, shape = schema.get("type") or "", schema.get("format") or ""
+                if shape and not _is_known_format(kind, shape):
+                    formats[f"unrecognized format {quote(shape)}"] = None
+                items = schema.get("items")
+                if (
+                    schema.get("x-kubernetes-list-type") == "set"
+                    and isinstance(items, Mapping)
+                    and items.get("type") in ("object", "array")
+                ):
+                    shown = quote(items["type"])
+                    sets.add(f"x-kubernetes-list-type: set for items of type {shown} {_NO_SETS}")
+    return [*formats, *sorted(sets)]
+
+
+def _is_known_format(kind: str, name: str) -> bool:
+    if kind in ("", "string"):
+        return format_check(name) is not None
+    return name in {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
+
+
 def record_storage_version(obj: Json) -> None:
     """status.storedVersions has the storage version."""
     status = obj.setdefault("status", {})
@@ -92,7 +129,7 @@ def record_storage_version(obj: Json) -> None:
 def _stored_versions(stored: list[str], versions: list[Json]) -> list[FieldError]:
     path = "status.storedVersions"
     if not stored:
-        return [invalid(path, stored, "must have at least one stored version")]
+        return [invalid(path, None, "must have at least one stored version")]
     known = {v.get("name") for v in versions}
     missing = [v.get("name") for v in versions if v.get("storage") and v.get("name") not in stored]
     errors = [invalid(path, stored, f"must have the storage version {name}") for name in missing]
@@ -125,9 +162,9 @@ def _spec(spec: Json) -> list[FieldError]:
     versions: list[Json] = spec.get("versions") or []
     schema, subresources = _shared(versions, "schema"), _shared(versions, "subresources")
     columns, selectable = _shared(versions, "additionalPrinterColumns"), _shared(versions, "selectableFields")
-    if not (schema or {}).get("openAPIV3Schema"):
+    if (schema or {}).get("openAPIV3Schema") is None:
         for i, version in enumerate(versions):
-            if not (version.get("schema") or {}).get("openAPIV3Schema"):
+            if (version.get("schema") or {}).get("openAPIV3Schema") is None:
                 errors.append(required(f"spec.versions[{i}].schema.openAPIV3Schema"))
     seen: set[str] = set()
     for i, version in enumerate(versions):
@@ -135,6 +172,8 @@ def _spec(spec: Json) -> list[FieldError]:
         name = version.get("name") or ""
         if problems := dns_label_1035(name):
             errors.append(invalid(f"{path}.name", name, ",".join(problems)))
+            if i == 0 and name:
+                errors.append(invalid("spec.version", name, ",".join(problems)))
         errors.extend(_deprecation(version, path))
         has_status = "status" in (version.get("subresources") or {})
         own_schema = None if schema else version.get("schema")
@@ -153,9 +192,9 @@ def _spec(spec: Json) -> list[FieldError]:
                 errors.extend(_selectable(version["selectableFields"], own_schema or {}, f"{path}.selectableFields"))
         seen.add(name)
     if len(seen) != len(versions):
-        errors.append(invalid("spec.versions", versions, "must contain unique version names"))
+        errors.append(invalid("spec.versions", _shown_versions(versions), "must contain unique version names"))
     if sum(1 for v in versions if v.get("storage")) != 1:
-        errors.append(invalid("spec.versions", versions, "must have exactly one version marked as storage version"))
+        errors.append(invalid("spec.versions", _shown_versions(versions), "must have exactly one version marked as storage version"))
     names = spec.get("names") or {}
     errors.extend(required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not _named(names, f))
     errors.extend(_names(names, "spec.names"))
@@ -330,11 +369,9 @@ def _conversion(conversion: Any) -> list[FieldError]:
     elif (client.get("url") is None) == (client.get("service") is None):
         errors.append(required(f"{path}.webhookClientConfig", "exactly one of url or service is required"))
     elif client.get("service") is not None:
-        errors.extend(
-            required(f"{path}.webhookClientConfig.service.{f}", f"service {f} is required")
-            for f in ("name", "namespace")
-            if not client["service"].get(f)
-        )
+        errors.extend(_service(client["service"], f"{path}.webhookClientConfig.service"))
+    else:
+        errors.extend(_webhook_url(client["url"], f"{path}.webhookClientConfig.url"))
     if not versions:
         errors.append(required(f"{path}.conversionReviewVersions"))
         return errors
@@ -349,6 +386,62 @@ def _conversion(conversion: Any) -> list[FieldError]:
     if not seen & {"v1", "v1beta1"}:
         errors.append(invalid(f"{path}.conversionReviewVersions", versions, "must include at least one of v1, v1beta1"))
     return errors
+
+
+def _service(service: Json, path: str) -> list[FieldError]:
+    # kube-apiserver mixes up the two names here, and so do its errors
+    errors = [] if service.get("name") else [required(f"{path}.namespace")]
+    if not service.get("namespace"):
+        errors.append(required(f"{path}.name"))
+    port = service.get("port")
+    if port is not None and not 1 <= port <= 65535:
+        errors.append(invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive"))
+    where = service.get("path")
+    if where is not None:
+        if not where.startswith("/"):
+            errors.append(invalid(f"{path}.path", where, "must start with a '/'"))
+        steps = where.strip("/").split("/") if where.startswith("/") else [""]
+        errors.extend(
+            invalid(f"{path}.path", where, f"segment[{i}] may not be empty") for i, s in enumerate(steps) if not s and where != "/"
+        )
+    return errors
+
+
+def _webhook_url(url: str, field: str) -> list[FieldError]:
+    form = "; desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return [required(field, f"url must be a valid URL{form}")]
+    if parts.scheme != "https":
+        return [invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{form}")]
+    errors = [] if parts.netloc else [invalid(field, parts.netloc, f"host must be specified{form}")]
+    if parts.username is not None:
+        errors.append(invalid(field, parts.username, f"user information is not permitted in the URL{form}"))
+    if parts.fragment:
+        errors.append(invalid(field, parts.fragment, f"fragments are not permitted in the URL{form}"))
+    if parts.query:
+        errors.append(invalid(field, parts.query, f"query parameters are not permitted in the URL{form}"))
+    return errors
+
+
+def _shown_versions(versions: list[Json]) -> Verbatim:
+    """Versions as kube-apiserver's errors show them: its internal form, without what they share."""
+    shown = [
+        {
+            "Name": v.get("name") or "",
+            "Served": bool(v.get("served")),
+            "Storage": bool(v.get("storage")),
+            "Deprecated": bool(v.get("deprecated")),
+            "DeprecationWarning": v.get("deprecationWarning"),
+            "Schema": None,
+            "Subresources": None,
+            "AdditionalPrinterColumns": None,
+            "SelectableFields": None,
+        }
+        for v in versions
+    ]
+    return Verbatim(json.dumps(shown, separators=(",", ":"), ensure_ascii=False))
 
 
 def _schema(validation: Mapping[str, Any], path: str, has_status: bool) -> list[FieldError]:

@@ -265,7 +265,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     _kind(
         "apiextensions.k8s.io", "CustomResourceDefinition", "apiextensions.v1.CustomResourceDefinition", namespaced=False,
         short=("crd", "crds"), status=True, table=columns.CREATED, defaults=defaults.custom_resource_definition, on_create=_new_crd,
-        on_update=_changed_crd, validate=crd.validate, validate_update=crd.validate_update, validate_status=crd.validate_status,
+        on_update=_changed_crd, validate=crd.validate, validate_update=crd.validate_update,
+        validate_status=crd.validate_status, warn=crd.warnings,
         resource={**_GENERATION, **_STRICT},
     ),
     *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from clusterwright.apiserver.schema.regex import BadPattern, compile_go
 from clusterwright.apiserver.schema.rules import RuleSet, compiled_rules, field_path
 from clusterwright.apiserver.schema.structural import META_FIELDS, Node, copy_json, prune_value
 from clusterwright.apiserver.schema.validation import find_errors
-from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
+from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, not_supported, required
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -41,7 +42,10 @@ def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldEr
             errors.append(invalid(path, copy_json(dict(source)), text))
     if source.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    structural = sorted([*_invariants(source, "root", path), *_completeness(source, path)], key=str)
+    if any(isinstance(s.get("items"), list) for s in every_schema(source)):
+        structural = []  # not even structural in form: said below
+    else:
+        structural = sorted([*_invariants(source, "root", path), *_completeness(source, path)], key=str)
     node: Node | None = None
     if structural:
         errors.extend(structural)
@@ -55,6 +59,16 @@ def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldEr
     rules: list[FieldError] = []
     _walk(source, path, _Context(root=True), problems, rules, node)
     return [*errors, *problems, *rules]
+
+
+def every_schema(s: Schema) -> Iterator[Schema]:
+    """A schema and all schemas within it."""
+    yield s
+    children = [c for c in (s.get("items"), s.get("additionalProperties")) if isinstance(c, Mapping)]
+    children.extend((s.get("properties") or {}).values())
+    children.extend(sub for _, sub in _nested_of(s))
+    for child in children:
+        yield from every_schema(child)
 
 
 # ---------------------------------------------------------------- structure
@@ -165,17 +179,11 @@ def _nested(s: Schema, path: str, *, skip_any_of: bool = False, rules_allowed: b
 
 
 def _completeness(s: Schema, path: str) -> Iterator[FieldError]:
-    """What alternatives mention must be in the structure."""
+    """What alternatives at the root mention must be in the structure."""
     for name, sub in _nested_of(s):
         if name.startswith("anyOf") and s.get("anyOf") == _INT_OR_STRING:
             continue
         yield from _mentioned(sub, s, f"{path}.{name}", path)
-    if isinstance(s.get("items"), Mapping):
-        yield from _completeness(s["items"], f"{path}.items")
-    for key, child in (s.get("properties") or {}).items():
-        yield from _completeness(child, f"{path}.properties[{key}]")
-    if isinstance(s.get("additionalProperties"), Mapping):
-        yield from _completeness(s["additionalProperties"], f"{path}.additionalProperties")
 
 
 def _mentioned(sub: Schema, structure: Schema, path: str, where: str) -> Iterator[FieldError]:
@@ -183,9 +191,7 @@ def _mentioned(sub: Schema, structure: Schema, path: str, where: str) -> Iterato
     for key, child in (sub.get("properties") or {}).items():
         if key in properties:
             yield from _mentioned(child, properties[key], f"{path}.properties[{key}]", f"{where}.properties[{key}]")
-        elif not structure.get("x-kubernetes-preserve-unknown-fields") or not isinstance(structure.get("additionalProperties"), Mapping):
-            if isinstance(structure.get("additionalProperties"), Mapping):
-                continue
+        else:
             yield required(f"{where}.properties[{key}]", f"because it is defined in {path}.properties[{key}]")
     if isinstance(sub.get("items"), Mapping):
         if isinstance(structure.get("items"), Mapping):
@@ -213,10 +219,7 @@ def _defaults(node: Node, path: str, *, inside_meta: bool, root: bool = False) -
         yield from found
         if not found and node.has_rules:
             rules = RuleSet(node)
-            yield from (
-                replace(e, field=f"{field}.{e.field}" if e.field else field)
-                for e in rules.validate(copy_json(node.default), copy_json(node.default))
-            )
+            yield from (replace(e, field=f"{field}.{e.field}" if e.field else field) for e in rules.validate(copy_json(node.default)))
     if node.items is not None:
         yield from _defaults(node.items, f"{path}.items", inside_meta=inside_meta)
     for key, child in node.properties.items():
@@ -250,8 +253,6 @@ def _walk(s: Schema, path: str, context: _Context, errors: list[FieldError], rul
             _walk(additional, f"{path}.additionalProperties", inner, errors, rules, node.additional if node else None)
     for key, child in (s.get("properties") or {}).items():
         inner = plain
-        if s.get("x-kubernetes-map-type") == "atomic" and not inner.uncorrelatable:
-            inner = replace(inner, uncorrelatable=path)
         if (context.root or s.get("x-kubernetes-embedded-resource")) and key in META_FIELDS:
             inner = replace(inner, inside_meta=True, no_defaults=f"in top-level {key}" if context.root else inner.no_defaults)
         _walk(child, f"{path}.properties[{key}]", inner, errors, rules, node.properties.get(key) if node else None)
@@ -401,13 +402,22 @@ def _rule_programs(s: Schema, path: str, context: _Context, node: Node) -> Itera
     for i, rule in enumerate(compiled_rules(node, kind)):
         here = f"{path}.x-kubernetes-validations[{i}]"
         if rule.problem:
-            yield invalid(f"{here}.rule", copy_json(dict(rule.source)), rule.problem)
+            yield invalid(f"{here}.rule", _shown_rule(rule.source), rule.problem)
             continue
         if rule.message_problem:
-            yield invalid(f"{here}.messageExpression", copy_json(dict(rule.source)), rule.message_problem)
+            yield invalid(f"{here}.messageExpression", _shown_rule(rule.source), rule.message_problem)
         if rule.uses_old:
             if context.uncorrelatable:
                 text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {context.uncorrelatable}"
                 yield invalid(f"{here}.rule", rule.source.get("rule"), text)
         elif rule.source.get("optionalOldSelf") is not None:
             yield invalid(f"{here}.optionalOldSelf", rule.source["optionalOldSelf"], "may not be set if oldSelf is not used in rule")
+
+
+def _shown_rule(rule: Schema) -> Verbatim:
+    """A rule as kube-apiserver's errors show it: its internal form."""
+    fields = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
+    empty = {"reason": None, "optionalOldSelf": None}
+    made = {f"{f[:1].upper()}{f[1:]}": rule.get(f, empty.get(f, "")) for f in fields}
+    text = json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+    return Verbatim(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

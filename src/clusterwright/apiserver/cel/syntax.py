@@ -154,6 +154,7 @@ def _string(source: str, at: int, opening: str) -> tuple[str | bytes, int]:
         i += 2 + width if width else 4
 
 
+_PRIMARY: Final = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 _RELATIONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "in"})
 
 
@@ -281,10 +282,9 @@ class _Parser:
                     node = Node("select?" if optional else "select", dot.at, (node,), token.text)
                     continue
                 if token.kind != "name":
-                    self.i -= 1
-                    self.unexpected("IDENTIFIER")
-                if not optional and self.accept("("):
-                    node = Node("method", token.at, (node, *self.arguments(")")), token.text)
+                    raise SyntaxProblem("Syntax error: no viable alternative at input '.'", token.at)
+                if not optional and (paren := self.accept("(")):
+                    node = Node("method", paren.at, (node, *self.arguments(")")), token.text)
                 else:
                     node = Node("select?" if optional else "select", dot.at, (node,), token.text)
             elif bracket := self.accept("["):
@@ -328,7 +328,7 @@ class _Parser:
             if token.text == ".":
                 return self.name(self.next())
         self.i -= 1
-        self.unexpected()
+        self.unexpected(_PRIMARY)
         raise AssertionError
 
     def name(self, token: _Token) -> Node:
@@ -340,8 +340,8 @@ class _Parser:
         if token.text == "in" or token.kind != "name":
             self.i -= 1
             self.unexpected()
-        if self.accept("("):
-            return Node("call", token.at, tuple(self.arguments(")")), token.text)
+        if paren := self.accept("("):
+            return Node("call", paren.at, tuple(self.arguments(")")), token.text)
         return Node("ident", token.at, value=token.text)
 
     def list_literal(self, token: _Token) -> Node:

@@ -246,7 +246,13 @@ def update(old: Json | None, new: Json, *, manager: str, subresource: str, time:
         return
     live = _bare(_versioned(old, api_version, handlers) or {}) if old is not None else _empty(handler)
     comparisons = _Comparisons(live, new, handlers, subresource)
-    compared = comparisons.of(api_version)
+    try:
+        compared = comparisons.of(api_version)
+    except SchemaMismatch:
+        # lists whose items cannot be told apart: ownership stays as it was
+        if kept:
+            meta["managedFields"] = kept
+        return
     assert compared is not None
     removed, changed = compared
     if not removed and not changed and kept is not None and (sent is None or sent == kept):

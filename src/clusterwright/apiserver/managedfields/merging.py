@@ -183,10 +183,7 @@ def everything(value: Any, kind: MergeType) -> Set:
         out = {".": DOT}
         element = kind.element or ANY_TYPE
         for item in value:
-            try:
-                name = element_of(item, kind)
-            except SchemaMismatch:
-                continue
+            name = element_of(item, kind)
             out[name] = _LEAF if name in out else everything(item, element)
         return out
     return _LEAF
@@ -240,10 +237,7 @@ def _descend(name: str, before: Any, after: Any, kind: MergeType, removed: Set, 
 def _grouped(values: list[Any], kind: MergeType) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
     for item in values:
-        try:
-            out.setdefault(element_of(item, kind), []).append(item)
-        except SchemaMismatch:
-            continue
+        out.setdefault(element_of(item, kind), []).append(item)
     return out
 
 

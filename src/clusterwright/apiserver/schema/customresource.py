@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver import metadata
-from clusterwright.apiserver.interfaces import Column, KindHandler, NameRule
+from clusterwright.apiserver.interfaces import Column, DecodeError, KindHandler, NameRule
 from clusterwright.apiserver.names import dns_label_1035
 from clusterwright.apiserver.schema.gotypes import decode_metadata
 from clusterwright.apiserver.schema.kindschema import KindSchema
 from clusterwright.apiserver.schema.rules import UNCHECKED, RuleSet, blocks_rules
 from clusterwright.apiserver.schema.structural import Node, apply_defaults, copy_json, prune
 from clusterwright.apiserver.schema.validation import ABSENT, find_duplicates, find_errors, is_valid
-from clusterwright.apiserver.status import FieldError, invalid, required
+from clusterwright.apiserver.status import FieldError, invalid, required, show
 
 AGE: Final = Column(
     "Age",
@@ -75,7 +75,13 @@ class CustomResource:
     def _decode_embedded(self, value: Any, node: Node, path: str, unknown: list[str]) -> None:
         if type(value) is dict:
             if node.embedded:
-                unknown.extend(decode_metadata(value, f"{path}.metadata"))
+                for name in ("apiVersion", "kind"):
+                    if name in value and not isinstance(value[name], str):
+                        raise DecodeError(f"{path}.{name}: Invalid value: {show(value[name])}: must be a string")
+                try:
+                    unknown.extend(decode_metadata(value, f"{path}.metadata"))
+                except DecodeError as e:
+                    raise DecodeError(f"{path}.metadata: Invalid value: {show(value['metadata'])}: {e}") from None
             for key, item in value.items():
                 child = node.child(key)
                 if child is not None and child.has_embedded:

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 _DATE_TIME: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})([Tt]|\s)([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})([Tt])([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
 _GO_DURATION: Final = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _SPACED_DURATION: Final = re.compile(
@@ -19,9 +19,9 @@ _SPACED_DURATION: Final = re.compile(
     r"|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|wks?|w)\s*)+"
 )
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
-_HOSTNAME: Final = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*\.?")
+_HOSTNAME: Final = re.compile(r"[^\W_](?:-?[^\W_]{0,62})?|(?:[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?\.)+[^\W\d_]{2,63}")
 _MAC: Final = re.compile(
-    r"(?i)(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}|(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\2){6}[0-9a-f]{2}"
+    r"(?i)[0-9a-f]{12}|(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}|(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\2){6}[0-9a-f]{2}"
 )
 _EMAIL: Final = re.compile(r"[^@\s<>]+@[^@\s<>]+|.*<[^@\s<>]+@[^@\s<>]+>")
 _CREDIT_CARD: Final = re.compile(
@@ -92,6 +92,15 @@ def is_cidr(text: str) -> bool:
     return (is_ipv4(address) and int(bits) <= 32) or (is_ipv6(address) and int(bits) <= 128)
 
 
+def _without_leading_zeros(text: str) -> str:
+    """Formats read addresses as generously as ever: `010.0.0.1` is `10.0.0.1`."""
+    address, slash, bits = text.partition("/")
+    parts = address.split(".")
+    if len(parts) != 4 or not all(p.isascii() and p.isdigit() for p in parts):
+        return text
+    return ".".join(p.lstrip("0") or "0" for p in parts) + slash + bits
+
+
 def is_uri(text: str) -> bool:
     """What Go's url.ParseRequestURI takes: an absolute URI or an absolute path."""
     if not text or any(ord(c) <= 0x20 or ord(c) == 0x7F for c in text):
@@ -138,9 +147,9 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "uri": is_uri,
     "email": lambda t: _EMAIL.fullmatch(t) is not None,
     "hostname": lambda t: len(t) <= 255 and _HOSTNAME.fullmatch(t) is not None,
-    "ipv4": is_ipv4,
+    "ipv4": lambda t: is_ipv4(_without_leading_zeros(t)),
     "ipv6": is_ipv6,
-    "cidr": is_cidr,
+    "cidr": lambda t: is_cidr(_without_leading_zeros(t)),
     "mac": lambda t: _MAC.fullmatch(t) is not None,
     "uuid": _uuid("[0-9a-f]{4}", "[0-9a-f]{4}"),
     "uuid3": _uuid("3[0-9a-f]{3}", "[0-9a-f]{4}"),

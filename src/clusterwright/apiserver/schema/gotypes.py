@@ -123,9 +123,12 @@ def _zero(kind: str) -> Callable[[], Any]:
     return lambda: value
 
 
+def _json_type(value: Any) -> str:
+    return {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "value")
+
+
 def _mismatch(value: Any, path: str, wanted: str) -> DecodeError:
-    kind = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "value")
-    return DecodeError(f"json: cannot unmarshal {kind} into Go struct field {path} of type {wanted}")
+    return DecodeError(f"json: cannot unmarshal {_json_type(value)} into Go struct field {path} of type {wanted}")
 
 
 def _decoder(kind: str) -> Callable[[Any, str, list[str]], Any]:
@@ -299,6 +302,107 @@ def _any(value: Any, path: str, unknown: list[str]) -> Any:
     return value
 
 
+_RULE_TEXTS: Final = ("rule", "message", "messageExpression", "fieldPath")
+_SCHEMA_TEXTS: Final = frozenset({"id", "$schema", "description", "type", "format", "title", "pattern"})
+_SCHEMA_FLAGS: Final = frozenset(
+    {"exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "nullable", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"}
+)
+_SCHEMA_POINTERS: Final[dict[str, str]] = {
+    "$ref": "string",
+    "maximum": "float64",
+    "minimum": "float64",
+    "multipleOf": "float64",
+    "maxLength": "int64",
+    "minLength": "int64",
+    "maxItems": "int64",
+    "minItems": "int64",
+    "maxProperties": "int64",
+    "minProperties": "int64",
+    "x-kubernetes-preserve-unknown-fields": "bool",
+    "x-kubernetes-list-type": "string",
+    "x-kubernetes-map-type": "string",
+    "default": "any",
+    "example": "any",
+}
+
+
+def _json_schema(value: Any, path: str, unknown: list[str]) -> Any:
+    """apiextensions.v1.JSONSchemaProps."""
+    if value is None:
+        return None
+    if type(value) is not dict:
+        raise _mismatch(value, path, "v1.JSONSchemaProps")
+    out: Json = {}
+    for key, item in value.items():
+        here = f"{path}.{key}"
+        if key in _SCHEMA_TEXTS or key in _SCHEMA_FLAGS:
+            made: Any = _string(item, here, unknown) if key in _SCHEMA_TEXTS else _bool(item, here, unknown)
+            made = made or None
+        elif key in _SCHEMA_POINTERS:
+            made = None if item is None else _SCALARS[_SCHEMA_POINTERS[key]](item, here, unknown)
+        elif key in ("properties", "patternProperties", "definitions"):
+            made = _map_of_schemas(item, here, unknown)
+        elif key in ("allOf", "oneOf", "anyOf"):
+            made = _list_of_schemas(item, here, unknown)
+        elif key == "not":
+            made = _json_schema(item, here, unknown)
+        elif key == "items":
+            made = _list_of_schemas(item, here, unknown) if type(item) is list else _json_schema(item, here, unknown)
+        elif key in ("additionalProperties", "additionalItems"):
+            made = item if type(item) is bool else _json_schema(item, here, unknown)
+        elif key in ("required", "x-kubernetes-list-map-keys"):
+            made = _list_decoder("string")(item, here, unknown) or None
+        elif key == "enum":
+            if item is not None and type(item) is not list:
+                raise _mismatch(item, here, "[]v1.JSON")
+            made = item or None
+        elif key == "x-kubernetes-validations":
+            made = _rules(item, here, unknown)
+        elif key in ("dependencies", "externalDocs"):
+            made = item or None
+        else:
+            unknown.append(here)
+            continue
+        if made is not None:
+            out[key] = made
+    return out
+
+
+def _map_of_schemas(value: Any, path: str, unknown: list[str]) -> Any:
+    if value is not None and type(value) is not dict:
+        raise _mismatch(value, path, "map[string]v1.JSONSchemaProps")
+    return {k: _json_schema(v, f"{path}.{k}", unknown) or {} for k, v in (value or {}).items()} or None
+
+
+def _list_of_schemas(value: Any, path: str, unknown: list[str]) -> Any:
+    if value is not None and type(value) is not list:
+        raise _mismatch(value, path, "[]v1.JSONSchemaProps")
+    return [_json_schema(v, f"{path}[{i}]", unknown) or {} for i, v in enumerate(value or ())] or None
+
+
+def _rules(value: Any, path: str, unknown: list[str]) -> Any:
+    if value is not None and type(value) is not list:
+        raise _mismatch(value, path, "v1.ValidationRules")
+    out = []
+    for i, rule in enumerate(value or ()):
+        if type(rule) is not dict:
+            raise _mismatch(rule, f"{path}[{i}]", "v1.ValidationRule")
+        made: Json = {"rule": ""}
+        for key, item in rule.items():
+            here = f"{path}[{i}].{key}"
+            if key in _RULE_TEXTS:
+                text = _string(item, here, unknown)
+                if text or key == "rule":
+                    made[key] = text
+            elif key in ("reason", "optionalOldSelf"):
+                if item is not None:
+                    made[key] = (_string if key == "reason" else _bool)(item, here, unknown)
+            else:
+                unknown.append(here)
+        out.append(made)
+    return out or None
+
+
 _SCALARS: Final[dict[str, Callable[[Any, str, list[str]], Any]]] = {
     "string": _string,
     "bool": _bool,
@@ -314,7 +418,7 @@ _SCALARS: Final[dict[str, Callable[[Any, str, list[str]], Any]]] = {
     "intstr": _int_or_string,
     "raw": _any,
     "any": _any,
-    "schema": _any,
+    "schema": _json_schema,
 }
 
 
@@ -326,7 +430,7 @@ def decode_metadata(obj: Json, path: str = "metadata") -> list[str]:
             obj["metadata"] = {}
         return []
     if type(meta) is not dict:
-        raise _mismatch(meta, path, "v1.ObjectMeta")
+        raise DecodeError(f"json: cannot unmarshal {_json_type(meta)} into Go value of type v1.ObjectMeta")
     unknown: list[str] = []
     sent = meta.get("managedFields")
     if _is_plain(meta):

@@ -45,7 +45,28 @@ def compile_go(pattern: str) -> re.Pattern[str]:
         translated, unicode = _translate(pattern)
         return re.compile(translated, 0 if unicode else re.ASCII)
     except (re.error, OverflowError, RecursionError) as e:
-        raise BadPattern(str(e)) from None
+        raise BadPattern(_explain(pattern, str(e))) from None
+    except BadPattern as e:
+        raise BadPattern(f"error parsing regexp: {e}") from None
+
+
+_WORDS: Final = (
+    ("missing ), unterminated subpattern", "missing closing ): `{0}`"),
+    ("unbalanced parenthesis", "unexpected ): `{0}`"),
+    ("nothing to repeat", "missing argument to repetition operator: `{1}`"),
+    ("multiple repeat", "invalid nested repetition operator: `{1}`"),
+    ("bad character range", "invalid character class range: `{1}`"),
+)
+
+
+def _explain(pattern: str, problem: str) -> str:
+    """A problem in Go's words, as far as it has the same."""
+    at = re.search(r"at position (\d+)", problem)
+    shown = pattern[int(at.group(1)) :][:2] if at else pattern
+    for ours, theirs in _WORDS:
+        if problem.startswith(ours):
+            return "error parsing regexp: " + theirs.format(pattern, shown[:1])
+    return f"error parsing regexp: {problem}"
 
 
 def _translate(pattern: str) -> tuple[str, bool]:
@@ -57,7 +78,7 @@ def _translate(pattern: str) -> tuple[str, bool]:
         c = pattern[i]
         if c == "\\":
             if i + 1 >= n:
-                raise BadPattern("trailing backslash at end of expression")
+                raise BadPattern("trailing backslash at end of expression: ``")
             d = pattern[i + 1]
             if d in "pP":
                 name, i = _property(pattern, i + 2)
@@ -139,7 +160,7 @@ def _translate(pattern: str) -> tuple[str, bool]:
             out.append(c)
         i += 1
     if in_class:
-        raise BadPattern("missing closing ]")
+        raise BadPattern(f"missing closing ]: `{pattern[pattern.rindex('[') :]}`")
     return "".join(out), unicode
 
 

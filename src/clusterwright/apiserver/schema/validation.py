@@ -32,6 +32,7 @@ ABSENT: Final = object()
 """An old value that does not exist or cannot be correlated."""
 
 _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_FLOAT_MAXIMUM: Final = 3.4028234663852886e38
 
 
 def _yes(_: Any) -> bool:
@@ -197,7 +198,7 @@ def _pattern(pattern: Any) -> re.Pattern[str] | None:
 def _number_check(node: Node) -> Check:
     source = node.source
     whole = "integer" in node.types
-    bounds = _RANGES.get(node.format)
+    bounds = _RANGES.get(node.format) or ((-_FLOAT_MAXIMUM, _FLOAT_MAXIMUM) if node.format == "float" and not whole else None)
     limited = bounds is not None or any(source.get(k) is not None for k in ("minimum", "maximum", "multipleOf"))
 
     def plain(value: Any) -> bool:
@@ -209,23 +210,39 @@ def _number_check(node: Node) -> Check:
     minimum, maximum, multiple = source.get("minimum"), source.get("maximum"), source.get("multipleOf")
     over, under = bool(source.get("exclusiveMinimum")), bool(source.get("exclusiveMaximum"))
 
+    if any(_is_fraction(node, limit) for limit in (minimum, maximum, multiple)):
+        return lambda v: False
+    least, most = _truncated(minimum), _truncated(maximum)
+
     def check(value: Any) -> bool:
         if not plain(value):
             return False
         if bounds is not None and not bounds[0] <= value <= bounds[1]:
             return False
-        if minimum is not None and (value < minimum or (over and value == minimum)):
+        low, high = (least, most) if type(value) is int else (minimum, maximum)
+        if low is not None and (value < low or (over and value == low)):
             return False
-        if maximum is not None and (value > maximum or (under and value == maximum)):
+        if high is not None and (value > high or (under and value == high)):
             return False
         return multiple is None or _is_multiple(value, multiple)
 
     return check
 
 
+def _truncated(limit: Any) -> Any:
+    """A limit as integers meet it: its fraction is cut off."""
+    return int(limit) if type(limit) is float else limit
+
+
+def _is_fraction(node: Node, limit: Any) -> bool:
+    """Whether a limit cannot be that of an integer: then nothing is valid."""
+    return node.types == ("integer",) and type(limit) is float and not limit.is_integer()
+
+
 def _is_multiple(value: Any, multiple: Any) -> bool:
-    if type(value) is int and type(multiple) is int:
-        return value % multiple == 0
+    if type(value) is int:
+        factor = int(multiple)
+        return factor > 0 and value % factor == 0
     quotient = value / multiple
     return bool(abs(quotient - round(quotient)) < 1e-9)
 
@@ -394,24 +411,47 @@ class _Finder:
 
     def _number(self, node: Node, value: float, path: str, out: list[FieldError]) -> None:
         source = node.source
-        bounds = _RANGES.get(self._known_format(node))
-        if bounds is not None and not bounds[0] <= value <= bounds[1]:
-            self._composite(f"Checked value must be of type {node.type} with format {node.format} in {path}", out)
+        self._range(node, value, path, out)
+        whole = type(value) is int
         multiple = source.get("multipleOf")
         if multiple is not None and not _is_multiple(value, multiple):
-            out.append(invalid(self.field(path), value, f"{path} in body should be a multiple of {number(multiple)}"))
+            if whole and int(multiple) < 1:
+                text = f"factor MultipleOf declared for {path} must be positive: {int(multiple)}"
+                out.append(invalid(self.field(path), int(multiple), text))
+            else:
+                out.append(invalid(self.field(path), value, f"{path} in body should be a multiple of {number(multiple)}"))
         maximum = source.get("maximum")
+        if whole and not _is_fraction(node, maximum):
+            maximum = _truncated(maximum)
         if maximum is not None:
             exclusive = bool(source.get("exclusiveMaximum"))
             if value > maximum or (exclusive and value == maximum):
                 words = "less than" if exclusive else "less than or equal to"
                 out.append(invalid(self.field(path), value, f"{path} in body should be {words} {number(maximum)}"))
         minimum = source.get("minimum")
+        if whole and not _is_fraction(node, minimum):
+            minimum = _truncated(minimum)
         if minimum is not None:
             exclusive = bool(source.get("exclusiveMinimum"))
             if value < minimum or (exclusive and value == minimum):
                 words = "greater than" if exclusive else "greater than or equal to"
                 out.append(invalid(self.field(path), value, f"{path} in body should be {words} {number(minimum)}"))
+
+    def _range(self, node: Node, value: float, path: str, out: list[FieldError]) -> None:
+        kind = node.types[0] if len(node.types) == 1 else ""
+        known = self._known_format(node)
+        fits = True
+        if kind == "integer":
+            low, high = _RANGES.get(known, _RANGES["int64"])
+            fits = (type(value) is int or value.is_integer()) and low <= value <= high
+        elif known == "float":
+            fits = abs(value) <= _FLOAT_MAXIMUM
+        words = f"with format {known}" if known else "(default format)"
+        if not fits:
+            self._composite(f"Checked value must be of type {kind} {words} in {path}", out)
+        for key, name in (("maximum", "Maximum boundary"), ("minimum", "Minimum boundary"), ("multipleOf", "MultipleOf")):
+            if _is_fraction(node, node.source.get(key)):
+                self._composite(f"{name} value must be of type {kind} {words} in {path}", out)
 
     def _list(self, node: Node, value: list[Any], path: str, old: Any, out: list[FieldError]) -> int:
         count = 0
