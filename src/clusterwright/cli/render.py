@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import gzip
 import sys
 from base64 import b64decode
 from collections.abc import Sequence
@@ -13,16 +15,26 @@ import msgspec
 
 from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.codec import DecodeError, convert
-from clusterwright.api.meta import Json
+from clusterwright.api.core import Cluster
+from clusterwright.api.kubernetes import ConfigMap, Secret
+from clusterwright.api.meta import Json, Object, ObjectKey
+from clusterwright.cli import connect
 from clusterwright.conditions import has
+from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
+from clusterwright.controllers.kubeadmconfig.snapshot import find_owner
+from clusterwright.kubeadm.certificates import Purpose, secret_name
 from clusterwright.kubeadm.redaction import CannotRedact, redacted, secret_paths
-from clusterwright.offline.bundle import BadBundle, Bundle, parse
+from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 from clusterwright.offline.decide import decide_bundle
 from clusterwright.offline.observation import WorkloadCluster
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.kubeconfig import InvalidKubeconfig
+from clusterwright.runtime.resources import gvk_of
 
 _DESCRIPTION = """\
 Print the bootstrap data of a KubeadmConfig: as stored, if its Secret is there, else as the next pass of the controller would
-write it. FILE holds the config, its Machine, its Cluster and their Secrets, as `kubectl get -o yaml` prints them.
+write it. Nothing is changed. FILE holds the config, its Machine, its Cluster and their Secrets, as `kubectl get -o yaml` prints them.
 """
 
 
@@ -32,15 +44,20 @@ class NothingToRender(Exception):
 
 def run(argv: Sequence[str]) -> int:
     """Run the command; returns the exit status."""
-    options = _parser().parse_args(argv)
-    kind, _, name = options.subject.rpartition("/")
-    if kind.lower() not in ("kubeadmconfig", "kubeadmconfigs"):
-        print("clusterwright render: the subject must be kubeadmconfig/NAME", file=sys.stderr)
-        return 2
     try:
-        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
-        print(render(parse(text), name, namespace=options.namespace, show_secrets=options.show_secrets), end="")
-    except (OSError, BadBundle, DecodeError, NothingToRender, CannotRedact) as error:
+        options = _parser().parse_args(list(argv))
+    except SystemExit as stop:  # argparse has said why
+        return int(stop.code or 0)
+    kind, _, rest = options.subject.partition("/")
+    namespace, _, name = rest.rpartition("/")
+    if kind.lower() not in ("kubeadmconfig", "kubeadmconfigs") or not name:
+        print(f"clusterwright render: {options.subject!r} is not kubeadmconfig/NAME", file=sys.stderr)
+        return 2
+    namespace = namespace or options.namespace
+    try:
+        bundle = _read(options.file) if options.file else asyncio.run(_live(options, name, namespace))
+        print(render(bundle, name, namespace=namespace, show_secrets=options.show_secrets), end="")
+    except (OSError, ApiError, InvalidKubeconfig, BadBundle, DecodeError, NothingToRender, CannotRedact) as error:
         print(f"clusterwright render: {error}", file=sys.stderr)
         return 1
     return 0
@@ -51,10 +68,36 @@ def _parser() -> argparse.ArgumentParser:
         prog="clusterwright render", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("subject", metavar="kubeadmconfig/NAME")
-    parser.add_argument("--from", dest="file", required=True, metavar="FILE", help="a bundle of objects; - is standard input")
-    parser.add_argument("--namespace", "-n", default="", help="needed only if the bundle has several configs of this name")
+    parser.add_argument("--from", dest="file", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("--show-secrets", action="store_true", help="do not hide keys, tokens, passwords and contents from Secrets")
+    connect.add_arguments(parser)
     return parser
+
+
+def _read(source: str) -> Bundle:
+    raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    return parse((gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode())
+
+
+async def _live(options: argparse.Namespace, name: str, namespace: str) -> Bundle:
+    connection = connect.resolve(options)
+    async with connect.connected(connection) as client:
+        return assemble(await gather(client, ObjectKey(namespace or connection.namespace, name)))
+
+
+async def gather(reader: Reader, key: ObjectKey) -> list[Json]:
+    """All that a pass over the config may read, from a live cluster. Raises ApiError; what does not exist is left out."""
+    config = await reader.get(KubeadmConfig, key)
+    wanted: list[tuple[type[Object], str]] = [(KubeadmConfig, key.name), (Secret, key.name), (Secret, config.status.data_secret_name)]
+    owner = await find_owner(reader, config, {})
+    if owner is not None:
+        cluster = owner.cluster.name
+        wanted += [(type(owner.object), owner.object.metadata.name), (Cluster, cluster), (ConfigMap, f"{cluster}{NAME_SUFFIX}")]
+        wanted += [(Secret, secret_name(cluster, purpose)) for purpose in Purpose if purpose is not Purpose.KUBECONFIG]
+    wanted += [(Secret, f.content_from.secret.name) for f in config.spec.files if f.content_from is not None]
+    wanted += [(Secret, u.passwd_from.secret.name) for u in config.spec.users if u.passwd_from is not None]
+    found = [await reader.find(gvk_of(kind), ObjectKey(key.namespace, name)) for kind, name in dict.fromkeys(wanted) if name]
+    return [dict(obj.json) for obj in found if obj is not None]
 
 
 def render(bundle: Bundle, name: str, *, namespace: str = "", show_secrets: bool = False) -> str:

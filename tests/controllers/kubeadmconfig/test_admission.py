@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from clusterwright.admission.kubeadmconfig import DRY_RUN_ANNOTATION, KubeadmConfigAdmission
 from clusterwright.api.crds import crds
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.authentication import Authenticator
@@ -23,7 +24,6 @@ from clusterwright.apiserver.http import HttpServer
 from clusterwright.apiserver.identity import ADMIN
 from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
-from clusterwright.controllers.kubeadmconfig.admission import DRY_RUN_ANNOTATION, KubeadmConfigAdmission
 from clusterwright.kubeadm.validation import problems
 from clusterwright.runtime.errors import Invalid
 from clusterwright.runtime.rest import RestClient
