@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from clusterwright.api.bootstrap import KubeadmConfigSpec
+from clusterwright.kubeadm.container_linux import data_url
 from clusterwright.kubeadm.presence import is_defined
 
 HIDDEN = "<redacted>"
@@ -38,6 +39,10 @@ def secret_paths(spec: KubeadmConfigSpec) -> frozenset[str]:
 def redacted(data: str, hidden: Collection[str] = ()) -> str:
     """The data with every secret replaced; contents of the files in `hidden` are secret. Raises CannotRedact."""
     text = _ignition(data, hidden) if data.startswith("{") else _cloud_config(data, hidden)
+    return _without_tokens(text)
+
+
+def _without_tokens(text: str) -> str:
     return _TOKEN.sub(rf"\1.{HIDDEN}", text)
 
 
@@ -98,6 +103,8 @@ def _ignition(data: str, hidden: Collection[str]) -> str:
             text = unquote_to_bytes(contents.get("source", "")).decode("utf-8", "replace")
             if _is_secret(file.get("path", ""), text, "", hidden):
                 contents["source"] = HIDDEN
+            elif _TOKEN.search(text):  # encoded, it has no end that could be seen
+                contents["source"] = data_url(_without_tokens(text.removeprefix("data:,")).encode())
         for account in (*config["passwd"].get("users", ()), *config["passwd"].get("groups", ())):
             if "passwordHash" in account:
                 account["passwordHash"] = HIDDEN
