@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from random import Random
+from random import Random, SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -68,7 +68,7 @@ def build_manager(
     cache = ClusterCache(
         client=manager.client,
         clock=clock,
-        random=Random(random.getrandbits(64)),
+        random=_split(random),
         keys=keys,
         connect=connector(cloud, reach),
         watch_filter=options.watch_filter,
@@ -107,7 +107,7 @@ def _add(
             Dependencies(
                 client=manager.client,
                 clock=manager.clock,
-                random=Random(manager.random.getrandbits(64)),
+                random=_split(manager.random),
                 keys=keys,
                 events=manager.events,
                 workload=cache,
@@ -125,6 +125,11 @@ def _add(
     wake = definition.workload_wake
     if wake is not None:
         cache.add_source(mapped_source(manager.client, wake.map, controller.enqueue, wake.failing_for))
+
+
+def _split(random: Random) -> Random:
+    """A source for one part of the program. The system's is shared: tokens made from a seed could be guessed."""
+    return random if isinstance(random, SystemRandom) else Random(random.getrandbits(64))
 
 
 class _OwnerWatches:
