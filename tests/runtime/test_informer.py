@@ -130,7 +130,11 @@ def test_answers_that_overtake_each_other_leave_the_newest(informer):
     assert informer.find(key()).resource_version == "6"
 
 
-@pytest.mark.parametrize("answer", [an_object(rv=4), b'{"kind":"Status","metadata":{},"status":"Success"}'], ids=["last-state", "status"])
+@pytest.mark.parametrize(
+    "answer",
+    [an_object(rv=4), b'{"kind":"Status","metadata":{},"status":"Success","details":{"name":"a","uid":"uid-a"}}'],
+    ids=["last-state", "status"],
+)
 def test_an_own_deletion_hides_the_object_at_once_and_late_events_do_not_bring_it_back(informer, answer):
     informer.applied(an_object(rv=1))
 
@@ -144,6 +148,59 @@ def test_an_own_deletion_hides_the_object_at_once_and_late_events_do_not_bring_i
     assert informer.find(key()) is None
     informer.applied(an_object(rv=9, uid="successor"))
     assert informer.find(key()).uid == "successor"
+
+
+def test_an_answer_that_says_too_little_is_told_apart(informer):
+    informer.applied(an_object(rv=1))
+
+    assert not informer.wrote(key(), b'{"kind":"Status","metadata":{},"status":"Success"}', deleted=True)
+    assert not informer.wrote(key(), b"{", deleted=False)
+    assert informer.find(key()) is not None
+
+
+@pytest.mark.parametrize("answer", [an_object(rv=2), an_object(rv=2, deleting=True), an_object(rv=2, deleting=True, finalizers=["f"])])
+@pytest.mark.parametrize("deleted", [False, True])
+def test_an_answer_that_comes_after_the_end_was_told_does_not_bring_the_object_back(informer, answer, deleted):
+    informer.applied(an_object(rv=1))
+    informer.deleted(an_object(rv=5))
+
+    informer.wrote(key(), answer, deleted=deleted)
+
+    assert informer.find(key()) is None
+    informer.applied(an_object(rv=9, uid="successor"))
+    informer.wrote(key(), answer, deleted=deleted)
+    assert informer.find(key()).uid == "successor"
+
+
+def test_deleting_what_we_just_made_in_place_of_another_hides_it(informer):
+    informer.applied(an_object(rv=1, uid="predecessor"))
+    informer.wrote(key(), an_object(rv=1, uid="predecessor"), deleted=True)
+    informer.wrote(key(), an_object(rv=5, uid="ours"), deleted=False)
+    assert informer.find(key()).uid == "ours"
+
+    informer.wrote(key(), an_object(rv=6, uid="ours"), deleted=True)
+
+    assert informer.find(key()) is None
+    informer.deleted(an_object(rv=3, uid="predecessor"))
+    informer.applied(an_object(rv=5, uid="ours"))
+    assert informer.find(key()) is None
+    informer.deleted(an_object(rv=6, uid="ours"))
+    assert informer.find(key()) is None
+
+
+def test_a_deletion_of_neither_what_is_known_nor_what_was_written_is_told_apart(informer):
+    informer.applied(an_object(rv=1, uid="known"))
+
+    assert not informer.wrote(key(), an_object(rv=6, uid="unknown"), deleted=True)
+
+
+def test_an_answer_to_an_older_write_does_not_undo_a_deletion(informer):
+    informer.applied(an_object(rv=1))
+    informer.wrote(key(), an_object(rv=4), deleted=True)
+
+    informer.wrote(key(), an_object(rv=3), deleted=False)
+
+    assert informer.find(key()) is None
 
 
 def test_a_successor_of_a_deleted_object_shows_although_the_deletion_was_not_told(informer):
@@ -163,10 +220,11 @@ def test_a_deletion_that_waits_for_finalizers_shows_the_deleting_object(informer
     assert b"deletionTimestamp" in informer.find(key()).raw
 
 
-def test_taking_the_last_finalizer_away_hides_the_object(informer):
+@pytest.mark.parametrize("rv", [2, 3], ids=["version-before", "new-version"])
+def test_taking_the_last_finalizer_away_hides_the_object(informer, rv):
     informer.applied(an_object(rv=2, finalizers=["f"], deleting=True))
 
-    informer.wrote(key(), an_object(rv=3, deleting=True), deleted=False)
+    informer.wrote(key(), an_object(rv=rv, deleting=True), deleted=False)
 
     assert informer.find(key()) is None
 

@@ -131,6 +131,25 @@ async def test_a_condition_added_elsewhere_meanwhile_survives(world, patcher):
     assert [c["type"] for c in (await world.json())["status"]["conditions"]] == ["Ready", "Theirs"]
 
 
+async def test_what_our_model_does_not_know_survives_in_conditions_that_are_rewritten(world, patcher):
+    mine = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "R",
+        "message": "",
+        "lastTransitionTime": "2026-05-01T00:00:00Z",
+        "extra": {"a": 1},
+    }
+    other = {**mine, "type": "Other", "extra": 2}
+    key = await world.make(status={"conditions": [mine, other]})
+    original = await world.client.read(Parent, key)
+
+    await patcher.patch(original, with_condition(original.object, a_condition()), owned_conditions=["Ready"])
+
+    found = {c["type"]: c for c in (await world.json())["status"]["conditions"]}
+    assert (found["Ready"]["status"], found["Ready"]["extra"], found["Other"]) == ("True", {"a": 1}, other)
+
+
 async def test_an_owned_condition_changed_elsewhere_is_ours_again_and_another_is_a_conflict(world, patcher):
     key = await world.make()
     original = await world.client.read(Parent, key)

@@ -93,10 +93,19 @@ class Cache:
 
     # Told by the RestClient.
 
-    def wrote(self, gvk: GroupVersionKind, key: ObjectKey, body: bytes, *, deleted: bool) -> None:
+    def begins(self, gvk: GroupVersionKind) -> int:
+        """A write of ours is about to be sent."""
+        informer = self._informers.get(gvk)
+        return informer.lists if informer is not None else 0
+
+    def wrote(self, gvk: GroupVersionKind, key: ObjectKey, body: bytes, *, deleted: bool, began: int) -> None:
         """A write of ours was acknowledged."""
-        if (informer := self._informers.get(gvk)) is not None:
-            informer.wrote(key, body, deleted=deleted)
+        informer = self._informers.get(gvk)
+        if informer is None:
+            return
+        # a list that began while the write was under way may or may not know of it, and of what others did after it
+        if informer.lists != began or not informer.wrote(key, body, deleted=deleted):
+            self.doubts(gvk)
 
     def doubts(self, gvk: GroupVersionKind) -> None:
         """A write of ours ended without an answer."""
@@ -108,8 +117,8 @@ class CachedClient:
     """A `Client` that reads watched kinds from memory and sends everything else to the API server."""
 
     def __init__(self, rest: RestClient, cache: Cache) -> None:
-        self._rest = rest
-        self._cache = cache
+        self.rest = rest
+        self.cache = cache
 
     async def get(self, kind: Any, key: ObjectKey) -> Any:
         """The object; raises NotFound."""
@@ -123,44 +132,44 @@ class CachedClient:
 
     async def find(self, kind: Any, key: ObjectKey) -> Any:
         """The object, or None where it does not exist."""
-        informer = self._cache.serving(kind, key.namespace)
+        informer = self.cache.serving(kind, key.namespace)
         if informer is None:
-            return await self._rest.find(kind, key)
+            return await self.rest.find(kind, key)
         entry = informer.find(key)
         return None if entry is None else informer.decode(kind, entry)
 
     async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
         """The object with its bytes (without managedFields when they come from the cache)."""
-        informer = self._cache.serving(kind, key.namespace)
+        informer = self.cache.serving(kind, key.namespace)
         if informer is None:
-            return await self._rest.read(kind, key)
+            return await self.rest.read(kind, key)
         entry = informer.find(key)
         return None if entry is None else Original(informer.decode(kind, entry), entry.raw)
 
     async def list(self, kind: Any, *, namespace: str = "", labels: str | Mapping[str, str] = "", fields: str = "", owner: str = "") -> Any:
         """All objects of the kind that match, ordered by namespace and name."""
-        informer = self._cache.serving(kind, namespace)
+        informer = self.cache.serving(kind, namespace)
         if informer is None:
-            return await self._rest.list(kind, namespace=namespace, labels=labels, fields=fields, owner=owner)
+            return await self.rest.list(kind, namespace=namespace, labels=labels, fields=fields, owner=owner)
         found = informer.select(namespace=namespace, labels=parse_labels(labels), fields=fields, owner=owner)
         return [informer.decode(kind, entry) for entry in found]
 
     @property
     def live(self) -> Reader:
         """Reads that always ask the API server."""
-        return self._rest
+        return self.rest
 
     async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
         """GET of any path."""
-        return await self._rest.raw_get(path, timeout=timeout)
+        return await self.rest.raw_get(path, timeout=timeout)
 
     async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
         """Create; raises AlreadyExists."""
-        return await self._rest.create(obj, field_manager=field_manager)
+        return await self.rest.create(obj, field_manager=field_manager)
 
     async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
         """Replace whole."""
-        return await self._rest.update(obj, subresource=subresource)
+        return await self.rest.update(obj, subresource=subresource)
 
     async def patch(
         self,
@@ -173,11 +182,11 @@ class CachedClient:
         field_manager: str = "",
     ) -> Unstructured:
         """Patch the object or its subresource."""
-        return await self._rest.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
+        return await self.rest.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
 
     async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
         """Server-side apply."""
-        return await self._rest.apply(obj, field_manager=field_manager, force=force, subresource=subresource)
+        return await self.rest.apply(obj, field_manager=field_manager, force=force, subresource=subresource)
 
     async def delete(
         self,
@@ -190,10 +199,10 @@ class CachedClient:
         grace_period_seconds: int | None = None,
     ) -> None:
         """Ask for deletion; raises NotFound."""
-        await self._rest.delete(
+        await self.rest.delete(
             kind, key, uid=uid, resource_version=resource_version, propagation=propagation, grace_period_seconds=grace_period_seconds
         )
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
         """POST to a subresource."""
-        return await self._rest.create_subresource(kind, key, subresource, body)
+        return await self.rest.create_subresource(kind, key, subresource, body)

@@ -89,6 +89,8 @@ class Informer:
         self.is_synced = False
         self._objects: dict[ObjectKey, Entry] = {}
         self._own: dict[ObjectKey, _Own] = {}
+        self._gone: dict[str, None] = {}
+        self._long_gone: dict[str, None] = {}
         self._owners: _Index = {}
         self._labels: dict[str, _Index] = {}
         self._fields: dict[tuple[str, ...], _Index] = {}
@@ -162,34 +164,54 @@ class Informer:
 
     # Our own writes.
 
-    def wrote(self, key: ObjectKey, body: bytes, *, deleted: bool) -> None:
-        """The API server answered a write of ours with `body`: the object, or (some deletions) a Status."""
+    @property
+    def lists(self) -> int:
+        """How many lists have begun."""
+        return self._lists
+
+    def wrote(self, key: ObjectKey, body: bytes, *, deleted: bool) -> bool:
+        """The API server answered a write of ours with `body`: the object, or (some deletions) a Status.
+
+        The watch may have told of it already, and of what others did after it: an answer must not bring back the past. False
+        if the answer leaves open what it did.
+        """
         if self.namespace and key.namespace != self.namespace:
-            return
-        try:
-            entry: Entry | None = self._entry(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            entry = None
-        if deleted and (entry is None or entry.key != key or not _lives_on(body)):
-            # a Status that names no uid still means: what we know is gone
-            known = self.find(key)
-            uid = entry.uid if entry is not None and entry.key == key else known.uid if known else ""
-            if uid:
-                version = entry.resource_version if entry is not None and entry.key == key else ""
-                self._own[key] = _Own(uid, version, None, self._lists)
-            return
-        if entry is None or not entry.resource_version:
-            return
+            return True
+        uid, entry = self._outcome(key, body, deleted=deleted)
+        if not uid:
+            return False
         current = self._objects.get(key)
-        if current is not None and _is_covered(entry.resource_version, current.resource_version):
-            return  # the watch was faster, or nothing changed
-        if not _lives_on(body) and _is_released(body):
-            self._own[key] = _Own(entry.uid, entry.resource_version, None, self._lists)  # we took the last finalizer away
-            return
+        if uid in self._gone or uid in self._long_gone:
+            return True  # the watch has told of its end
         earlier = self._own.get(key)
-        if earlier is not None and _is_covered(entry.resource_version, earlier.resource_version):
-            return  # answers may overtake each other
-        self._own[key] = _Own(entry.uid, entry.resource_version, entry, self._lists)
+        if entry is None:
+            if current is not None and current.uid != uid and (earlier is None or earlier.uid != uid):
+                return False  # is what we know its predecessor, or its successor?
+            self._own[key] = _Own(uid, "", None, self._lists)
+            return True
+        if current is not None and _is_covered(entry.resource_version, current.resource_version):
+            return True  # the watch was faster, or nothing changed
+        if (
+            earlier is not None
+            and earlier.uid == uid
+            and (earlier.entry is None or _is_covered(entry.resource_version, earlier.resource_version))
+        ):
+            return True  # answers may overtake each other
+        self._own[key] = _Own(uid, entry.resource_version, entry, self._lists)
+        return True
+
+    def _outcome(self, key: ObjectKey, body: bytes, *, deleted: bool) -> tuple[str, Entry | None]:
+        """What a write made of the object: its uid and state, or None for its end; no uid if the answer does not say."""
+        try:
+            entry = self._entry(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return "", None
+        if entry.key != key or not entry.uid:
+            details = _STATUS.decode(body).details
+            return (details.uid, None) if deleted and details.name == key.name else ("", None)
+        # a patch that takes the last finalizer away is answered with the version before: nothing was stored
+        ended = not _lives_on(body) and (deleted or _is_released(body))
+        return entry.uid, None if ended else entry
 
     # Sink: what the watcher tells.
 
@@ -289,6 +311,7 @@ class Informer:
         if old is not None:
             self._unindex(old)
         if old is not None and old.uid != entry.uid:
+            self._bury(old.uid)
             self._tell(old, None, initial=False)
             old = None
         self._objects[entry.key] = entry
@@ -296,11 +319,20 @@ class Informer:
         self._tell(old, entry, initial=initial)
 
     def _remove(self, key: ObjectKey, last: Entry | None) -> None:
+        if last is not None:
+            self._bury(last.uid)
         old = self._objects.pop(key, None)
         if old is None:
             return
         self._unindex(old)
+        self._bury(old.uid)
         self._tell(last if last is not None and last.uid == old.uid else old, None, initial=False)
+
+    def _bury(self, uid: str) -> None:
+        """Remember for a while that the watch has told of an object's end: answers to writes may come after that."""
+        if len(self._gone) >= _REMEMBERED:
+            self._long_gone, self._gone = self._gone, {}
+        self._gone[uid] = None
 
     def _tell(self, old: Entry | None, new: Entry | None, *, initial: bool) -> None:
         for handler in self._handlers:
@@ -428,7 +460,16 @@ class _Life(msgspec.Struct):
     metadata: Meta = msgspec.field(default_factory=Meta)
 
 
+class _Status(msgspec.Struct):
+    class Details(msgspec.Struct):
+        name: str = ""
+        uid: str = ""
+
+    details: Details = msgspec.field(default_factory=Details)
+
+
 _LIFE = msgspec.json.Decoder(_Life)
+_STATUS = msgspec.json.Decoder(_Status)
 
 
 def _lives_on(body: bytes) -> bool:

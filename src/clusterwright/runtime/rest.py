@@ -83,7 +83,10 @@ def is_owned_by(raw: bytes | msgspec.Raw, uid: str) -> bool:
 class WriteObserver(Protocol):
     """Is told of every write, so that a cache need not wait for its own events."""
 
-    def wrote(self, gvk: GroupVersionKind, key: ObjectKey, body: bytes, *, deleted: bool) -> None:
+    def begins(self, gvk: GroupVersionKind) -> int:
+        """A write is about to be sent; what this answers is handed to `wrote`."""
+
+    def wrote(self, gvk: GroupVersionKind, key: ObjectKey, body: bytes, *, deleted: bool, began: int) -> None:
         """The API server acknowledged a write with `body`: the object, or (some deletions) a Status."""
 
     def doubts(self, gvk: GroupVersionKind) -> None:
@@ -286,6 +289,7 @@ class RestClient:
         if self.observer is None:
             return await self._send(resource, method, path, query=query, body=body, content_type=content_type)
         settled = False
+        began = self.observer.begins(resource.gvk)
         try:
             response = await self._send(resource, method, path, query=query, body=body, content_type=content_type)
             settled = True
@@ -299,7 +303,7 @@ class RestClient:
         answered = _KEY.decode(response.body).metadata
         if method != "DELETE" or key is None:
             key = ObjectKey(answered.namespace, answered.name)
-        self.observer.wrote(resource.gvk, key, response.body, deleted=method == "DELETE")
+        self.observer.wrote(resource.gvk, key, response.body, deleted=method == "DELETE", began=began)
         return response
 
     async def _send(

@@ -37,7 +37,7 @@ class FaultPlan:
     lost_answer: float = 0.0
     """The connection breaks after it took effect."""
     slow: float = 0.0
-    """The answer takes up to `slowest` seconds."""
+    """The request, or its answer, is up to `slowest` seconds under way."""
     slowest: float = 20.0
     crash: float = 0.0
     """The process dies, before the request arrives or after it took effect."""
@@ -112,6 +112,10 @@ class FaultyTransport:
         if chance() < plan.unavailable:
             return await self._unavailable(request)
         response = await self._exchange(request)
+        if chance() < plan.slow:
+            # meanwhile others act on it, and watches tell of it
+            await asyncio.sleep(self._random.uniform(0, plan.slowest))
+            self._check()
         if chance() < plan.lost_answer:
             raise ConnectionFailed("simulated: connection lost before the answer arrived")
         return response

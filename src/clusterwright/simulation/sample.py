@@ -1,31 +1,46 @@
 """A whole controller in small, and the scenario that tries it: a Parent wants N Children, its status counts them.
 
-It is here to be read, and to show that the runtime keeps its promises under every fault: `sound` survives all of them. `broken`
-makes the two mistakes that controllers make, random child names and no regard for its own writes, and is caught.
+It is here to be read, and to show that the runtime keeps its promises under every fault: `sound` survives all of them: the
+desired state is reached, no surplus child ever lives, no update is lost, no read is older than the process's own writes.
+`broken` makes the two mistakes that controllers make, random child names and no regard for its own writes, and is caught.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from clusterwright.api.meta import Condition, Json, Object, ObjectKey, ObjectMeta, OwnerReference, Struct
+from clusterwright.api.meta import (
+    Condition,
+    GroupVersionKind,
+    Json,
+    Object,
+    ObjectKey,
+    ObjectMeta,
+    OwnerReference,
+    Struct,
+    Unstructured,
+)
 from clusterwright.api.wire import Transport
 from clusterwright.conditions import set_condition
+from clusterwright.runtime.cache import CachedClient
 from clusterwright.runtime.client import Client, Original
 from clusterwright.runtime.clock import Clock, LoopClock
-from clusterwright.runtime.errors import AlreadyExists, ApiError, Conflict, NotFound
+from clusterwright.runtime.errors import AlreadyExists, Conflict, ConnectionFailed, NotFound, ServerError
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
-from clusterwright.runtime.manager import Manager, Options
+from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.mapping import to_owners
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Result, Watch
 from clusterwright.runtime.resources import gvk_of
-from clusterwright.simulation.world import Program, Violation, World
+from clusterwright.simulation.world import Program, Scenario, Violation, World
+
+T = TypeVar("T", bound=Object)
 
 GROUP: Final = "sample.clusterwright.dev"
 FINALIZER: Final = f"{GROUP}/parent"
@@ -143,21 +158,24 @@ class ParentReconciler:
             await self._client.create(Child(metadata=ObjectMeta(namespace=parent.metadata.namespace, name=name, owner_references=(owner,))))
 
     async def _delete(self, child: Child) -> None:
-        with suppress(NotFound, Conflict):  # gone, or another one has its name
+        with suppress(NotFound):  # a Conflict is raised, and the pass run again: another one may have its name, or it may not
             await self._client.delete(Child, child.key, uid=child.metadata.uid)
 
 
-def program(*, broken: bool = False, options: Options | None = None) -> Program:
+def program(world: World, *, broken: bool = False) -> Program:
     """The controller's process."""
 
     async def main(transport: Transport, clock: LoopClock, random: Random) -> None:
-        manager = Manager(transport, clock=clock, random=random, options=options)
+        manager = Manager(transport, clock=clock, random=random)
+        client: Client = manager.client
         if broken:
             manager.rest.observer = None
+        else:
+            client = Witness(manager.client, world)
         manager.add_controller(
             "parent",
             Parent,
-            lambda controller: ParentReconciler(manager.client, clock, random if broken else None),
+            lambda controller: ParentReconciler(client, clock, random if broken else None),
             watches=(Watch(Child, to_owners(GROUP, "Parent")),),
             concurrency=2,
         )
@@ -166,8 +184,92 @@ def program(*, broken: bool = False, options: Options | None = None) -> Program:
     return main
 
 
-sound: Program = program()
-broken: Program = program(broken=True)
+def sound(world: World) -> Program:
+    """The controller as it should be."""
+    return program(world)
+
+
+def broken(world: World) -> Program:
+    """The controller with the two mistakes."""
+    return program(world, broken=True)
+
+
+class Witness(CachedClient):
+    """The process's client, which swears that no read is older than a write of this process that took effect, answered or not."""
+
+    def __init__(self, inner: CachedClient, world: World) -> None:
+        super().__init__(inner.rest, inner.cache)
+        self._world = world
+        self._written: dict[tuple[GroupVersionKind, ObjectKey], tuple[str, int]] = {}
+        self._gone: dict[str, None] = {}
+        world.checks["cache"] = self._ghosts
+
+    def _ghosts(self) -> str:
+        """What the cache still holds when nothing is there any more."""
+        informers = [self.cache.serving(kind, "") for kind in (Parent, Child)]
+        return ", ".join(f"{entry.key} lives on in the cache" for informer in informers if informer for entry in informer.select())
+
+    async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
+        """Create, and remember what came of it."""
+        assert isinstance(obj, Object)
+        async with self._in_doubt(type(obj), obj.key):
+            answer = await super().create(obj, field_manager=field_manager)
+        return self._remember(type(obj), answer)
+
+    async def patch(self, kind: Any, key: ObjectKey, patch: Any, **options: Any) -> Unstructured:
+        """Patch, and remember what came of it."""
+        async with self._in_doubt(kind, key):
+            answer = await super().patch(kind, key, patch, **options)
+        return self._remember(kind, answer)
+
+    async def delete(self, kind: Any, key: ObjectKey, **options: Any) -> None:
+        """Delete, and remember what came of it; children have no finalizers."""
+        async with self._in_doubt(kind, key):
+            await super().delete(kind, key, **options)
+        self._gone[options["uid"]] = None
+
+    def _remember(self, kind: Any, answer: Unstructured) -> Unstructured:
+        meta = answer.metadata
+        if meta.deletion_timestamp is not None and not meta.finalizers:
+            self._gone[meta.uid] = None
+        else:
+            self._written[gvk_of(kind), answer.key] = (meta.uid, int(meta.resource_version))
+        return answer
+
+    @asynccontextmanager
+    async def _in_doubt(self, kind: Any, key: ObjectKey) -> AsyncIterator[None]:
+        try:
+            yield
+        except (ConnectionFailed, ServerError):
+            # no answer: what is there now is what must be seen from now on
+            if (truth := await self._world.client.find(gvk_of(kind), key)) is not None:
+                self._written[gvk_of(kind), key] = (truth.metadata.uid, int(truth.metadata.resource_version))
+            raise
+
+    async def read(self, kind: type[T], key: ObjectKey) -> Original[T] | None:
+        """Read, and compare."""
+        found = await super().read(kind, key)
+        await self._compare(kind, key, None if found is None else found.object)
+        return found
+
+    async def list(self, kind: Any, **options: Any) -> Any:
+        """List, and compare."""
+        found = await super().list(kind, **options)
+        by_key = {obj.key: obj for obj in found}
+        for written, key in list(self._written):
+            if written == gvk_of(kind):
+                await self._compare(kind, key, by_key.get(key), owner=options.get("owner", ""))
+        return found
+
+    async def _compare(self, kind: Any, key: ObjectKey, seen: Object | None, owner: str = "") -> None:
+        uid, version = self._written.get((gvk_of(kind), key), ("", 0))
+        if seen is not None and (seen.metadata.uid in self._gone or int(seen.metadata.resource_version) < version):
+            self._world.violations.append(f"{kind.__name__} {key} was read as of {seen.metadata.resource_version}, written as of {version}")
+        if seen is None and uid:
+            truth = await self._world.client.find(gvk_of(kind), key)
+            is_owned = truth is not None and (not owner or any(r.uid == owner for r in truth.metadata.owner_references))
+            if truth is not None and truth.metadata.uid == uid and is_owned:
+                self._world.violations.append(f"{kind.__name__} {key} was written but is not seen")
 
 
 class Judge:
@@ -196,60 +298,94 @@ class Judge:
             self.violation = f"{parent} has {len(living)} children, of {self._allowed.get(parent, 0)} wanted at most"
 
 
-def scenario(program: Program, *, steps: int = 12) -> Any:
-    """Users make, scale, label and delete Parents while everything fails; then it calms down and must be as they want it."""
+class Users:
+    """Make, scale, label, share and delete two Parents, and know what must come of it."""
+
+    def __init__(self, world: World, judge: Judge) -> None:
+        self._world = world
+        self._judge = judge
+        self._random = Random(world.random.getrandbits(64))
+        self.wanted: dict[str, int] = {}
+        self._labels: dict[str, dict[str, str]] = {}
+        self._foreign: dict[str, list[str]] = {}
+
+    async def act(self, step: int) -> None:
+        """Do something, some time."""
+        await self._world.clock.sleep(self._random.uniform(0, 30))
+        name = self._random.choice(["ada", "bob"])
+        if name not in self.wanted:
+            await self._make(name)
+            return
+        match self._random.randrange(7):
+            case 0 | 1:
+                self.wanted[name] = self._random.randrange(0, 6)
+                self._judge.allow(name, self.wanted[name])
+                await _patch(self._world, name, {"spec": {"children": self.wanted[name]}})
+            case 2 | 3:
+                self._labels[name][f"step-{step}"] = "kept"
+                await _patch(self._world, name, {"metadata": {"labels": self._labels[name]}})
+            case 4 | 5:
+                self._foreign[name].append(f"{GROUP}/step-{step}")
+                await _add_foreign(self._world, name, f"{GROUP}/step-{step}")
+            case 6:
+                await self.delete(name)
+
+    async def _make(self, name: str) -> None:
+        children = self._random.randrange(1, 5)
+        parent = Parent(metadata=ObjectMeta(namespace=NAMESPACE, name=name), spec=ParentSpec(children=children))
+        with suppress(AlreadyExists):  # it is still being deleted
+            await self._world.client.create(parent)
+            self.wanted[name], self._labels[name], self._foreign[name] = children, {}, []
+            self._judge.allow(name, children)
+
+    async def delete(self, name: str) -> None:
+        """Delete a Parent; the foreign finalizers go first, ours must then be the last to go."""
+        del self.wanted[name]
+        found = await self._world.client.get(Parent, ObjectKey(NAMESPACE, name))
+        await _patch(self._world, name, {"metadata": {"finalizers": [f for f in found.metadata.finalizers if f == FINALIZER]}})
+        await self._world.client.delete(Parent, ObjectKey(NAMESPACE, name))
+
+    async def problem(self) -> str:
+        """What is not yet, or never will be, as it should; empty: nothing."""
+        parents = {parent.metadata.name: parent for parent in await self._world.client.list(Parent)}
+        if parents.keys() != self.wanted.keys():
+            return f"there are {sorted(parents)}, of {sorted(self.wanted)} wanted"
+        for name, parent in parents.items():
+            children = await self._world.client.list(Child, owner=parent.metadata.uid)
+            status, wanted = parent.status or ParentStatus(), self.wanted[name]
+            if len(children) != wanted or status.children != wanted or status.observed_generation != parent.metadata.generation:
+                return f"{name}: {len(children)} children, status {status.children}, wanted {wanted}"
+            if not {FINALIZER, *self._foreign[name]} <= set(parent.metadata.finalizers):
+                return f"{name}: lost update of finalizers"
+            if not {*self._foreign[name]} <= {condition.type for condition in status.conditions}:
+                return f"{name}: lost update of conditions"
+            if dict(parent.metadata.labels) != self._labels[name]:
+                return f"{name}: lost update of labels"
+        if len(await self._world.client.list(Child)) != sum(self.wanted.values()):
+            return "there are children without a parent"
+        return ""
+
+
+def scenario(make: Callable[[World], Program], *, steps: int = 12) -> Scenario:
+    """Users act while everything fails; then it calms down and must be as they want it; then everything is deleted."""
 
     async def play(world: World) -> None:
         for crd in crds():
             await world.client.create(crd)
         judge = Judge(world)
-        random = Random(world.random.getrandbits(64))
-        world.start("controller", program)
-        wanted: dict[str, int] = {}
-        labels: dict[str, dict[str, str]] = {}
+        users = Users(world, judge)
+        world.start("controller", make(world))
         for step in range(steps):
-            await world.clock.sleep(random.uniform(0, 30))
-            name = random.choice(["ada", "bob"])
-            if name not in wanted:
-                wanted[name], labels[name] = random.randrange(1, 5), {}
-                judge.allow(name, wanted[name])
-                await world.client.create(
-                    Parent(metadata=ObjectMeta(namespace=NAMESPACE, name=name), spec=ParentSpec(children=wanted[name]))
-                )
-                continue
-            match random.randrange(3):
-                case 0:
-                    wanted[name] = random.randrange(0, 6)
-                    judge.allow(name, wanted[name])
-                    await _patch(world, name, {"spec": {"children": wanted[name]}})
-                case 1:
-                    labels[name][f"step-{step}"] = "kept"
-                    await _patch(world, name, {"metadata": {"labels": {f"step-{step}": "kept"}}})
-                case 2:
-                    labels[name][f"finalizer-{step}"] = f"{GROUP}/step-{step}"
-                    await _add_foreign(world, name, f"{GROUP}/step-{step}")
+            await users.act(step)
         world.calm()
-
-        async def settled() -> bool:
-            return all([await _problem(world, name, wanted[name], labels[name]) == "" for name in wanted])
-
-        try:
-            await world.until(settled, within=3000, what="the desired state")
-        except Violation:
-            problems = [await _problem(world, name, wanted[name], labels[name]) for name in wanted]
-            raise Violation("; ".join(filter(None, problems))) from None
-        for name in wanted:
-            # the foreign finalizers go first; ours must then be the last to go
-            own = await world.client.get(Parent, ObjectKey(NAMESPACE, name))
-            await _patch(world, name, {"metadata": {"finalizers": [f for f in own.metadata.finalizers if f == FINALIZER]}})
-            await world.client.delete(Parent, ObjectKey(NAMESPACE, name))
-
-        async def gone() -> bool:
-            return not await world.client.list(Parent) and not await world.client.list(Child)
-
-        await world.until(gone, within=3000, what="deletion of everything")
-        if judge.violation:
-            raise Violation(judge.violation)
+        await world.until_nothing(users.problem, within=3000)
+        for name in list(users.wanted):
+            await users.delete(name)
+        await world.until_nothing(users.problem, within=3000)
+        await world.clock.sleep(1000)
+        problems = [judge.violation, *world.violations, *(check() for check in world.checks.values())]
+        if found := next(filter(None, problems), ""):
+            raise Violation(found)
 
     return play
 
@@ -278,23 +414,3 @@ async def _add_foreign(world: World, name: str, finalizer: str) -> None:
                 break
             except Conflict:
                 continue
-
-
-async def _problem(world: World, name: str, wanted: int, labels: dict[str, str]) -> str:
-    """What is not yet, or never will be, as it should; empty: nothing."""
-    try:
-        parent = await world.client.get(Parent, ObjectKey(NAMESPACE, name))
-    except ApiError as error:
-        return str(error)
-    children = list(await world.client.list(Child, owner=parent.metadata.uid))
-    status = parent.status or ParentStatus()
-    foreign = [value for key, value in labels.items() if key.startswith("finalizer-")]
-    if len(children) != wanted or status.children != wanted or status.observed_generation != parent.metadata.generation:
-        return f"{name}: {len(children)} children, status {status.children}, wanted {wanted}"
-    if FINALIZER not in parent.metadata.finalizers or any(f not in parent.metadata.finalizers for f in foreign):
-        return f"{name}: lost update of finalizers"
-    if any(f not in {c.type for c in status.conditions} for f in foreign):
-        return f"{name}: lost update of conditions"
-    if any(parent.metadata.labels.get(key) != value for key, value in labels.items() if key.startswith("step-")):
-        return f"{name}: lost update of labels"
-    return ""

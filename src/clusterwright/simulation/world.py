@@ -44,6 +44,10 @@ class World:
         self.server = ApiServer(now=self.clock.now, random=Random(self.random.getrandbits(64)))
         self.client = RestClient(InProcessTransport(self.server), clock=self.clock)
         self.processes: list[Process] = []
+        self.violations: list[str] = []
+        """What was found wrong while the run went on; a scenario looks at it in the end."""
+        self.checks: dict[str, Callable[[], str]] = {}
+        """What processes offer to be asked in the end, by name: what is wrong with them, or nothing."""
 
     def start(self, name: str, program: Program) -> Process:
         """Start a process; when it crashes, it comes back."""
@@ -64,6 +68,14 @@ class World:
         while not await holds():
             if self.clock.monotonic() >= deadline:
                 raise Violation(f"not within {within:g} s: {what}")
+            await asyncio.sleep(1.0)
+
+    async def until_nothing(self, problem: Callable[[], Awaitable[str]], *, within: float) -> None:
+        """Wait in virtual time until no problem is left; a Violation with the one that is."""
+        deadline = self.clock.monotonic() + within
+        while found := await problem():
+            if self.clock.monotonic() >= deadline:
+                raise Violation(found)
             await asyncio.sleep(1.0)
 
     async def close(self) -> None:
