@@ -237,7 +237,9 @@ def test_init_with_another_endpoint_is_refused(recorded):
 
 
 def test_external_etcd_needs_its_files_and_no_authority_of_its_own(recorded):
-    external = {"external": {"endpoints": ["https://etcd:2379"], "caFile": "/etcd/ca.crt", "certFile": "/etcd/c.crt", "keyFile": "/etcd/c.key"}}
+    external = {
+        "external": {"endpoints": ["https://etcd:2379"], "caFile": "/etcd/ca.crt", "certFile": "/etcd/c.crt", "keyFile": "/etcd/c.key"}
+    }
     data = changed(parsed(recorded, "init"), ClusterConfiguration={"etcd": external})
     data = with_files(data, {f"{PKI}/etcd/ca.crt": None, f"{PKI}/etcd/ca.key": None, "/etcd/ca.crt": b"x", "/etcd/c.crt": b"x"})
 
@@ -248,14 +250,14 @@ def test_external_etcd_needs_its_files_and_no_authority_of_its_own(recorded):
 
 
 def test_kubeadm_does_not_read_documents_that_are_newer_than_itself(recorded):
-    with pytest.raises(BootFailure, match="no kind 'JoinConfiguration' is registered for 'kubeadm.k8s.io/v1beta4'"):
+    with pytest.raises(BootFailure, match=r"no kind 'JoinConfiguration' is registered for 'kubeadm\.k8s\.io/v1beta4'"):
         join(recorded, parsed(recorded, "worker"), version="v1.30.4")
 
 
 def test_unknown_documents_are_refused(recorded):
     data = changed(parsed(recorded, "worker"), JoinConfiguration={"apiVersion": "kubeadm.k8s.io/v1alpha1"})
 
-    with pytest.raises(BootFailure, match="is registered for 'kubeadm.k8s.io/v1alpha1'"):
+    with pytest.raises(BootFailure, match=r"is registered for 'kubeadm\.k8s\.io/v1alpha1'"):
         join(recorded, data)
 
 

@@ -86,7 +86,6 @@ class SimulatedCluster:
         self._is_cut_off = False
         self._is_open = False
         self._settling = asyncio.Lock()
-        self._watchers: dict[int, Callable[[], None]] = {}
         self._etcd_certificates: dict[str, tuple[KeyPair, bytes]] = {}
         self._addresses: dict[str, str] = {}
         self._members: tuple[int, tuple[etcd.Member, ...]] = (-1, ())
@@ -108,12 +107,6 @@ class SimulatedCluster:
     def is_founded(self) -> bool:
         """Whether `kubeadm init` has run here, ever."""
         return self.has("v1", "ConfigMap", "kube-system", "kubeadm-config")
-
-    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Have `callback` called whenever the cluster begins or ceases to answer; the result ends that."""
-        number = max(self._watchers, default=0) + 1
-        self._watchers[number] = callback
-        return lambda: self._watchers.pop(number, None) and None
 
     async def cut_off(self, cut: bool) -> None:
         """Make the endpoint unreachable, or reachable again."""
@@ -142,7 +135,7 @@ class SimulatedCluster:
             while self._is_open != self.is_serving:
                 if self._is_open:
                     self._is_open = False
-                    self._tell()
+                    self._changed(self.key)
                     self.server.close()
                     for tunnel in list(self._tunnels):
                         tunnel.cancel()
@@ -154,12 +147,7 @@ class SimulatedCluster:
                         certificate, authority = self.serving.certificate, self.serving.authority.certificate
                         await self._listener.start(self, server_context(certificate, authority))
                     self._is_open = True
-                    self._tell()
-
-    def _tell(self) -> None:
-        for callback in list(self._watchers.values()):
-            callback()
-        self._changed(self.key)
+                    self._changed(self.key)
 
     async def close(self) -> None:
         """Stop answering and finish writing; objects that are kept stay kept."""

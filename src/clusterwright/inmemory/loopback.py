@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -24,13 +23,6 @@ class LoopbackTransport:
         self._cluster = cluster
         self._authority = authority
         self._certificate = certificate
-        self._gone = asyncio.Event()
-        self._unsubscribe = cluster.on_change(self._changed)
-
-    def _changed(self) -> None:
-        if not self._cluster.is_serving:
-            self._gone.set()
-            self._gone = asyncio.Event()
 
     def _inner(self) -> InProcessTransport:
         cluster = self._cluster
@@ -45,25 +37,8 @@ class LoopbackTransport:
         return await self._inner().send(request)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch; cut when the cluster ceases to answer."""
-        response, lines = await self._inner().stream(request)
-        return response, self._until_gone(lines)
-
-    async def _until_gone(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        gone = asyncio.ensure_future(self._gone.wait())
-        try:
-            while True:
-                line = asyncio.ensure_future(anext(lines))
-                await asyncio.wait({gone, line}, return_when=asyncio.FIRST_COMPLETED)
-                if not line.done():
-                    line.cancel()
-                    raise ConnectionFailed(f"read tcp {self._cluster.endpoint}: connection reset by peer")
-                try:
-                    yield line.result()
-                except StopAsyncIteration:
-                    return
-        finally:
-            gone.cancel()
+        """A watch; it ends when the cluster ceases to answer."""
+        return await self._inner().stream(request)
 
     async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
         """A stream in both directions."""
@@ -73,8 +48,7 @@ class LoopbackTransport:
             raise _refusal(refused) from refused
 
     async def close(self) -> None:
-        """No longer follow the cluster."""
-        self._unsubscribe()
+        """Nothing to release."""
 
 
 def _refusal(refused: UpgradeRefused) -> ApiError:

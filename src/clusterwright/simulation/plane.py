@@ -27,6 +27,7 @@ from clusterwright.apiserver.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
+from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import FixedKeySource, KeySource
 from clusterwright.runtime.manager import Manager
@@ -48,7 +49,7 @@ class Plane:
         self.cloud = cloud
         self.clock = clock
         self.manager = manager
-        self.client = RestClient(InProcessTransport(server), clock=clock)
+        self.client: Client = RestClient(InProcessTransport(server), clock=clock)
 
     async def apply(self, objects: Iterable[Json]) -> None:
         """Create all of them."""

@@ -1,0 +1,439 @@
+"""Simulated clusters: ports, files, listeners, certificates, etcd behind port-forward."""
+
+import asyncio
+import socket
+import ssl
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+
+from clusterwright.api.kubernetes import ConfigMap, Lease, Node, Pod
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import Request
+from clusterwright.inmemory import cloud as cloud_module
+from clusterwright.inmemory import etcd, objects
+from clusterwright.inmemory.cloud import FIRST_PORT, Cloud, EndpointRefused, NoPortLeft
+from clusterwright.inmemory.listener import TlsListener
+from clusterwright.inmemory.loopback import LoopbackTransport
+from clusterwright.kubeadm import certificates
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.errors import AlreadyExists, BadRequest, Conflict, ConnectionFailed, Forbidden, NotFound
+from clusterwright.runtime.http import HttpTransport
+from clusterwright.runtime.keys import FixedKeySource, sample_rsa_key
+from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.runtime.rest import RestClient
+from clusterwright.workload.access import EtcdError
+from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context, first_available
+from clusterwright.workload.portforward import forward
+
+A, B = ObjectKey("default", "a"), ObjectKey("default", "b")
+
+
+def now():
+    return datetime.now(UTC)
+
+
+def new_ca(number):
+    return certificates.new_ca(sample_rsa_key(2048, number), now=now(), serial=number + 1)
+
+
+CA, ETCD_CA, OTHER_CA = new_ca(0), new_ca(1), new_ca(2)
+
+
+@asynccontextmanager
+async def clouds(**options):
+    cloud = Cloud(now=now, random=Random(1), keys=FixedKeySource(1), **options)
+    try:
+        yield cloud
+    finally:
+        await cloud.close()
+
+
+def admin(ca=CA, *, organizations=("system:masters",)):
+    key = sample_rsa_key(2048, 3)
+    end = now().replace(year=now().year + 1)
+    return certificates.sign(
+        ca,
+        key,
+        common_name="admin",
+        organizations=organizations,
+        serial=9,
+        not_before=certificates.decode_certificate(ca.certificate).not_valid_before_utc,
+        not_after=end,
+        client=True,
+    )
+
+
+def loopback(cluster, ca=CA, certificate=None):
+    return LoopbackTransport(cluster, ca.certificate, (certificate or admin()).certificate)
+
+
+async def over_tls(cluster, ca=CA, client=None):
+    pair = client or admin()
+    config = certificates.new_kubeconfig("c", f"https://{cluster.endpoint}", ca, pair)
+    return HttpTransport(Kubeconfig.parse(config).resolve(), SystemClock(), {})
+
+
+async def start(cluster, *machines):
+    for machine in machines:
+        cluster.ensure(objects.node(machine, is_control_plane=True, version="v1.34.1", address="10.0.0.9", now=now(), taints=None))
+        await cluster.add_etcd_certificate(machine, ETCD_CA)
+        annotations = etcd.new_member(cluster.members(), Random(machine), now())
+        cluster.ensure(objects.static_pod("etcd", machine, version="v1.34.1", now=now(), annotations=annotations))
+        await cluster.start_api_server(machine, CA)
+
+
+# ---------------------------------------------------------------------------------------------------------- ports
+
+
+async def test_each_cluster_has_its_own_port_and_objects():
+    async with clouds() as cloud:
+        a, b = await cloud.ensure(A), await cloud.ensure(B)
+        a.ensure(objects.node("n", is_control_plane=False, version="v1.34.1", address="10.0.0.1", now=now(), taints=None))
+
+        assert (a.port, b.port) == (FIRST_PORT, FIRST_PORT + 1)
+        assert await cloud.ensure(A) is a
+        assert cloud.at("127.0.0.1", b.port) is b
+        assert cloud.at("10.0.0.1", b.port) is None
+        assert [n.metadata.name for n in await a.client.list(Node)] == ["n"]
+        assert await b.client.list(Node) == []
+
+
+async def test_a_cluster_comes_back_at_the_endpoint_it_had_and_new_ones_take_later_ports():
+    async with clouds() as cloud:
+        cloud.reserve(A, ("127.0.0.1", FIRST_PORT + 7))
+        assert cloud.expects(A)
+        new = await cloud.ensure(B)
+        back = await cloud.ensure(A, ("127.0.0.1", FIRST_PORT + 7))
+
+        assert (back.port, new.port) == (FIRST_PORT + 7, FIRST_PORT + 8)
+        assert not cloud.expects(A)
+
+
+async def test_another_host_and_a_port_of_another_cluster_are_refused():
+    async with clouds() as cloud:
+        await cloud.ensure(A)
+
+        with pytest.raises(EndpointRefused, match=r"host 10\.0\.0\.1 is not ours"):
+            await cloud.ensure(B, ("10.0.0.1", 6443))
+        with pytest.raises(EndpointRefused, match="belongs to the cluster of default/a"):
+            await cloud.ensure(B, ("127.0.0.1", FIRST_PORT))
+        assert cloud.find(B) is None
+
+
+async def test_a_port_is_not_used_again_and_the_range_ends(monkeypatch):
+    monkeypatch.setattr(cloud_module, "LAST_PORT", FIRST_PORT + 1)
+    async with clouds() as cloud:
+        await cloud.ensure(A)
+        await cloud.delete(A)
+        assert cloud.at("127.0.0.1", FIRST_PORT) is None
+
+        assert (await cloud.ensure(A)).port == FIRST_PORT + 1
+        with pytest.raises(NoPortLeft):
+            await cloud.ensure(B)
+
+
+async def test_a_port_that_someone_else_listens_on_is_left_out():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+
+        assert not TlsListener.is_free("127.0.0.1", taken.getsockname()[1])
+
+
+# ---------------------------------------------------------------------------------------------------------- files
+
+
+async def test_objects_survive_a_restart_and_deletion_takes_only_ones_own_files(tmp_path):
+    longer = ObjectKey("default", "a-2")
+    async with clouds(data_dir=tmp_path) as cloud:
+        for key in (A, longer):
+            await start(await cloud.ensure(key), "m0")
+        before = (await cloud.ensure(A)).members()
+    async with clouds(data_dir=tmp_path) as cloud:
+        again = await cloud.ensure(A, ("127.0.0.1", FIRST_PORT))
+        assert again.members() == before
+        assert not again.is_serving
+        await start(again, "m0")
+        assert again.is_serving
+        await cloud.delete(A)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["default_a-2.sqlite"]
+        await cloud.delete(longer)  # not opened in this life
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------------------- answering
+
+
+def accepts(port):
+    with socket.socket() as client:
+        client.settimeout(1)
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def test_the_port_answers_from_the_first_api_server_to_the_last_and_again_later():
+    async with clouds(listener=TlsListener()) as cloud:
+        cluster = await cloud.ensure(A)
+        assert not accepts(cluster.port)
+        await start(cluster, "m0", "m1")
+        assert accepts(cluster.port)
+        await cluster.stop_api_server("m0")
+        assert accepts(cluster.port)
+        await cluster.stop_api_server("m1")
+        assert not accepts(cluster.port)
+        await cluster.start_api_server("m1", CA)
+        assert accepts(cluster.port)
+        port = cluster.port
+        await cloud.delete(A)
+        assert not accepts(port)
+
+
+async def test_open_watches_end_with_the_last_api_server():
+    async with clouds(listener=TlsListener()) as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0")
+        for transport in (loopback(cluster), await over_tls(cluster)):
+            client = RestClient(transport)
+            resource = await client.resources.of(Node)
+            _, lines = await transport.stream(Request(method="GET", path=resource.path(""), query=(("watch", "true"),)))
+            assert await anext(lines)
+            await cluster.stop_api_server("m0")
+            with pytest.raises((ConnectionFailed, StopAsyncIteration)):
+                await anext(lines)
+            with pytest.raises(ConnectionFailed, match=r"refused|connect"):
+                await client.list(Node)
+            await transport.close()
+            await cluster.start_api_server("m0", CA)
+
+
+async def test_changes_of_mind_while_the_listener_moves_end_in_what_is_the_case():
+    class Slow:
+        open = False
+
+        async def start(self, cluster, context):
+            await asyncio.sleep(0.01)
+            assert not self.open
+            self.open = True
+
+        async def stop(self, cluster):
+            await asyncio.sleep(0.01)
+            assert self.open
+            self.open = False
+
+    slow = Slow()
+    async with clouds(listener=slow) as cloud:
+        cluster = await cloud.ensure(A)
+        await cluster.start_api_server("m0", CA)
+        await asyncio.gather(*(cluster.cut_off(cut=n % 2 == 0) for n in range(5)))
+        assert not slow.open
+        await cluster.cut_off(cut=False)
+        assert slow.open
+
+
+async def test_a_port_that_cannot_be_opened_is_an_error_each_time_until_it_can():
+    class Taken:
+        fails = True
+
+        async def start(self, cluster, context):
+            if self.fails:
+                raise OSError("address already in use")
+
+        async def stop(self, cluster):
+            pass
+
+    listener = Taken()
+    async with clouds(listener=listener) as cloud:
+        cluster = await cloud.ensure(A)
+        for _ in range(2):
+            with pytest.raises(OSError, match="in use"):
+                await cluster.start_api_server("m0", CA)
+        listener.fails = False
+        told = []
+        cloud.subscribe("test", told.append)
+        await cluster.start_api_server("m0", CA)
+        assert told == [A]
+
+
+# ----------------------------------------------------------------------------------------------------- certificates
+
+
+async def test_clients_and_servers_know_each_other_by_the_clusters_authority():
+    async with clouds(listener=TlsListener()) as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0")
+        for transport in (loopback(cluster), await over_tls(cluster)):
+            assert len(await RestClient(transport).list(Node)) == 1
+            await transport.close()
+        for stranger in (loopback(cluster, ca=OTHER_CA), await over_tls(cluster, ca=OTHER_CA)):
+            with pytest.raises(ConnectionFailed):
+                await RestClient(stranger).list(Node)
+            await stranger.close()
+        forged = admin(OTHER_CA)
+        for intruder in (loopback(cluster, certificate=forged), await over_tls(cluster, client=forged)):
+            with pytest.raises(ConnectionFailed):
+                await RestClient(intruder).list(Node)
+            await intruder.close()
+        nobody = admin(organizations=())
+        for powerless in (loopback(cluster, certificate=nobody), await over_tls(cluster, client=nobody)):
+            with pytest.raises(Forbidden):
+                await RestClient(powerless).list(Node)
+            await powerless.close()
+
+
+async def test_the_served_certificate_names_the_loopback_addresses():
+    async with clouds(listener=TlsListener()) as cloud:
+        cluster = await cloud.ensure(A)
+        await cluster.start_api_server("m0", CA, ("my.example",))
+        context = ssl.create_default_context(cadata=CA.certificate.decode())
+        for name in ("localhost", "127.0.0.1", "my.example"):
+            _, writer = await asyncio.open_connection("127.0.0.1", cluster.port, ssl=context, server_hostname=name)
+            writer.close()
+            await writer.wait_closed()
+
+
+# ------------------------------------------------------------------------------------------------------------ etcd
+
+
+def etcd_client_context(authority=ETCD_CA, trusted=ETCD_CA):
+    pair = admin(authority)
+    return client_context(EtcdCredentials(trusted.certificate, pair.certificate, pair.key))
+
+
+@pytest.mark.parametrize("way", ["loopback", "tls"])
+async def test_etcd_is_reached_by_port_forward(way):
+    async with clouds(listener=TlsListener()) as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0", "m1", "m2")
+        transport = loopback(cluster) if way == "loopback" else await over_tls(cluster)
+
+        def dial(node):
+            return forward(transport, "kube-system", f"etcd-{node}", 2379)
+
+        client = await first_available(dial, ["m0"], etcd_client_context())
+        members = {m.name: m for m in await client.members()}
+        assert set(members) == {"m0", "m1", "m2"}
+        assert client.status.leader_id == members["m0"].id
+        assert await client.alarms() == []
+
+        await client.move_leader(members["m1"].id)
+        await client.close()
+        client = await first_available(dial, ["m1"], etcd_client_context())
+        assert client.status.leader_id == members["m1"].id
+        await client.remove_member(members["m0"].id)
+        assert {m.name for m in await client.members()} == {"m1", "m2"}
+        with pytest.raises(EtcdError, match="member not found"):
+            await client.remove_member("12345")
+        with pytest.raises(EtcdError, match="member not found"):
+            await client.move_leader("12345")
+        await client.close()
+        with pytest.raises(EtcdError):  # a removed member does not answer
+            await GatewayClient.connect(dial, "m0", etcd_client_context())
+        await transport.close()
+
+
+async def test_only_the_leader_gives_the_lead_away():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0", "m1")
+        transport = loopback(cluster)
+        client = await first_available(lambda n: forward(transport, "kube-system", f"etcd-{n}", 2379), ["m1"], etcd_client_context())
+
+        with pytest.raises(EtcdError, match="not leader"):
+            await client.move_leader(cluster.members()[1].id)
+        await client.close()
+
+
+async def test_etcd_and_its_client_know_each_other_by_etcds_authority():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0")
+        transport = loopback(cluster)
+
+        def dial(node):
+            return forward(transport, "kube-system", f"etcd-{node}", 2379)
+
+        for context in (etcd_client_context(trusted=CA), etcd_client_context(authority=CA)):
+            with pytest.raises(EtcdError):
+                await GatewayClient.connect(dial, "m0", context)
+        with pytest.raises(EtcdError, match="connection refused"):
+            await GatewayClient.connect(dial, "m9", etcd_client_context())
+
+
+async def test_without_quorum_nothing_answers_and_with_it_everything_does_again():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0", "m1", "m2")
+        await cluster.annotate_etcd("m0", {etcd.STOPPED: ""})
+        assert cluster.is_serving
+        await cluster.annotate_etcd("m1", {etcd.STOPPED: ""})
+        assert not cluster.is_serving
+        await cluster.annotate_etcd("m0", {etcd.STOPPED: None})
+        assert cluster.is_serving
+
+
+async def test_tunnels_end_with_the_cluster():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0")
+        tunnel = await forward(loopback(cluster), "kube-system", "etcd-m0", 2379)
+        await asyncio.sleep(0)
+        await cloud.delete(A)
+
+        assert await tunnel.receive() is None
+        assert [t for t in asyncio.all_tasks() if "port-forward" in t.get_name()] == []
+
+
+# --------------------------------------------------------------------------------------------------------- objects
+
+
+async def test_objects_behave_as_in_any_cluster():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0")
+        client = RestClient(loopback(cluster))
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}, "data": {"a": "1"}}
+        created = await client.create(config)
+        with pytest.raises(AlreadyExists):
+            await client.create(config)
+        same = await client.patch(ConfigMap, ObjectKey("default", "x"), {"data": {"a": "1"}})
+        assert same.metadata.resource_version == created.metadata.resource_version
+        await client.patch(ConfigMap, ObjectKey("default", "x"), {"data": {"a": "2"}})
+        stale = {**config, "metadata": {**config["metadata"], "resourceVersion": created.metadata.resource_version}}
+        with pytest.raises(Conflict):
+            await client.update(stale)
+        assert len(await client.list(Pod, fields="spec.nodeName=m0")) == 1
+        assert await client.list(Pod, fields="spec.nodeName=other") == []
+        with pytest.raises(BadRequest):
+            await client.list(Pod, fields="spec.color=red")
+        with pytest.raises(NotFound):
+            await client.patch(ConfigMap, ObjectKey("default", "missing"), {"data": {}})
+
+
+async def test_addresses_are_unique_and_kept():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        machines = [f"m{n}" for n in range(600)]
+        addresses = {m: cluster.address_of(m) for m in machines}
+
+        assert len(set(addresses.values())) == 600
+        assert cluster.address_of("m7") == addresses["m7"]
+        assert cluster.address_of("back", "10.9.9.9") == "10.9.9.9"
+        cluster.release_address("m7")
+        assert cluster.address_of("new") == addresses["m7"]
+        assert cluster.address_of("newer", others=["10.0.2.103"]) not in addresses.values()
+
+
+async def test_kubelets_that_live_renew_their_leases():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0", "m1")
+        for name in ("m0", "m1"):
+            cluster.ensure(objects.node_lease(name, now().replace(year=2020)))
+        await cluster.client.patch(Node, ObjectKey("", "m1"), {"metadata": {"annotations": {objects.KUBELET_STOPPED: ""}}})
+        cluster.renew_leases(now())
+
+        leases = {lease.metadata.name: lease.spec.renew_time for lease in await cluster.client.list(Lease)}
+        assert not leases["m0"].startswith("2020")
+        assert leases["m1"].startswith("2020")
