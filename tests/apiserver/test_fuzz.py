@@ -18,7 +18,7 @@ from clusterwright.apiserver.watch import Stream
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 PARCELS = "/apis/widgets.example.com/v1/namespaces/default/parcels"
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))
 BOUNDED = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 JSON_VALUES = st.recursive(
