@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.schema.gotypes import json_fields, table
-from clusterwright.apiserver.status import StatusError, failure
+from clusterwright.apiserver.status import failure
 
 _PATCH: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
@@ -15,7 +15,11 @@ _DELETE: Final = "$deleteFromPrimitiveList/"
 
 
 class BadPatch(Exception):
-    """A patch that contradicts itself or its kind."""
+    """A patch that contradicts its kind: 500, as kube-apiserver has it. `refused` is 400: it contradicts itself."""
+
+    def __init__(self, text: str, *, refused: bool = False) -> None:
+        super().__init__(text)
+        self.refused = refused
 
 
 def merge(original: Json, patch: Json, schema: Any) -> Json:
@@ -24,11 +28,18 @@ def merge(original: Json, patch: Json, schema: Any) -> Json:
     try:
         return _merge_map(original, patch, go_type)
     except BadPatch as e:
-        raise _refused(str(e)) from None
+        raise failure(400, "BadRequest", str(e)) if e.refused else failure(500, "", str(e)) from None
 
 
-def _refused(problem: str) -> StatusError:
-    return failure(400, "BadRequest", problem)
+def _go(value: Any) -> str:
+    """A value as Go prints it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{k}:{_go(v)}" for k, v in sorted(value.items())) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(_go(v) for v in value) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)
 
 
 class _Field:
@@ -55,7 +66,7 @@ def _merge_map(original: Json, patch: Json, go_type: str) -> Json:
             return {k: v for k, v in patch.items() if k != _PATCH}
         if directive == "delete":
             return {}
-        raise BadPatch(f"unknown patch type: {directive}")
+        raise BadPatch(f"unknown patch type: {directive} in map: {_go(patch)}")
     patch = dict(patch)
     out = dict(original)
     _retain(out, patch)
@@ -89,10 +100,10 @@ def _retain(original: Json, patch: Json) -> None:
     if keys is None:
         return
     if not isinstance(keys, list):
-        raise BadPatch("invalid patch format of retainKeys")
+        raise BadPatch("invalid patch format of retainKeys", refused=True)
     for key, value in patch.items():
         if value is not None and not key.startswith((_DELETE, _ORDER)) and key not in keys:
-            raise BadPatch("invalid patch format of retainKeys")
+            raise BadPatch("invalid patch format of retainKeys", refused=True)
     for key in [k for k in original if k not in keys]:
         del original[key]
 
@@ -103,7 +114,7 @@ def _ordered_lists(original: Json, patch: Json, go_type: str) -> None:
         order = patch.pop(directive)
         name = directive.removeprefix(_ORDER)
         if not isinstance(order, list):
-            raise BadPatch("invalid patch format of setElementOrder list")
+            raise BadPatch("invalid patch format of setElementOrder list", refused=True)
         field = _Field(go_type, name)
         before, change = original.get(name), patch.get(name)
         for value in (before, change):
@@ -145,7 +156,7 @@ def _key_of(item: Any, key: str) -> Any:
 
 def _merge_lists(original: list[Any], patch: list[Any], field: _Field, *, deleting: bool = False) -> list[Any]:
     if not deleting and field.strategy != "merge":
-        return [v for v in patch if not (isinstance(v, dict) and _PATCH in v)] if patch else patch
+        return patch
     if not original and not patch:
         return original
     if not any(isinstance(v, dict) for v in (*original, *patch)):
@@ -160,7 +171,7 @@ def _merge_lists(original: list[Any], patch: list[Any], field: _Field, *, deleti
     result, changes = _special(list(original), patch, field.key)
     for item in changes:
         if field.key not in item:
-            raise BadPatch(f"map: {item} does not contain declared merge key: {field.key}")
+            raise BadPatch(f"map: {_go(item)} does not contain declared merge key: {field.key}")
         at = next((i for i, v in enumerate(result) if isinstance(v, dict) and v.get(field.key) == item[field.key]), None)
         if at is None:
             result.append(_without_directives(item)[1])
@@ -183,13 +194,15 @@ def _special(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any]
             changes.append(item)
         elif directive == "delete":
             if key not in item:
-                raise BadPatch(f"delete patch type with no merge key defined: {item}")
+                raise BadPatch(f"map: {_go(item)} does not contain declared merge key: {key}")
             original = [v for v in original if not (isinstance(v, dict) and v.get(key) == item[key])]
         elif directive == "replace":
             replace = True
         else:
             raise BadPatch(
-                "merging lists cannot yet be specified in the patch" if directive == "merge" else f"unknown patch type: {directive}"
+                "merging lists cannot yet be specified in the patch"
+                if directive == "merge"
+                else f"unknown patch type: {directive} in map: {_go(item)}"
             )
     return (changes, []) if replace else (original, changes)
 

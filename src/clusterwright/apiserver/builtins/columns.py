@@ -86,7 +86,7 @@ LEASE: Final = _simple(
     ],
     lambda o: _at(o, "spec", "holderIdentity") or "",
 )
-SERVICE_ACCOUNT: Final = _simple([_column("Secrets", "Secrets that Pods of the account may use")], lambda o: len(o.get("secrets") or ()))
+PLAIN: Final = _simple([])
 STORAGE_CLASS: Final = _simple(
     [_column("Provisioner"), _column("ReclaimPolicy"), _column("VolumeBindingMode")],
     lambda o: o.get("provisioner") or "",
@@ -126,10 +126,19 @@ CREATED: Final[Table] = ((Column("Created At", "date", "", _AGE_COLUMN.descripti
 
 def _binding_cells(obj: Json, now: datetime) -> list[Any]:
     reference = obj.get("roleRef") or {}
-    return [_name(obj), f"{reference.get('kind')}/{reference.get('name')}", _age(obj, now)]
+    subjects: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
+    for subject in obj.get("subjects") or ():
+        name = subject.get("name") or ""
+        kind = subject.get("kind")
+        subjects.setdefault(str(kind), []).append(f"{subject.get('namespace') or ''}/{name}" if kind == "ServiceAccount" else name)
+    shown = [", ".join(subjects[k]) for k in ("User", "Group", "ServiceAccount")]
+    return [_name(obj), f"{reference.get('kind')}/{reference.get('name')}", _age(obj, now), *shown]
 
 
-ROLE_BINDING: Final[Table] = ((_column("Role", "The role that is bound"), AGE), _binding_cells)
+ROLE_BINDING: Final[Table] = (
+    (_column("Role", "The role that is bound"), AGE, *(_column(n, priority=1) for n in ("Users", "Groups", "ServiceAccounts"))),
+    _binding_cells,
+)
 
 
 # ---------------------------------------------------------------- pods
@@ -248,7 +257,7 @@ def _deployment_cells(obj: Json, now: datetime) -> list[Any]:
 
 
 DEPLOYMENT: Final[Table] = (
-    (_column("Ready"), _column("Up-to-date", kind="integer"), _column("Available", kind="integer"), AGE, *_WIDE),
+    (_column("Ready"), _column("Up-to-date"), _column("Available"), AGE, *_WIDE),
     _deployment_cells,
 )
 

@@ -143,6 +143,8 @@ def _template(spec: Json) -> None:
 
 def daemon_set(obj: Json) -> None:
     """Rolling updates one by one."""
+    annotations = obj.setdefault("metadata", {}).setdefault("annotations", {})
+    annotations.setdefault("deprecated.daemonset.template.generation", "1")
     spec = obj.setdefault("spec", {})
     fill(spec, revisionHistoryLimit=10)
     strategy = spec.setdefault("updateStrategy", {})

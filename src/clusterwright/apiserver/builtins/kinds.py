@@ -54,8 +54,42 @@ def _new_node(obj: Json) -> None:
         spec["taints"] = [*taints, taint]
 
 
+def _fit_pod(obj: Json) -> None:
+    """PodIP is the first of podIPs."""
+    status = obj.get("status") or {}
+    if status.get("podIP") and not status.get("podIPs"):
+        status["podIPs"] = [{"ip": status["podIP"]}]
+
+
+_TOLERATIONS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
 def _new_pod(obj: Json) -> None:
-    obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj.get("spec") or {})}
+    """Pending; with the priority and tolerations that every Pod gets."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    _tolerate(spec)
+    obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+
+
+def _tolerate(spec: Json) -> None:
+    """A Pod stays five minutes on a node that is not ready or cannot be reached."""
+    present = spec.get("tolerations") or []
+    covered = {t.get("key") for t in present if t.get("effect") in (None, "", "NoExecute")}
+    if None not in covered and "" not in covered:
+        added = [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            for key in _TOLERATIONS
+            if key not in covered
+        ]
+        if added:
+            spec["tolerations"] = [*present, *added]
+
+
+def _changed_pod(obj: Json, old: Json) -> None:
+    if old.get("spec") != obj.get("spec"):
+        _tolerate(obj["spec"])
 
 
 def qos_class(spec: Json) -> str:
@@ -171,8 +205,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         resource={"subresources": ("proxy",)},
     ),
     _kind(
-        "", "Pod", "core.v1.Pod", short=("po",), all_category=True, status=True, table=columns.POD, defaults=defaults.pod,
-        on_create=_new_pod, validate=validation.pod, validate_update=validation.pod_update,
+        "", "Pod", "core.v1.Pod", short=("po",), all_category=True, status=True, table=columns.POD, fit=_fit_pod, defaults=defaults.pod,
+        on_create=_new_pod, on_update=_changed_pod, validate=validation.pod, validate_update=validation.pod_update,
         selectable=_fields(
             "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
             "status.podIP", "status.nominatedNodeName",
@@ -180,11 +214,11 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         resource={**_GENERATION, **_RETURNED, "grace": True, "subresources": ("binding", "eviction", "portforward")},
     ),
     _kind(
-        "", "ServiceAccount", "core.v1.ServiceAccount", short=("sa",), table=columns.SERVICE_ACCOUNT,
+        "", "ServiceAccount", "core.v1.ServiceAccount", short=("sa",), table=columns.PLAIN,
         resource={**_RETURNED, "subresources": ("token",)},
     ),
     _kind(
-        "", "Service", "core.v1.Service", short=("svc",), all_category=True, status=True, table=columns.SERVICE, name_rule="label1035",
+        "", "Service", "core.v1.Service", short=("svc",), all_category=True, status=True, table=columns.SERVICE, name_rule="label",
         defaults=defaults.service, validate=validation.service, selectable=_fields("spec.clusterIP", "spec.type"),
         resource={**_RETURNED, **_UPSERT},
     ),

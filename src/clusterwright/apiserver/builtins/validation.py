@@ -13,6 +13,7 @@ from clusterwright.apiserver.names import dns_label, label_value, qualified_name
 from clusterwright.apiserver.status import (
     ErrorType,
     FieldError,
+    Verbatim,
     duplicate,
     forbidden,
     invalid,
@@ -28,6 +29,13 @@ _KEY_TEXT: Final = (
     "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 _MAXIMUM_DATA: Final = 1024 * 1024
+
+
+def _internal(value: Json, fields: tuple[str, ...], empty: Any = "") -> Verbatim:
+    """A struct as kube-apiserver's errors show it: its internal form."""
+    names = {"apiGroup": "APIGroup"}
+    shown = {names.get(f, f"{f[:1].upper()}{f[1:]}"): value.get(f, empty) for f in fields}
+    return Verbatim(json.dumps(shown, separators=(",", ":"), ensure_ascii=False))
 
 
 def immutable(new: Json, old: Json, field: str, path: str = "") -> list[FieldError]:
@@ -117,7 +125,9 @@ def secret(obj: Json) -> list[FieldError]:
                 try:
                     json.loads(base64.b64decode(data[key]))
                 except ValueError:
-                    errors.append(invalid(f"data[{key}]", "<secret contents redacted>", "invalid character looking for beginning of value"))
+                    found = base64.b64decode(data[key]).decode("latin-1").strip()[:1]
+                    text = f"invalid character '{found}' looking for beginning of value" if found else "unexpected end of JSON input"
+                    errors.append(invalid(f"data[{key}]", "<secret contents redacted>", text))
     return errors
 
 
@@ -219,7 +229,7 @@ def node(obj: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[tuple[Any, str]] = set()
     for i, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
-        path = f"spec.taints[{i}]"
+        path = f"metadata.taints[{i}]"
         errors.extend(invalid(f"{path}.key", taint.get("key") or "", p) for p in qualified_name(taint.get("key") or ""))
         errors.extend(invalid(f"{path}.value", taint.get("value"), p) for p in label_value(taint.get("value") or ""))
         effect = taint.get("effect") or ""
@@ -229,9 +239,18 @@ def node(obj: Json) -> list[FieldError]:
             errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
         key = (taint.get("key"), effect)
         if key in seen:
-            errors.append(FieldError(ErrorType.DUPLICATE, path, taint, "taints must be unique by key and effect pair"))
+            errors.append(FieldError(ErrorType.DUPLICATE, path, _shown_taint(taint), "taints must be unique by key and effect pair"))
         seen.add(key)
     return errors
+
+
+def _shown_taint(taint: Json) -> Verbatim:
+    return Verbatim(
+        json.dumps(
+            {f.capitalize(): taint.get(f) or "" for f in ("key", "value", "effect")} | {"TimeAdded": taint.get("timeAdded")},
+            separators=(",", ":"),
+        )
+    )
 
 
 def node_update(obj: Json, old: Json) -> list[FieldError]:
@@ -276,9 +295,9 @@ def pod_spec(spec: Json, path: str, policies: tuple[str, ...] = _POLICIES) -> li
         where = f"{path}.volumes[{i}].name"
         if not name:
             errors.append(required(where))
-        else:
-            errors.extend(invalid(where, name, p) for p in dns_label(name))
-        if name in volumes:
+        elif problems := dns_label(name):
+            errors.extend(invalid(where, name, p) for p in problems)
+        elif name in volumes:
             errors.append(duplicate(where, name))
         volumes.add(name)
     for group in ("containers", "initContainers"):
@@ -369,17 +388,21 @@ def _comparable_spec(spec: Json, before: Json) -> Json:
 # ---------------------------------------------------------------- workloads
 
 
+_NO_MATCH: Final = "`selector` does not match template `labels`"
+
+
 def _selector(obj: Json, *, allow_empty: bool = False) -> list[FieldError]:
     spec = obj.get("spec") or {}
     selector = spec.get("selector")
     if selector is None:
-        return [required("spec.selector")]
+        labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+        return [required("spec.selector"), invalid("spec.template.metadata.labels", labels, _NO_MATCH)]
     errors: list[FieldError] = []
     if not selector and not allow_empty:
         return [invalid("spec.selector", selector, "empty selector is invalid for deployment")]
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     if not matches(selector, labels):
-        errors.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
+        errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
     return errors
 
 
@@ -436,6 +459,9 @@ _STATEFUL: Final = (
 
 def stateful_set_update(obj: Json, old: Json) -> list[FieldError]:
     """Little may change."""
+    fixed = immutable(obj.get("spec") or {}, old.get("spec") or {}, "serviceName", "spec.serviceName")
+    if fixed:
+        return fixed
     movable = {
         "replicas",
         "ordinals",
@@ -492,7 +518,8 @@ def pod_disruption_budget(obj: Json) -> list[FieldError]:
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        errors.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        shown = _internal(spec, ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"), None)
+        errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
         value = spec.get(field)
         if isinstance(value, int) and value < 0:
@@ -520,7 +547,7 @@ def role(obj: Json, *, cluster: bool = False) -> list[FieldError]:
     for i, rule in enumerate(obj.get("rules") or ()):
         path = f"rules[{i}]"
         if not rule.get("verbs"):
-            errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+            errors.append(required(f"{path}.verbs"))
         urls = rule.get("nonResourceURLs")
         if urls:
             if not cluster:
@@ -563,7 +590,7 @@ def role_binding(obj: Json, *, cluster: bool = False) -> list[FieldError]:
 def role_binding_update(obj: Json, old: Json) -> list[FieldError]:
     """The role stays."""
     if obj.get("roleRef") != old.get("roleRef"):
-        return [invalid("roleRef", obj.get("roleRef"), "cannot change roleRef")]
+        return [invalid("roleRef", _internal(obj.get("roleRef") or {}, ("apiGroup", "kind", "name")), IMMUTABLE)]
     return []
 
 
@@ -610,7 +637,7 @@ def volume_attachment(obj: Json) -> list[FieldError]:
 
 def volume_attachment_update(obj: Json, old: Json) -> list[FieldError]:
     """The spec stays."""
-    return immutable(obj, old, "spec")
+    return [invalid("spec", None, IMMUTABLE)] if obj.get("spec") != old.get("spec") else []
 
 
 def namespace_status(obj: Json, old: Json) -> list[FieldError]:
@@ -618,7 +645,7 @@ def namespace_status(obj: Json, old: Json) -> list[FieldError]:
     phase = (obj.get("status") or {}).get("phase")
     deleting = bool(obj["metadata"].get("deletionTimestamp"))
     if deleting and phase != "Terminating":
-        return [invalid("status.phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
+        return [invalid("status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
     if not deleting and phase != "Active":
-        return [invalid("status.phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+        return [invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")]
     return []

@@ -72,7 +72,11 @@ class GoStruct:
             if field is None:
                 unknown.append(here)
                 continue
-            decoded = field.decode(item, here, unknown)
+            try:
+                decoded = field.decode(item, here, unknown)
+            except _Mismatch as e:
+                where = re.sub(r"\[\d+\]", "", here)
+                raise DecodeError(f"{e} into Go struct field {self.name.rsplit('.', 1)[-1]}.{where} of type {e.wanted}") from None
             if decoded is None and (field.pointer or not field.always):
                 continue
             if not field.always and not field.pointer and not decoded:
@@ -127,8 +131,17 @@ def _json_type(value: Any) -> str:
     return {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "value")
 
 
+class _Mismatch(DecodeError):
+    """A value of another type than the field's; the struct that has the field says where."""
+
+    def __init__(self, found: str, wanted: str) -> None:
+        super().__init__(f"json: cannot unmarshal {found}")
+        self.wanted = wanted
+
+
 def _mismatch(value: Any, path: str, wanted: str) -> DecodeError:
-    return DecodeError(f"json: cannot unmarshal {_json_type(value)} into Go struct field {path} of type {wanted}")
+    del path
+    return _Mismatch(_json_type(value), re.sub(r"\w+\.(v\d\w*\.)", r"\1", wanted))
 
 
 def _decoder(kind: str) -> Callable[[Any, str, list[str]], Any]:
