@@ -151,7 +151,8 @@ class Investigation:
         self._children: dict[str, list[str]] = {}
         self._kinds: set[str] = set()
         self._plurals: dict[str, str] = {}
-        self._absent: set[str] = set()
+        self._served: set[str] = set()
+        self._dumped: set[str] = set()
         self.subject = subject
         self._subject_conditions = conditions
         for json in objects:
@@ -181,6 +182,9 @@ class Investigation:
 
     def _add(self, json: Json) -> None:
         obj = Unstructured(json)
+        self._dumped.add(obj.kind)
+        if obj.kind == "CustomResourceDefinition":
+            self._served.add(str(obj.at("spec", "names", "kind")))
         if obj.kind == "Event":
             involved = json.get("involvedObject") or json.get("regarding") or {}
             about = node_id(str(involved.get("kind", "")), str(involved.get("namespace", "")), str(involved.get("name", "")))
@@ -269,8 +273,11 @@ class Investigation:
         self._follow_words(node)
 
     def _is_surely_missing(self, node: Node, reference: Reference) -> bool:
-        """Whoever made the bundle may not have looked at all kinds; a kind that is there, or words that say so, are proof."""
-        if reference.kind in self._kinds:
+        """Whoever made the bundle may not have looked at all kinds.
+
+        A kind that is there, or whose CRD is, or words that say so, are proof; so is a bundle with Events and Secrets: all was dumped.
+        """
+        if reference.kind in self._kinds or reference.kind in self._served or {"Event", "Secret"} <= self._dumped:
             return True
         words = " ".join(c.raw or c.text for c in node.complaints)
         return reference.kind in words or reference.name in words
@@ -315,7 +322,7 @@ class Investigation:
         if not is_true(conditions, "ControlPlaneInitialized"):
             self._share(cluster, "initialization", Complaint(Tier.PROGRESS, "the control plane is not initialized"))
         probe = get(conditions, "RemoteConnectionProbe")
-        if probe is not None and probe.status == "False":
+        if probe is not None and probe.status == "False" and not cluster.deleting:
             text = f"the workload cluster cannot be reached: {probe.message}"
             self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, _since(probe), "RemoteConnectionProbe"))
 
@@ -438,6 +445,9 @@ class Investigation:
                 node.because_of.setdefault(shared, "waits for the connection")
             if _INFRASTRUCTURE.search(words) and self.cluster is not None:
                 self._blame(node, self.cluster, "infrastructureRef", "waits for the cluster's infrastructure")
+                if not node.because_of and (shared := self._shared("initialization")):
+                    # the infrastructure is there by now; the control plane is what comes after it
+                    node.because_of[shared] = "waits for the control plane"
             if _BOOTSTRAP.search(words):
                 for owner in node.object.metadata.owner_references:
                     machine = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))
@@ -463,7 +473,7 @@ class Investigation:
     def _suspect(self, node: Node, target: Node, complaint: Complaint | None, why: str) -> None:
         """Others wait for it; if it says nothing itself, that is its trouble."""
         if not target.complaints:
-            if _says_it_is_fine(target) and target.kind.endswith("Template"):
+            if _has_delivered(target):
                 return
             target.complaints.append(Complaint(Tier.SILENT, f"{node.id} waits for it", complaint.since if complaint else ""))
         node.because_of.setdefault(target.id, why)
@@ -590,12 +600,17 @@ def _tier(condition: Condition, raw: str) -> Tier:
     return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
 
 
-def _says_it_is_fine(node: Node) -> bool:
+def _has_delivered(node: Node) -> bool:
+    """Whether the object says that it has done its part; templates have none."""
+    if node.object is None or node.kind.endswith("Template"):
+        return True
+    flags = ("provisioned", "dataSecretCreated", "controlPlaneInitialized")
+    if any(node.object.at("status", "initialization", flag) is True for flag in flags):
+        return True
     try:
-        found = conditions_of(node.object) if node.object else ()
+        return is_true(conditions_of(node.object), "Ready")
     except InvalidConditions:
         return False
-    return is_true(found, "Ready") or not found
 
 
 def _without_summaries(complaints: list[Complaint]) -> list[Complaint]:
