@@ -18,6 +18,7 @@ import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.runtime import models
+from clusterwright.runtime.entries import Entry, EntryReader, is_covered, is_newer, is_released, lives_on, made_of_status, values_at
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.selectors import EVERYTHING, Selector, parse_fields
@@ -25,41 +26,9 @@ from clusterwright.runtime.selectors import EVERYTHING, Selector, parse_fields
 _REMEMBERED = 2048
 """How many decoded objects one informer keeps, at least; twice as many at most."""
 
+__all__ = ["Entry", "Handler", "Informer"]
+
 _log = get_logger("informer")
-
-
-class _Owner(msgspec.Struct, gc=False):
-    uid: str = ""
-
-
-class _Meta(msgspec.Struct, gc=False, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] | None = None
-    owner_references: tuple[_Owner, ...] | None = None
-    managed_fields: msgspec.Raw = msgspec.Raw()
-
-
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Meta
-
-
-_HEAD = msgspec.json.Decoder(_Head)
-_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_NO_LABELS: dict[str, str] = {}
-
-
-class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One object: its bytes and the little that indexes need. Without references to containers, so that the collector skips it."""
-
-    raw: bytes
-    key: ObjectKey
-    uid: str
-    resource_version: str
-    labels: dict[str, str]
-    owners: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -99,7 +68,7 @@ class Informer:
         self._lists = 0
         self._memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
         self._older_memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
-        self._strings: dict[str, str] = {}
+        self._read = EntryReader().read
         self._on_synced: list[Callable[[], None]] = []
         if metrics:
             metrics.objects.set(lambda: len(self._objects), gvk.kind)
@@ -142,7 +111,7 @@ class Informer:
                 (not namespace or entry.key.namespace == namespace)
                 and (not owner or owner in entry.owners)
                 and labels.matches(entry.labels)
-                and all((value in _values_at(entry.raw, path)) == equal for path, value, equal in field_tests)
+                and all((value in values_at(entry.raw, path)) == equal for path, value, equal in field_tests)
             )
 
         found = [entry for entry in self._candidates(labels, field_tests, owner) if entry.key not in self._own and matches(entry)]
@@ -189,12 +158,12 @@ class Informer:
                 return False  # is what we know its predecessor, or its successor?
             self._own[key] = _Own(uid, "", None, self._lists)
             return True
-        if current is not None and _is_covered(entry.resource_version, current.resource_version):
+        if current is not None and is_covered(entry.resource_version, current.resource_version):
             return True  # the watch was faster, or nothing changed
         if (
             earlier is not None
             and earlier.uid == uid
-            and (earlier.entry is None or _is_covered(entry.resource_version, earlier.resource_version))
+            and (earlier.entry is None or is_covered(entry.resource_version, earlier.resource_version))
         ):
             return True  # answers may overtake each other
         self._own[key] = _Own(uid, entry.resource_version, entry, self._lists)
@@ -203,14 +172,14 @@ class Informer:
     def _outcome(self, key: ObjectKey, body: bytes, *, deleted: bool) -> tuple[str, Entry | None]:
         """What a write made of the object: its uid and state, or None for its end; no uid if the answer does not say."""
         try:
-            entry = self._entry(body)
+            entry = self._read(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return "", None
         if entry.key != key or not entry.uid:
-            details = _STATUS.decode(body).details
-            return (details.uid, None) if deleted and details.name == key.name else ("", None)
+            name, uid = made_of_status(body)
+            return (uid, None) if deleted and name == key.name else ("", None)
         # a patch that takes the last finalizer away is answered with the version before: nothing was stored
-        ended = not _lives_on(body) and (deleted or _is_released(body))
+        ended = not lives_on(body) and (deleted or is_released(body))
         return entry.uid, None if ended else entry
 
     # Sink: what the watcher tells.
@@ -252,7 +221,7 @@ class Informer:
         if entry is None:
             return ""
         known = self._objects.get(entry.key)
-        if known is not None and known.uid == entry.uid and _is_covered(entry.resource_version, known.resource_version):
+        if known is not None and known.uid == entry.uid and is_covered(entry.resource_version, known.resource_version):
             return entry.resource_version  # told before
         own = self._own.get(entry.key)
         if own is not None and self._shows(own, entry):
@@ -266,7 +235,7 @@ class Informer:
         if entry is None:
             return ""
         own = self._own.get(entry.key)
-        if own is not None and (own.uid == entry.uid or _is_newer(entry.resource_version, own.resource_version)):
+        if own is not None and (own.uid == entry.uid or is_newer(entry.resource_version, own.resource_version)):
             del self._own[entry.key]
         self._remove(entry.key, entry)
         return entry.resource_version
@@ -280,31 +249,15 @@ class Informer:
             return False
         if own.entry is None:
             return entry.uid != own.uid
-        return entry.resource_version == own.resource_version or _is_newer(entry.resource_version, own.resource_version)
+        return entry.resource_version == own.resource_version or is_newer(entry.resource_version, own.resource_version)
 
     def _readable(self, raw: bytes | msgspec.Raw) -> Entry | None:
         try:
-            return self._entry(bytes(raw))
+            return self._read(bytes(raw))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             # one bad object must not stop the others
             _log.warning("Object cannot be read, ignored", kind=self.gvk.kind, error=str(error))
             return None
-
-    def _entry(self, raw: bytes) -> Entry:
-        meta = _HEAD.decode(raw).metadata
-        if len(meta.managed_fields):
-            raw = without_managed_fields(raw, bytes(meta.managed_fields))
-        if len(self._strings) > _REMEMBERED:
-            self._strings.clear()
-        share = self._strings.setdefault
-        return Entry(
-            raw,
-            ObjectKey(share(meta.namespace, meta.namespace), meta.name),
-            meta.uid,
-            meta.resource_version,
-            {key: share(value, value) if len(value) < 64 else value for key, value in meta.labels.items()} if meta.labels else _NO_LABELS,
-            tuple(reference.uid for reference in meta.owner_references or ()),
-        )
 
     def _put(self, entry: Entry, *, initial: bool) -> None:
         old = self._objects.get(entry.key)
@@ -369,7 +322,7 @@ class Informer:
         if index is None:
             index = self._fields[path] = {}
             for entry in self._objects.values():
-                for value in _values_at(entry.raw, path):
+                for value in values_at(entry.raw, path):
                     index.setdefault(value, {})[entry.key] = None
         return index
 
@@ -380,7 +333,7 @@ class Informer:
             if name in entry.labels:
                 yield index, entry.labels[name]
         for path, index in self._fields.items():
-            for value in _values_at(entry.raw, path):
+            for value in values_at(entry.raw, path):
                 yield index, value
 
     def _index(self, entry: Entry) -> None:
@@ -401,82 +354,3 @@ def _by_key(entry: Entry) -> ObjectKey:
 
 def _size(keys: dict[ObjectKey, None]) -> int:
     return len(keys)
-
-
-_MANAGED = b'"managedFields":'
-
-
-def without_managed_fields(raw: bytes, managed: bytes) -> bytes:
-    """The object without metadata.managedFields, whose value is `managed`: no model knows it, and it is half of many objects."""
-    start = raw.find(_MANAGED)
-    end = start + len(_MANAGED) + len(managed)
-    if start > 0 and raw[start + len(_MANAGED) : end] == managed and raw.find(_MANAGED, end) < 0:
-        # it is there once, as the API server writes it: cut it out, with one of the commas around it
-        if raw[end : end + 1] == b",":
-            return raw[:start] + raw[end + 1 :]
-        if raw[start - 1 : start] == b",":
-            return raw[: start - 1] + raw[end:]
-    top = _TOP.decode(raw)
-    metadata = _TOP.decode(top["metadata"])
-    metadata.pop("managedFields", None)
-    top["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
-    return msgspec.json.encode(top)
-
-
-def _is_newer(a: str, b: str) -> bool:
-    """Whether resourceVersion `a` is later than `b`; False where they cannot be compared, so that only equality counts."""
-    return a.isdecimal() and b.isdecimal() and int(a) > int(b)
-
-
-def _is_covered(a: str, b: str) -> bool:
-    """Whether state `b` is known to include `a`."""
-    return a == b or _is_newer(b, a)
-
-
-def _values_at(raw: bytes, path: tuple[str, ...]) -> tuple[str, ...]:
-    """The scalar at a path as a field selector sees it: at most one value; an absent one counts as empty."""
-    value: Any = msgspec.Raw(raw)
-    for step in path:
-        try:
-            value = _TOP.decode(value).get(step)
-        except msgspec.DecodeError:
-            return ()
-        if value is None:
-            return ("",)
-    scalar = msgspec.json.decode(value)
-    if scalar is None:
-        return ("",)
-    if isinstance(scalar, bool):
-        return ("true" if scalar else "false",)
-    return (str(scalar),) if isinstance(scalar, str | int | float) else ()
-
-
-class _Life(msgspec.Struct):
-    class Meta(msgspec.Struct, rename="camel"):
-        finalizers: tuple[str, ...] | None = None
-        deletion_timestamp: str | None = None
-        deletion_grace_period_seconds: int | None = None
-
-    metadata: Meta = msgspec.field(default_factory=Meta)
-
-
-class _Status(msgspec.Struct):
-    class Details(msgspec.Struct):
-        name: str = ""
-        uid: str = ""
-
-    details: Details = msgspec.field(default_factory=Details)
-
-
-_LIFE = msgspec.json.Decoder(_Life)
-_STATUS = msgspec.json.Decoder(_Status)
-
-
-def _lives_on(body: bytes) -> bool:
-    """Whether an object that was asked to go is still there: finalizers, or a Pod's grace period, keep it."""
-    meta = _LIFE.decode(body).metadata
-    return bool(meta.finalizers) or bool(meta.deletion_timestamp and meta.deletion_grace_period_seconds)
-
-
-def _is_released(body: bytes) -> bool:
-    return _LIFE.decode(body).metadata.deletion_timestamp is not None
