@@ -270,6 +270,14 @@ def control_plane_deletion_stuck(w: World) -> str:
     return f"KubeadmControlPlane/{plane['metadata']['name']}"
 
 
+def orphan(w: World) -> str:
+    cluster, left = find(w, "Cluster"), find(w, "MachineSet")
+    for kind in ("MachineDeployment", "Machine", "DevMachine", "KubeadmConfig"):
+        remove(w, *every(w, kind))
+    deleting(cluster)
+    return f"MachineSet/{left['metadata']['name']}"
+
+
 def unreachable(w: World) -> str:
     cluster = find(w, "Cluster")
     says(
@@ -440,6 +448,7 @@ TROUBLES: list[tuple[str, Callable[[World], str]]] = [
     ("healthy-ha", hook),
     ("healthy-ha", cluster_deletion_waits_for_infrastructure),
     ("healthy-ha", control_plane_deletion_stuck),
+    ("healthy-ha", orphan),
     ("healthy-ha", unreachable),
     ("healthy-ha", kubeconfig_gone),
     ("healthy-ha", bootstrap_failing),

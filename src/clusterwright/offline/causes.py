@@ -27,6 +27,7 @@ _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
 )
 _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
+_DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
 _SUMMARIES = frozenset({"Ready", "Available"})
 _QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
@@ -359,6 +360,8 @@ class Investigation:
             for target in self._partners(node):
                 if self.nodes[target].deleting:
                     node.because_of[target] = "waits for its deletion"
+            if self.cluster is not None and node.id == self.cluster.id:
+                self._connect_to_orphans(node)
             return
         for target in self._partners(node):
             if self.nodes[target].complaints:
@@ -368,6 +371,25 @@ class Investigation:
         cluster = self.cluster
         if cluster is not None and node.id != cluster.id and self._is_paused_by(node, cluster):
             node.because_of[cluster.id] = "is paused with the Cluster"
+
+    def _connect_to_orphans(self, cluster: Node) -> None:
+        """Descendants that a deletion waits for although nobody deletes them: their owners are gone."""
+        said = get(self._conditions(cluster), "Deleting")
+        if said is None or said.reason != "WaitingForWorkersDeletion":
+            return
+        for node in list(self.nodes.values()):
+            if node.object is None or "#" in node.id or node.deleting or not re.search(rf"\b{re.escape(node.name)}\b", said.message):
+                continue
+            metadata = node.object.metadata
+            owners = [node_id(r.kind, node.namespace, r.name) for r in metadata.owner_references]
+            if (
+                metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.name
+                and node.kind in _DESCENDANTS
+                and not any(o in self.nodes for o in owners)
+            ):
+                text = "keeps the Cluster from being deleted, but nobody deletes it: its owner is gone"
+                node.complaints.append(Complaint(Tier.DELETING, text, _since(said)))
+                cluster.because_of[node.id] = "waits for its deletion"
 
     def _connect_to_infrastructure(self, node: Node) -> None:
         """Before the infrastructure is provisioned, nothing else can be; no condition says so."""

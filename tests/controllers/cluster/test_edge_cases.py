@@ -620,11 +620,11 @@ def _() -> bool:
     return s.conditions["InfrastructureReady"] == ("False", "InvalidReasonReported", "not a reason!: m")
 
 
-@case("an endpoint and failure domains that the Cluster could not hold")
+@case("failure domains that the Cluster could not hold")
 def _() -> bool:
-    port = look(cluster(spec=NO_ENDPOINT), infrastructure(spec={"controlPlaneEndpoint": {"host": "h", "port": 70_000}}), control_plane())
     twice = look(cluster(), infrastructure(status={"failureDomains": [{"name": "a"}, {"name": "a"}]}), control_plane())
-    return "controlPlaneEndpoint" in port.error and "failureDomains" in twice.error and "failureDomains" not in twice.status
+    nameless = look(cluster(), infrastructure(status={"failureDomains": [{"controlPlane": True}]}), control_plane())
+    return all("failureDomains" in s.error and "failureDomains" not in s.status and "Available" in s.conditions for s in (twice, nameless))
 
 
 @case("failureReason of a wrong type")

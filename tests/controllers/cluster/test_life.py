@@ -176,3 +176,16 @@ async def test_a_provider_that_reports_nonsense_does_not_keep_the_status_from_be
     assert message.startswith("no such reason!: xxx")
     assert len(message) <= 32768
     assert (await plane.cluster()).at("status", "observedGeneration") is not None
+
+
+@on_a_plane
+async def test_an_endpoint_that_the_api_server_refuses_is_an_error_and_the_status_is_written_all_the_same(plane: Plane) -> None:
+    await plane.create(infrastructure(labels=None, ownerReferences=None, spec={"controlPlaneEndpoint": {"host": "a", "port": 70_000}}))
+    await plane.create(control_plane(labels=None, ownerReferences=None))
+    await a_new_cluster(plane)
+
+    found = await plane.cluster()
+
+    assert found.at("spec", "controlPlaneEndpoint") is None
+    assert found.at("status", "phase") == "Provisioned"
+    assert (await plane.condition("InfrastructureReady"))[0] == "True"

@@ -97,7 +97,7 @@ def understand(external: External, role: Literal["infrastructure", "controlPlane
         conditions=_conditions(obj),
         v1beta1_conditions=v1beta1.of_foreign(obj),
         ready=is_ready,
-        endpoint=_possible(obj, endpoint),
+        endpoint=endpoint,
         failure_domains=_with_defaults(obj, known_domains),
         failure_reason=_text(reason),
         failure_message=_text(message),
@@ -119,13 +119,6 @@ def _conditions(obj: Unstructured) -> tuple[Condition, ...] | Garbled:
         return conditions_of(obj)
     except InvalidConditions as error:
         return Garbled(str(error))
-
-
-def _possible(obj: Unstructured, endpoint: APIEndpoint | Garbled | None) -> APIEndpoint | Garbled | None:
-    """An endpoint that the Cluster could not hold is none; half of one may yet become whole."""
-    if isinstance(endpoint, APIEndpoint) and (not 0 <= endpoint.port <= 65535 or len(endpoint.host) > 512):
-        return Garbled(f"{obj.kind} {obj.key}: spec.controlPlaneEndpoint: host or port out of range")
-    return endpoint
 
 
 def _with_defaults(obj: Unstructured, domains: tuple[FailureDomain, ...] | Garbled) -> tuple[FailureDomain, ...] | Garbled:
