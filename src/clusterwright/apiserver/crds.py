@@ -15,6 +15,31 @@ from clusterwright.apiserver.store import Entry, Event, Table
 if TYPE_CHECKING:
     from clusterwright.apiserver.server import ApiServer
 
+
+class _Names(msgspec.Struct, rename="camel"):
+    plural: str = ""
+    singular: str = ""
+    kind: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    accepted_names: _Names | None = None
+
+
+class _Spec(msgspec.Struct):
+    group: str = ""
+
+
+class _Definition(msgspec.Struct):
+    """The little of a CRD that others must respect."""
+
+    spec: _Spec
+    status: _Status | None = None
+
+
+_names_of = msgspec.json.Decoder(_Definition).decode
 TABLE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -164,12 +189,12 @@ class CrdController:
         for entry in self.server.store.table(TABLE).objects.values():
             if entry.name == crd["metadata"]["name"]:
                 continue
-            other = msgspec.json.decode(entry.raw)
-            if other["spec"]["group"] != crd["spec"]["group"]:
+            other = _names_of(entry.raw)
+            theirs = other.status.accepted_names if other.status is not None else None
+            if other.spec.group != crd["spec"]["group"] or theirs is None:
                 continue
-            theirs = (other.get("status") or {}).get("acceptedNames") or {}
-            resources |= {theirs.get("plural") or "", theirs.get("singular") or "", *(theirs.get("shortNames") or ())}
-            kinds |= {theirs.get("kind") or "", theirs.get("listKind") or ""}
+            resources |= {theirs.plural, theirs.singular, *(theirs.short_names or ())}
+            kinds |= {theirs.kind, theirs.list_kind}
         accepted: Json = {"plural": before.get("plural") or "", "kind": before.get("kind") or ""}
         problem: tuple[str, str] | None = None
         for field, taken, reason in (

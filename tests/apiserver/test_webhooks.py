@@ -1,0 +1,249 @@
+"""Admission webhooks declared by objects, asked over real TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from apiserver_testing import WIDGETS, Api, make_server, widget, widget_crds
+
+from clusterwright.apiserver.certificates import make_authority, server_context, sign
+from clusterwright.apiserver.webhooks import Webhooks
+
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+Respond = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Hook:
+    """An HTTPS server that answers reviews."""
+
+    def __init__(self) -> None:
+        self.reviews: list[dict[str, Any]] = []
+        self.respond: Respond = lambda request: {"allowed": True}
+        self.delay = 0.0
+        self.url = ""
+        self.bundle = ""
+
+    async def handle(self, http: web.BaseRequest) -> web.Response:
+        review = json.loads(await http.read())
+        self.reviews.append(review["request"])
+        await asyncio.sleep(self.delay)
+        response = {"uid": review["request"]["uid"], **self.respond(review["request"])}
+        return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+
+
+@pytest_asyncio.fixture
+async def hook() -> Any:
+    made = Hook()
+    authority = make_authority(datetime.now(UTC))
+    serving = sign(authority, datetime.now(UTC), "hook", hosts=["127.0.0.1", "hook.default.svc"])
+    runner = web.ServerRunner(web.Server(made.handle))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(serving, authority.certificate))
+    await site.start()
+    made.url = f"https://127.0.0.1:{runner.addresses[0][1]}/review"
+    made.bundle = base64.b64encode(authority.certificate).decode()
+    yield made
+    await runner.cleanup()
+
+
+@pytest.fixture
+def api() -> Api:
+    server = make_server()
+    server.ensure(widget_crds())
+    server.admission.append(Webhooks(server))
+    return Api.of(server)
+
+
+def configuration(hook: Hook, kind: str, **options: Any) -> dict[str, Any]:
+    rule = {
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "apiGroups": ["widgets.example.com"],
+        "apiVersions": ["v1"],
+        "resources": ["widgets"],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "h"},
+        "webhooks": [
+            {
+                "name": "widgets.hook.example.com",
+                "clientConfig": {"url": hook.url, "caBundle": hook.bundle},
+                "rules": [rule],
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+                **options,
+            }
+        ],
+    }
+
+
+async def install(api: Api, hook: Hook, kind: str = "ValidatingWebhookConfiguration", **options: Any) -> None:
+    made = await api.post(f"{GROUP}/{kind.lower()}s", configuration(hook, kind, **options))
+    assert made.status == 201, made
+
+
+def patch(*operations: dict[str, Any]) -> dict[str, Any]:
+    return {"allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(operations).encode()).decode()}
+
+
+async def test_a_mutating_webhook_changes_what_is_stored(api: Api, hook: Hook):
+    hook.respond = lambda request: patch({"op": "add", "path": "/spec/title", "value": "from " + request["userInfo"]["username"]})
+    await install(api, hook, "MutatingWebhookConfiguration")
+
+    made = await api.post(WIDGETS, widget("w"))
+
+    assert made["spec"]["title"] == "from kubernetes-admin"
+    assert (await api.get(f"{WIDGETS}/w"))["spec"]["title"] == "from kubernetes-admin"
+    review = hook.reviews[0]
+    assert (review["operation"], review["kind"]["kind"], review["resource"]["resource"], review["oldObject"]) == (
+        "CREATE",
+        "Widget",
+        "widgets",
+        None,
+    )
+
+
+async def test_what_a_webhook_makes_is_validated(api: Api, hook: Hook):
+    hook.respond = lambda request: patch({"op": "replace", "path": "/spec/color", "value": "pink"})
+    await install(api, hook, "MutatingWebhookConfiguration")
+
+    refused = await api.post(WIDGETS, widget("w"))
+
+    assert refused.status == 422
+    assert refused["details"]["causes"][0]["field"] == "spec.color"
+
+
+async def test_a_validating_webhook_refuses_with_its_own_words(api: Api, hook: Hook):
+    hook.respond = lambda request: {
+        "allowed": False,
+        "status": {"code": 403, "reason": "Forbidden", "message": "not on a Sunday"},
+        "warnings": ["really"],
+    }
+    await install(api, hook)
+
+    refused = await api.post(WIDGETS, widget("w"))
+
+    assert refused.status == 403
+    assert refused["message"] == 'admission webhook "widgets.hook.example.com" denied the request: not on a Sunday'
+    assert refused.warnings == ("really",)
+    assert (await api.get(f"{WIDGETS}/w")).status == 404
+
+
+async def test_updates_and_deletions_are_asked_with_the_old_object(api: Api, hook: Hook):
+    await install(api, hook)
+    await api.post(WIDGETS, widget("w"))
+    await api.merge(f"{WIDGETS}/w", {"spec": {"size": 5}})
+    await api.delete(f"{WIDGETS}/w")
+
+    assert [(r["operation"], (r["oldObject"] or {}).get("spec", {}).get("size")) for r in hook.reviews] == [
+        ("CREATE", None),
+        ("UPDATE", None),
+        ("DELETE", 5),
+    ]
+    assert hook.reviews[2]["object"] is None
+
+
+async def test_status_writes_are_asked_only_where_a_rule_names_them(api: Api, hook: Hook):
+    await install(api, hook)
+    await api.post(WIDGETS, widget("w"))
+    await api.merge(f"{WIDGETS}/w/status", {"status": {"phase": "Up"}})
+
+    assert len(hook.reviews) == 1
+
+
+@pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
+async def test_a_webhook_that_does_not_answer(api: Api, hook: Hook, policy: str, status: int):
+    await install(api, hook, failurePolicy=policy, clientConfig={"url": "https://127.0.0.1:1/none"})
+
+    answer = await api.post(WIDGETS, widget("w"))
+
+    assert answer.status == status
+    if policy == "Fail":
+        assert answer["message"].startswith(
+            'Internal error occurred: failed calling webhook "widgets.hook.example.com": failed to call webhook: '
+        )
+
+
+async def test_a_webhook_that_is_too_slow(api: Api, hook: Hook):
+    hook.delay = 5
+    await install(api, hook, timeoutSeconds=1)
+
+    answer = await api.post(WIDGETS, widget("w"))
+
+    assert answer.status == 500
+    assert "context deadline exceeded" in answer["message"]
+
+
+async def test_a_webhook_with_the_wrong_certificate_is_not_trusted(api: Api, hook: Hook):
+    other = base64.b64encode(make_authority(datetime.now(UTC)).certificate).decode()
+    await install(api, hook, clientConfig={"url": hook.url, "caBundle": other})
+
+    assert (await api.post(WIDGETS, widget("w"))).status == 500
+    assert hook.reviews == []
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ({"objectSelector": {"matchLabels": {"a": "b"}}}, ["labelled"]),
+        ({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}}, ["plain"]),
+        ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}, ["plain", "labelled"]),
+        (
+            {
+                "namespaceSelector": {
+                    "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["default"]}]
+                }
+            },
+            [],
+        ),
+        ({"matchConditions": [{"name": "x", "expression": "object.metadata.name.startsWith('l')"}]}, ["labelled"]),
+        ({"matchConditions": [{"name": "x", "expression": "request.operation == 'DELETE'"}]}, []),
+    ],
+)
+async def test_selectors_and_conditions_choose_what_is_asked(api: Api, hook: Hook, options: Any, asked: list[str]):
+    await install(api, hook, **options)
+    assert (await api.post(WIDGETS, widget("plain"))).status == 201
+    assert (await api.post(WIDGETS, widget("labelled", {"a": "b"}))).status == 201
+
+    assert [r["name"] for r in hook.reviews] == asked
+
+
+async def test_a_dry_run_is_not_sent_to_webhooks_with_side_effects(api: Api, hook: Hook):
+    await install(api, hook, sideEffects="NoneOnDryRun")
+    dry = await api.post(WIDGETS, widget("w"), dryRun="All")
+
+    assert dry.status == 201
+    assert hook.reviews[0]["dryRun"] is True
+
+
+async def test_a_webhook_is_reached_through_its_service(api: Api, hook: Hook):
+    port = int(hook.url.split(":")[2].split("/")[0])
+    endpoints = {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": "hook"},
+        "subsets": [{"addresses": [{"ip": "127.0.0.1"}], "ports": [{"port": port}]}],
+    }
+    assert (await api.post("/api/v1/namespaces/default/endpoints", endpoints)).status == 201
+    service = {"namespace": "default", "name": "hook", "path": "/review"}
+    await install(api, hook, clientConfig={"service": service, "caBundle": hook.bundle})
+
+    assert (await api.post(WIDGETS, widget("w"))).status == 201
+    assert len(hook.reviews) == 1
+
+
+async def test_webhook_configurations_themselves_are_never_asked_about(api: Api, hook: Hook):
+    everything = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]
+    hook.respond = lambda request: {"allowed": False}
+    await install(api, hook, rules=everything)
+
+    assert (await api.delete(f"{GROUP}/validatingwebhookconfigurations/h")).status == 200
