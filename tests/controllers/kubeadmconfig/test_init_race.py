@@ -161,7 +161,7 @@ def test_the_runs_are_worth_something() -> None:
     first, again = _play(3), _play(3)
 
     assert first.digest == again.digest
-    assert first.requests > 50
+    assert first.requests > 20
     assert sum(_play(seed).crashes for seed in range(5)) > 0
 
 
