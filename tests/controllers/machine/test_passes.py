@@ -253,3 +253,17 @@ async def test_an_object_that_appears_later_wakes_the_machine(a: Any) -> None:
 
     assert list(woken) == [KEY]
     assert list(await running.reconciler._wakes.expecting(infra, running.world.client)) == []
+
+
+async def test_nodes_are_watched_before_the_control_plane_is_initialized(a: Any) -> None:
+    uninitialized = a.cluster(status={"conditions": []})
+    running = a.Build(machine=a.machine(status={"nodeRef": None}), cluster=uninitialized, node=None).start()
+    await running.run()
+    there = await running.remote()
+    await there.create(a.node(metadata={"uid": None, "annotations": None}))
+    running.notify["machine-nodes"](await running.remote_node())
+    woken = list(running.woken)
+    await running.run()
+
+    assert woken == [(KEY, "Node node-1 changed")]
+    assert (await running.machine()).status.node_ref.name == "node-1"

@@ -121,11 +121,11 @@ class MachineReconciler:
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
         self._wakes = Wakes(deps.enqueue)
         self._sync = remote.NodeSync(
-            _patterns(deps.options.get("additional-sync-machine-labels", ())),
-            _patterns(deps.options.get("additional-sync-machine-annotations", ())),
+            _patterns(deps.options.get("additional-sync-machine-labels") or ()),
+            _patterns(deps.options.get("additional-sync-machine-annotations") or ()),
         )
-        self._grace_period: timedelta = deps.options.get("remote-conditions-grace-period", GRACE_PERIOD)
-        self._update_extensions: Sequence[inplace.UpdateExtension] = deps.options.get("update-machine-extensions", ())
+        self._grace_period: timedelta = deps.options.get("remote-conditions-grace-period") or GRACE_PERIOD
+        self._update_extensions: Sequence[inplace.UpdateExtension] = deps.options.get("update-machine-extensions") or ()
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass."""

@@ -52,10 +52,12 @@ async def observe_node(workload: WorkloadClusters, wakes: Wakes, s: MachineSnaps
     key = s.cluster.key
     try:
         if control_plane_initialized(s):
-            await workload.watch(key, "machine-nodes", Node, wakes.node_changed(key))
+            await _watch(workload, key, wakes)
         if not s.machine.spec.provider_id:
             return NodeUnsought()
         client = await workload.client(key)
+        # the first Node of a stand-alone control plane is what initializes it: nobody else would tell us of that Node
+        await _watch(workload, key, wakes)
         found = node.node_with(s.machine.spec.provider_id, await client.list(Node))
     except NotConnected as error:
         return NodeOutOfReach(error)
@@ -68,6 +70,10 @@ async def observe_node(workload: WorkloadClusters, wakes: Wakes, s: MachineSnaps
     except (ApiError, node.NodeSyncError, WrongType) as error:
         return NodeFound(found, error)
     return NodeFound(found)
+
+
+async def _watch(workload: WorkloadClusters, cluster: ObjectKey, wakes: Wakes) -> None:
+    await workload.watch(cluster, "machine-nodes", Node, wakes.node_changed(cluster))
 
 
 async def _sync(client: Client, found: Node, s: MachineSnapshot, sync: NodeSync) -> None:
