@@ -9,76 +9,39 @@ infrastructure, the bootstrap data, the connection). What nothing else explains 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
 from clusterwright.conditions.words import plural
+from clusterwright.offline.complaints import (
+    BLOCKED,
+    CONNECTION,
+    INFRASTRUCTURE,
+    INITIALIZATION,
+    Complaint,
+    Reference,
+    Tier,
+    complaint_of,
+    deletion,
+    has_delivered,
+    own_pause,
+    references,
+    since,
+    time_of,
+    without_summaries,
+)
 from clusterwright.offline.graph import sinks
 
-PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
 CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
 CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane"
-
-_NEGATIVE = frozenset(
-    {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
-)
 _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
-_SUMMARIES = frozenset({"Ready", "Available"})
-_QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
-_WAITING = re.compile(r"^(\* \w+: )?[Ww]ait(ing|s)?\b|^Waiting|NotYetReported|not yet reported|\bin progress\b")
-_ERROR = re.compile(
-    r"fail|error|does not exist|not found|cannot|can't|unable|invalid|denied|forbidden|exceed|quota|unauthori[sz]ed|timed? ?out|"
-    r"refused|blocked|unsupported|not allowed|no such|must be|rejected",
-    re.IGNORECASE,
-)
-_BLOCKED = re.compile(r"blocked|does not exist|not found|fail|error|denied|forbidden|exceeded|invalid|cannot|can't", re.IGNORECASE)
-_INITIALIZATION = re.compile(
-    r"[Cc]ontrol [Pp]lane.{0,20}(initiali[sz]ed|to be ready|provisioning|not yet)|WaitingForControlPlane|ControlPlaneInitialized|"
-    r"first control plane|ControlPlaneIsStable|control plane .{0,40}(upgrad|stable)"
-)
-_INFRASTRUCTURE = re.compile(
-    r"[Cc]luster infrastructure|WaitingForClusterInfrastructure|ClusterInfrastructureReady|infrastructureProvisioned|infrastructureReady|"
-    r"controlPlaneEndpoint"
-)
-_CONNECTION = re.compile(r"ConnectionDown|[Rr]emote connection|connection to the workload cluster|successful probe|[Pp]robe (last|failed)")
 _BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootstrap [Dd]ata|dataSecretName")
 _NOT_FOUND = re.compile(r'([A-Za-z]+)(?:\.[a-z0-9.-]+)? "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
 _QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
-
-
-class Tier(IntEnum):
-    """How telling a complaint is; lower is better evidence."""
-
-    MISSING = 0
-    PAUSED = 1
-    DELETING = 2
-    ERROR = 3
-    UNHEALTHY = 4
-    WAITING = 5
-    SILENT = 6
-    UNKNOWN = 7
-    PROGRESS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """One thing that is wrong with an object, in its own or in our words."""
-
-    tier: Tier
-    text: str
-    since: str = ""
-    about: str = ""
-    """The condition, or empty."""
-    raw: str = ""
-    """Reason and message as reported, for finding what they point at."""
-    secondary: bool = False
-    """It says itself that another complaint of the same object comes first."""
 
 
 @dataclass(slots=True)
@@ -114,32 +77,6 @@ class Node:
 def node_id(kind: str, namespace: str, name: str) -> str:
     """The name of an object in explanations."""
     return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """Where an object's spec names another one."""
-
-    group: str
-    kind: str
-    name: str
-    path: str
-
-
-def references(value: Any, path: str = "spec") -> Iterator[Reference]:
-    """Every `{kind, name, apiGroup or apiVersion}` below a spec."""
-    if isinstance(value, Mapping):
-        kind, name = value.get("kind"), value.get("name")
-        group = value.get("apiGroup") or str(value.get("apiVersion") or "").rpartition("/")[0]
-        if isinstance(kind, str) and isinstance(name, str) and isinstance(group, str) and group and kind and name:
-            if not value.get("namespace"):
-                yield Reference(group, kind, name, path)
-            return
-        for key, inner in value.items():
-            yield from references(inner, f"{path}.{key}")
-    elif isinstance(value, list):
-        for n, inner in enumerate(value):
-            yield from references(inner, f"{path}[{n}]")
 
 
 class Investigation:
@@ -219,15 +156,14 @@ class Investigation:
         assert node.object is not None
         metadata = node.object.metadata
         if metadata.deletion_timestamp is not None:
-            node.complaints.append(_deletion(node, self._conditions(node)))
+            node.complaints.append(deletion(node.object, self._conditions(node)))
             return
-        pause = _own_pause(node)
+        pause = own_pause(node.object)
         conditions = self._conditions(node)
         if pause:
-            since = _since(get(conditions, "Paused"))
-            node.complaints.append(Complaint(Tier.PAUSED, pause, since, "Paused"))
+            node.complaints.append(Complaint(Tier.PAUSED, pause, since(get(conditions, "Paused")), "Paused"))
         for condition in conditions:
-            complaint = _complaint(condition)
+            complaint = complaint_of(condition)
             if complaint is not None:
                 node.complaints.append(complaint)
         for name in ("failureReason", "failureMessage"):
@@ -237,17 +173,17 @@ class Investigation:
                     node.complaints.append(Complaint(Tier.ERROR, f"{name}: {text}", raw=text))
         if node.complaints:
             node.complaints += self._warnings(node)
-        node.complaints = _without_summaries(node.complaints)
+        node.complaints = without_summaries(node.complaints)
 
     def _warnings(self, node: Node) -> list[Complaint]:
         """Warning Events that no good news followed, about an object that is in trouble anyway."""
         told = self.events.get(node.id, [])
-        good = max((_time_of(e) for e in told if e.get("type") == "Normal"), default="")
+        good = max((time_of(e) for e in told if e.get("type") == "Normal"), default="")
         found = []
         for event in told:
             text = str(event.get("message") or "")
-            if event.get("type") == "Warning" and _time_of(event) >= good and _BLOCKED.search(text):
-                found.append(Complaint(Tier.ERROR, f"{event.get('reason')}: {text}", _time_of(event), raw=text))
+            if event.get("type") == "Warning" and time_of(event) >= good and BLOCKED.search(text):
+                found.append(Complaint(Tier.ERROR, f"{event.get('reason')}: {text}", time_of(event), raw=text))
         return found
 
     # ---------------------------------------------------------------------------------------- references
@@ -325,7 +261,7 @@ class Investigation:
         probe = get(conditions, "RemoteConnectionProbe")
         if probe is not None and probe.status == "False" and not cluster.deleting:
             text = f"the workload cluster cannot be reached: {probe.message}"
-            self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, _since(probe), "RemoteConnectionProbe"))
+            self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, since(probe), "RemoteConnectionProbe"))
 
     def _share(self, cluster: Node, what: str, complaint: Complaint) -> None:
         node = Node(f"{cluster.id}#{what}", cluster.kind, cluster.namespace, cluster.name, cluster.object, [complaint])
@@ -388,7 +324,7 @@ class Investigation:
                 and not any(o in self.nodes for o in owners)
             ):
                 text = "keeps the Cluster from being deleted, but nobody deletes it: its owner is gone"
-                node.complaints.append(Complaint(Tier.DELETING, text, _since(said)))
+                node.complaints.append(Complaint(Tier.DELETING, text, since(said)))
                 cluster.because_of[node.id] = "waits for its deletion"
 
     def _connect_to_infrastructure(self, node: Node) -> None:
@@ -461,11 +397,11 @@ class Investigation:
             words = complaint.raw
             if not words:
                 continue
-            if _INITIALIZATION.search(words) and (shared := self._shared("initialization")):
+            if INITIALIZATION.search(words) and (shared := self._shared("initialization")):
                 node.because_of.setdefault(shared, "waits for the control plane")
-            if _CONNECTION.search(words) and (shared := self._shared("connection")):
+            if CONNECTION.search(words) and (shared := self._shared("connection")):
                 node.because_of.setdefault(shared, "waits for the connection")
-            if _INFRASTRUCTURE.search(words) and self.cluster is not None:
+            if INFRASTRUCTURE.search(words) and self.cluster is not None:
                 self._blame(node, self.cluster, "infrastructureRef", "waits for the cluster's infrastructure")
                 if not node.because_of and (shared := self._shared("initialization")):
                     # the infrastructure is there by now; the control plane is what comes after it
@@ -495,7 +431,7 @@ class Investigation:
     def _suspect(self, node: Node, target: Node, complaint: Complaint | None, why: str) -> None:
         """Others wait for it; if it says nothing itself, that is its trouble."""
         if not target.complaints:
-            if _has_delivered(target):
+            if target.object is None or has_delivered(target.object):
                 return
             target.complaints.append(Complaint(Tier.SILENT, f"{node.id} waits for it", complaint.since if complaint else ""))
         node.because_of.setdefault(target.id, why)
@@ -563,96 +499,6 @@ class Investigation:
         while before[chain[-1]]:
             chain.append(before[chain[-1]])
         return chain[::-1]
-
-
-# ------------------------------------------------------------------------------------------ single objects
-
-
-def _own_pause(node: Node) -> str:
-    assert node.object is not None
-    if node.object.at("spec", "paused") is True:
-        return "is paused by spec.paused"
-    if PAUSED_ANNOTATION in node.object.metadata.annotations:
-        return f"is paused by the annotation {PAUSED_ANNOTATION}"
-    return ""
-
-
-def _deletion(node: Node, conditions: Sequence[Condition]) -> Complaint:
-    assert node.object is not None
-    since = str(node.object.at("metadata", "deletionTimestamp"))
-    finalizers = ", ".join(node.object.metadata.finalizers)
-    said = get(conditions, "Deleting")
-    words = f": {said.reason}: {said.message}" if said is not None and said.status == "True" else ""
-    pause = _own_pause(node)
-    if pause:
-        return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", since, "Deleting")
-    held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
-    return Complaint(Tier.DELETING, held + words, since, "Deleting", raw=words)
-
-
-def _complaint(condition: Condition) -> Complaint | None:
-    """What a condition complains about, if it does."""
-    if condition.type in _QUIET:
-        return None
-    raw = f"{condition.reason} {condition.message}"
-    shown = f"{condition.type}={condition.status}: {condition.message or condition.reason}"
-    if condition.type in _NEGATIVE:
-        if condition.status != "True":
-            return None
-        tier = Tier.ERROR if _BLOCKED.search(condition.message) else Tier.PROGRESS
-        return Complaint(tier, shown, _since(condition), condition.type, raw)
-    if condition.status == "True":
-        return None
-    if condition.type.endswith("UpToDate") or condition.type in {"OwnerRemediated", "Available"}:
-        tier = Tier.PROGRESS if condition.type != "Available" else _tier(condition, raw)
-    else:
-        tier = _tier(condition, raw)
-    return Complaint(tier, shown, _since(condition), condition.type, raw)
-
-
-def _tier(condition: Condition, raw: str) -> Tier:
-    if condition.reason in {"NotYetReported", "NoReasonReported"} and not condition.message:
-        return Tier.UNKNOWN
-    if _WAITING.search(condition.message or condition.reason) or condition.reason.startswith("Waiting"):
-        return Tier.WAITING
-    if _INITIALIZATION.search(raw) or _CONNECTION.search(raw) or _INFRASTRUCTURE.search(raw):
-        return Tier.WAITING
-    if condition.status == "Unknown":
-        return Tier.UNKNOWN
-    return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
-
-
-def _has_delivered(node: Node) -> bool:
-    """Whether the object says that it has done its part; templates have none."""
-    if node.object is None or node.kind.endswith("Template"):
-        return True
-    flags = ("provisioned", "dataSecretCreated", "controlPlaneInitialized")
-    if any(node.object.at("status", "initialization", flag) is True for flag in flags):
-        return True
-    try:
-        return is_true(conditions_of(node.object), "Ready")
-    except InvalidConditions:
-        return False
-
-
-def _without_summaries(complaints: list[Complaint]) -> list[Complaint]:
-    """Ready and Available only sum up what the object says in more detail, and some complaints name another as their reason."""
-    if not all(c.about in _SUMMARIES for c in complaints):
-        complaints = [replace(c, tier=Tier.PROGRESS) if c.about in _SUMMARIES else c for c in complaints]
-    types = {c.about for c in complaints if c.about and c.about not in _SUMMARIES}
-    return [replace(c, secondary=any(t in c.raw for t in types - {c.about})) for c in complaints]
-
-
-def _since(condition: Condition | None) -> str:
-    if condition is None or condition.last_transition_time is None:
-        return ""
-    return condition.last_transition_time.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _time_of(event: Mapping[str, Any]) -> str:
-    series = event.get("series")
-    newest = series.get("lastObservedTime") if isinstance(series, Mapping) else None
-    return str(newest or event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
 
 
 def _reachable(graph: Mapping[str, Sequence[str]], start: str) -> set[str]:

@@ -14,7 +14,8 @@ from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.conditions import InvalidConditions, conditions_of
 from clusterwright.controllers.cluster.reconciler import ClusterReconciler
 from clusterwright.offline.bundle import BadBundle, Bundle
-from clusterwright.offline.causes import Complaint, Investigation, Node, Tier
+from clusterwright.offline.causes import Investigation, Node
+from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.decide import run_pass, run_to_completion
 from clusterwright.offline.registry import controller

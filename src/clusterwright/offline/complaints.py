@@ -1,0 +1,179 @@
+"""What an object has to complain about, in its own words: conditions, deletions that do not end, pauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+from clusterwright.api.meta import Condition, Unstructured
+from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
+
+PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
+_NEGATIVE = frozenset(
+    {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
+)
+_SUMMARIES = frozenset({"Ready", "Available"})
+_QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
+_WAITING = re.compile(r"^(\* \w+: )?[Ww]ait(ing|s)?\b|^Waiting|NotYetReported|not yet reported|\bin progress\b")
+_ERROR = re.compile(
+    r"fail|error|does not exist|not found|cannot|can't|unable|invalid|denied|forbidden|exceed|quota|unauthori[sz]ed|timed? ?out|"
+    r"refused|blocked|unsupported|not allowed|no such|must be|rejected",
+    re.IGNORECASE,
+)
+BLOCKED = re.compile(r"blocked|does not exist|not found|fail|error|denied|forbidden|exceeded|invalid|cannot|can't", re.IGNORECASE)
+INITIALIZATION = re.compile(
+    r"[Cc]ontrol [Pp]lane.{0,20}(initiali[sz]ed|to be ready|provisioning|not yet)|WaitingForControlPlane|ControlPlaneInitialized|"
+    r"first control plane|ControlPlaneIsStable|control plane .{0,40}(upgrad|stable)"
+)
+INFRASTRUCTURE = re.compile(
+    r"[Cc]luster infrastructure|WaitingForClusterInfrastructure|ClusterInfrastructureReady|infrastructureProvisioned|infrastructureReady|"
+    r"controlPlaneEndpoint"
+)
+CONNECTION = re.compile(r"ConnectionDown|[Rr]emote connection|connection to the workload cluster|successful probe|[Pp]robe (last|failed)")
+
+
+class Tier(IntEnum):
+    """How telling a complaint is; lower is better evidence."""
+
+    MISSING = 0
+    PAUSED = 1
+    DELETING = 2
+    ERROR = 3
+    UNHEALTHY = 4
+    WAITING = 5
+    SILENT = 6
+    UNKNOWN = 7
+    PROGRESS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """One thing that is wrong with an object, in its own or in our words."""
+
+    tier: Tier
+    text: str
+    since: str = ""
+    about: str = ""
+    """The condition, or empty."""
+    raw: str = ""
+    """Reason and message as reported, for finding what they point at."""
+    secondary: bool = False
+    """It says itself that another complaint of the same object comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where an object's spec names another one."""
+
+    group: str
+    kind: str
+    name: str
+    path: str
+
+
+def references(value: Any, path: str = "spec") -> Iterator[Reference]:
+    """Every `{kind, name, apiGroup or apiVersion}` below a spec."""
+    if isinstance(value, Mapping):
+        kind, name = value.get("kind"), value.get("name")
+        group = value.get("apiGroup") or str(value.get("apiVersion") or "").rpartition("/")[0]
+        if isinstance(kind, str) and isinstance(name, str) and isinstance(group, str) and group and kind and name:
+            if not value.get("namespace"):
+                yield Reference(group, kind, name, path)
+            return
+        for key, inner in value.items():
+            yield from references(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for n, inner in enumerate(value):
+            yield from references(inner, f"{path}[{n}]")
+
+
+def own_pause(obj: Unstructured) -> str:
+    """How the object itself is paused; empty if it is not."""
+    if obj.at("spec", "paused") is True:
+        return "is paused by spec.paused"
+    if PAUSED_ANNOTATION in obj.metadata.annotations:
+        return f"is paused by the annotation {PAUSED_ANNOTATION}"
+    return ""
+
+
+def deletion(obj: Unstructured, conditions: Sequence[Condition]) -> Complaint:
+    """What holds an object that is being deleted."""
+    begun = str(obj.at("metadata", "deletionTimestamp"))
+    finalizers = ", ".join(obj.metadata.finalizers)
+    said = get(conditions, "Deleting")
+    words = f": {said.reason}: {said.message}" if said is not None and said.status == "True" else ""
+    pause = own_pause(obj)
+    if pause:
+        return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", begun, "Deleting")
+    held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
+    return Complaint(Tier.DELETING, held + words, begun, "Deleting", raw=words)
+
+
+def complaint_of(condition: Condition) -> Complaint | None:
+    """What a condition complains about, if it does."""
+    if condition.type in _QUIET:
+        return None
+    raw = f"{condition.reason} {condition.message}"
+    shown = f"{condition.type}={condition.status}: {condition.message or condition.reason}"
+    if condition.type in _NEGATIVE:
+        if condition.status != "True":
+            return None
+        tier = Tier.ERROR if BLOCKED.search(condition.message) else Tier.PROGRESS
+        return Complaint(tier, shown, since(condition), condition.type, raw)
+    if condition.status == "True":
+        return None
+    if condition.type.endswith("UpToDate") or condition.type in {"OwnerRemediated", "Available"}:
+        tier = Tier.PROGRESS if condition.type != "Available" else _tier(condition, raw)
+    else:
+        tier = _tier(condition, raw)
+    return Complaint(tier, shown, since(condition), condition.type, raw)
+
+
+def _tier(condition: Condition, raw: str) -> Tier:
+    if condition.reason in {"NotYetReported", "NoReasonReported"} and not condition.message:
+        return Tier.UNKNOWN
+    if _WAITING.search(condition.message or condition.reason) or condition.reason.startswith("Waiting"):
+        return Tier.WAITING
+    if INITIALIZATION.search(raw) or CONNECTION.search(raw) or INFRASTRUCTURE.search(raw):
+        return Tier.WAITING
+    if condition.status == "Unknown":
+        return Tier.UNKNOWN
+    return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
+
+
+def has_delivered(obj: Unstructured) -> bool:
+    """Whether the object says that it has done its part; templates have none."""
+    if obj.kind.endswith("Template"):
+        return True
+    flags = ("provisioned", "dataSecretCreated", "controlPlaneInitialized")
+    if any(obj.at("status", "initialization", flag) is True for flag in flags):
+        return True
+    try:
+        return is_true(conditions_of(obj), "Ready")
+    except InvalidConditions:
+        return False
+
+
+def without_summaries(complaints: list[Complaint]) -> list[Complaint]:
+    """Ready and Available only sum up what the object says in more detail, and some complaints name another as their reason."""
+    if not all(c.about in _SUMMARIES for c in complaints):
+        complaints = [replace(c, tier=Tier.PROGRESS) if c.about in _SUMMARIES else c for c in complaints]
+    types = {c.about for c in complaints if c.about and c.about not in _SUMMARIES}
+    return [replace(c, secondary=any(t in c.raw for t in types - {c.about})) for c in complaints]
+
+
+def since(condition: Condition | None) -> str:
+    """When the condition last changed, as text."""
+    if condition is None or condition.last_transition_time is None:
+        return ""
+    return condition.last_transition_time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def time_of(event: Mapping[str, Any]) -> str:
+    """When an Event was last told, as text."""
+    series = event.get("series")
+    newest = series.get("lastObservedTime") if isinstance(series, Mapping) else None
+    return str(newest or event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
