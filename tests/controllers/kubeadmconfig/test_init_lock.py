@@ -217,3 +217,55 @@ async def test_locks_are_not_shared_between_clusters(world: Any) -> None:
     assert [await world.holder(name) for name in ("c1", "c2")] == ["c1-m", "c2-m"]
     assert len(await world.judge.list(ConfigMap, namespace=NS)) == 2
     assert len([s for s in await world.judge.list(Secret, namespace=NS) if s.metadata.name.endswith("-m")]) == 2
+
+
+class Crash(BaseException):
+    """The process dies."""
+
+
+class Crashing:
+    """Dies at the n-th request: before it arrives, or after it took effect."""
+
+    def __init__(self, inner: Any, n: int, *, after: bool) -> None:
+        self.inner, self.n, self.after, self.count = inner, n, after, 0
+
+    async def send(self, request: Any) -> Any:
+        self.count += 1
+        if self.count == self.n:
+            if self.after:
+                await self.inner.send(request)
+            raise Crash
+        return await self.inner.send(request)
+
+
+async def _with_init_data(world: Any) -> set[str]:
+    return {name for name in ("m1", "m2") if await world.has_data(name) and "kubeadm init" in await world.data(name)}
+
+
+@pytest.mark.parametrize("stand_alone", [True, False])
+@pytest.mark.parametrize("after", [True, False])
+async def test_a_crash_at_any_request_never_lets_two_machines_init(new_world: Any, stand_alone: bool, after: bool) -> None:
+    n = requests = 0
+    while n <= requests:
+        world = await new_world()
+        await world.cluster(control_plane_ref=not stand_alone)
+        if not stand_alone:
+            await world.certificates()
+        for name in ("m1", "m2"):
+            await world.control_plane_machine(name)
+        sound, world.transport.inner = world.transport.inner, Crashing(world.transport.inner, n, after=after)
+        try:
+            await world.reconcile("m1")
+            requests = max(requests, world.transport.inner.count)
+        except Crash:
+            pass
+        world.transport.inner = sound
+        world.restart()
+        for name in ("m2", "m1", "m2"):
+            await world.reconcile(name)
+            assert len(await _with_init_data(world)) <= 1, f"request {n}"
+        (chosen,) = await _with_init_data(world)
+        assert await world.holder() == chosen
+        assert (await world.read(chosen)).status.data_secret_name == chosen
+        n += 1
+    assert requests > 8

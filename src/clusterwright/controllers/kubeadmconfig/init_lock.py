@@ -10,7 +10,6 @@ hands in between. Whether the holder exists is asked of the API server, not of a
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,11 +21,12 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, NotFound
+from clusterwright.runtime.logging import get_logger
 
 INFORMATION_KEY = "lock-information"
 NAME_SUFFIX = "-lock"
 
-log = logging.getLogger(__name__)
+log = get_logger("kubeadmconfig.initlock")
 
 Acquired = Literal["new", "held-before", "taken-over", ""]
 """How the lock came to be ours; empty: it is not."""
@@ -92,7 +92,7 @@ class InitLock:
         if information.machine_name == machine:
             return "held-before"
         if await self._is_gone(ObjectKey(cluster.metadata.namespace, information.machine_name)):
-            log.info("init lock is stale, its holder is gone", extra={"lock": str(key), "holder": information.machine_name})
+            log.info("init lock is stale, its holder is gone", lock=str(key), holder=information.machine_name)
             if await self._delete(lock) and await self._create(cluster, machine):
                 return "taken-over"
         return ""
@@ -117,7 +117,7 @@ class InitLock:
         except ApiError as error:
             _denied(lock_key(cluster), "cannot be created", error)
             return False
-        log.info("init lock acquired", extra={"lock": str(lock_key(cluster)), "machine": machine})
+        log.info("init lock acquired", lock=str(lock_key(cluster)), machine=machine)
         return True
 
     async def _delete(self, lock: ConfigMap) -> bool:
@@ -137,10 +137,10 @@ class InitLock:
         try:
             return await self._client.live.find(Machine, machine) is None
         except ApiError as error:
-            log.warning("cannot tell whether the holder of the init lock exists", extra={"machine": str(machine), "error": str(error)})
+            log.warning("cannot tell whether the holder of the init lock exists", machine=str(machine), error=str(error))
             return False
 
 
 def _denied(key: ObjectKey, why: str, error: ApiError | None = None) -> Literal[""]:
-    log.info("init lock %s", why, extra={"lock": str(key), "error": "" if error is None else str(error)})
+    log.info("init lock not to be had", lock=str(key), why=why, error=str(error or ""))
     return ""

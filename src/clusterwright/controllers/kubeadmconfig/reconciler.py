@@ -14,7 +14,6 @@ A failure is raised after the patch, for the queue to try again.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,11 +45,12 @@ from clusterwright.kubeadm.node import Node, Role
 from clusterwright.kubeadm.presence import is_defined
 from clusterwright.kubeadm.versions import Version, parse_version
 from clusterwright.runtime.client import Original
+from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
 
-log = logging.getLogger(__name__)
+log = get_logger("kubeadmconfig")
 
 
 class ReconcileFailed(Exception):
@@ -113,7 +113,7 @@ class KubeadmConfigReconciler:
             return Result.await_change()
         cluster = await self._client.find(Cluster, owner.cluster) if owner.cluster.name else None
         if cluster is None:
-            log.info("Cluster does not exist yet, waiting until it is created", extra={"kubeadmconfig": str(key)})
+            log.info("Cluster does not exist yet, waiting until it is created", kubeadmconfig=str(key))
             return Result.await_change()
         check = await ensure_paused_condition(self._patcher, self._deps.clock, original, cluster_paused=bool(cluster.spec.paused))
         if check.ends_pass or original.object.metadata.deletion_timestamp is not None:
@@ -162,6 +162,7 @@ class KubeadmConfigReconciler:
         work.rows[STEP.name] = decision.row
         match decision.row:
             case "infrastructure-not-provisioned":
+                log.info("Cluster infrastructure is not ready, waiting", kubeadmconfig=str(work.config.key))
                 work.found(data=Data.INFRASTRUCTURE_NOT_PROVISIONED)
             case "restore-status":
                 work.config = with_data_secret(work.config, work.seen.owner.data_secret_name)
@@ -193,7 +194,7 @@ class KubeadmConfigReconciler:
         cluster, machine = work.seen.cluster, work.seen.owner.object.metadata.name
         acquired = await self._lock.acquire(cluster, machine)
         if not acquired:
-            log.info("A control plane is already being initialized, requeueing", extra={"kubeadmconfig": str(work.config.key)})
+            log.info("A control plane is already being initialized", kubeadmconfig=str(work.config.key))
             return Result.after(CONTROL_PLANE_POLL)
         try:
             if acquired != "held-before" and await self._initialized_meanwhile(cluster):
@@ -265,9 +266,7 @@ class KubeadmConfigReconciler:
         filled = fill(work.spec, seen.endpoint, found.get(pki.Purpose.CA))
         work.spec = filled.spec
         if filled.needs_endpoint:
-            log.info(
-                "Waiting for Cluster Controller to set Cluster.Spec.ControlPlaneEndpoint", extra={"kubeadmconfig": str(work.config.key)}
-            )
+            log.info("Waiting for Cluster Controller to set Cluster.Spec.ControlPlaneEndpoint", kubeadmconfig=str(work.config.key))
             return Result.after(ENDPOINT_POLL)
         if filled.needs_token:
             await self._new_token(work)
@@ -312,7 +311,7 @@ class KubeadmConfigReconciler:
         remote = await self._deps.workload.client(work.seen.cluster.key)
         try:
             if await refresh_token(remote, _token(work.config), self._deps.clock.now(), self._ttl):
-                log.info("bootstrap token prolonged", extra={"kubeadmconfig": str(work.config.key)})
+                log.info("bootstrap token prolonged", kubeadmconfig=str(work.config.key))
         except TokenGone as error:
             return await self._replace_lost_token(work, error)
         return Result.after(tokens.check_interval(self._ttl))
@@ -326,7 +325,7 @@ class KubeadmConfigReconciler:
             )
         if not owner.is_machine_pool and not work.seen.control_plane_initialized:
             raise lost
-        log.info("Bootstrap token secret not found, creating a new token", extra={"kubeadmconfig": str(work.config.key)})
+        log.info("Bootstrap token secret not found, creating a new token", kubeadmconfig=str(work.config.key))
         await self._new_token(work)
         return await self._join(work)
 
