@@ -5,7 +5,7 @@ the Cluster in memory; delete or create what they say; decide every condition by
 
     snapshot.py    what was seen                      plan.py        phase tables: infrastructure, control plane,
     providers.py   what provider objects say                         deletion, kubeconfig (pure)
-    conditions.py  the condition tables (pure)        status.py      phase and counters (pure)
+    conditions*.py the condition tables (pure)        status.py      phase and counters (pure)
     kubeconfig.py  the kubeconfig Secret              reconciler.py  the edge: reads, writes, order
 
 Watches: Cluster, Machine, MachineDeployment, MachineSet, MachinePool, ClusterClass, the Secrets it waits for, the connection to

@@ -14,7 +14,8 @@ from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition
 from clusterwright.conditions import is_true, set_condition, v1beta1
 from clusterwright.conditions.limits import fit, fit_v1beta1
 from clusterwright.controllers.cluster import plan
-from clusterwright.controllers.cluster.conditions import OWNED, OWNED_V1BETA1, PAUSED, TABLES, V1BETA1_TABLES
+from clusterwright.controllers.cluster.conditions import OWNED, PAUSED, TABLES
+from clusterwright.controllers.cluster.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_TABLES
 from clusterwright.controllers.cluster.guards import references_missing
 from clusterwright.controllers.cluster.kubeconfig import RECONCILE_KUBECONFIG, look_at_secrets, make_kubeconfig
 from clusterwright.controllers.cluster.plan import Change, Delete
