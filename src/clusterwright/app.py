@@ -32,7 +32,7 @@ from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.mapping import to_owners
 from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
-from clusterwright.workload.clusters import ClusterCache, Connect, mapped_source, secret_to_cluster
+from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
 
 Reach = Callable[[bytes], Awaitable[Transport]]
 """A transport over the network to the cluster that a kubeconfig describes."""
@@ -80,6 +80,7 @@ def build_manager(
         lambda _: cache,
         # CRDs are watched only to have them in the cache: every pass asks for the contract of the kinds it meets
         watches=(Watch(Secret, secret_to_cluster), Watch(CustomResourceDefinitionMeta, _nobody)),
+        when=connection_matters,
     )
     cache.bind(connections.enqueue)
     manager.add_part("connections", cache.run, needs_leadership=False)

@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.apiserver.identity import ANONYMOUS, User
 from clusterwright.apiserver.inprocess import InProcessTransport, UpgradeRefused
-from clusterwright.inmemory.cluster import SimulatedCluster
+from clusterwright.inmemory.cluster import Serving, SimulatedCluster
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, from_response
 
 
@@ -23,14 +23,18 @@ class LoopbackTransport:
         self._cluster = cluster
         self._authority = authority
         self._certificate = certificate
+        self._known: tuple[Serving, InProcessTransport] | None = None
 
     def _inner(self) -> InProcessTransport:
-        cluster = self._cluster
-        if not cluster.is_serving or cluster.serving is None:
+        cluster, serving = self._cluster, self._cluster.serving
+        if not cluster.is_serving or serving is None:
             raise ConnectionFailed(f"dial tcp {cluster.endpoint}: connect: connection refused")
-        if not _share_a_certificate(self._authority, cluster.serving.authority.certificate):
-            raise ConnectionFailed("tls: failed to verify certificate: x509: certificate signed by unknown authority")
-        return InProcessTransport(cluster.server, user_of(self._certificate, cluster.serving.authority.certificate))
+        if self._known is None or self._known[0] is not serving:  # both sides show their certificates once, as in a TLS session
+            if not _share_a_certificate(self._authority, serving.authority.certificate):
+                raise ConnectionFailed("tls: failed to verify certificate: x509: certificate signed by unknown authority")
+            user = user_of(self._certificate, serving.authority.certificate)
+            self._known = serving, InProcessTransport(cluster.server, user)
+        return self._known[1]
 
     async def send(self, request: Request) -> Response:
         """One request, one whole answer; refused while the cluster does not answer."""

@@ -71,6 +71,16 @@ async def secret_to_cluster(secret: Secret, _reader: Reader) -> Sequence[ObjectK
     return [ObjectKey(secret.metadata.namespace, name)]
 
 
+def connection_matters(old: Cluster | None, new: Cluster | None) -> bool:
+    """Whether a change of a Cluster may change what becomes of its connection: it comes, goes, is provisioned, or is relabelled."""
+    return old is None or new is None or _facts(old) != _facts(new)
+
+
+def _facts(cluster: Cluster) -> tuple[bool, object]:
+    initialization = cluster.status.initialization
+    return initialization is not None and initialization.infrastructure_provisioned is True, cluster.metadata.labels
+
+
 @dataclass(slots=True)
 class _Accessor:
     """What is known of one Cluster's connection."""
