@@ -11,10 +11,11 @@ from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.dynamic import OwnerWatches
 from clusterwright.runtime.errors import ConnectionFailed, NoKindMatch, Terminal
 from clusterwright.runtime.leases import LEASE, LeadershipLost, LeaseTimes
 from clusterwright.runtime.manager import Manager, Options
-from clusterwright.runtime.mapping import to_owners
+from clusterwright.runtime.mapping import to_itself, to_label, to_owners
 from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Result, Watch
 from clusterwright.runtime.resources import gvk_of
@@ -302,6 +303,49 @@ async def test_kinds_learned_at_run_time_are_watched_once_and_an_unknown_one_can
     for _ in range(2):
         with pytest.raises(NoKindMatch):
             await bench.controller.watch(unknown)
+    await bench.stop()
+
+
+@virtual
+async def test_objects_of_learned_kinds_wake_their_owners_unless_they_are_paused():
+    bench = await Bench().start()
+    await asyncio.sleep(1)
+    dynamic = OwnerWatches(bench.controller)
+    await dynamic.ensure(gvk_of(Child))
+    await dynamic.ensure(gvk_of(Child))
+    await asyncio.sleep(1)
+
+    async def child(name, **metadata):
+        owners = [
+            {"apiVersion": f"{GROUP}/v9", "kind": "Parent", "name": name, "uid": "u"},
+            {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "v"},
+        ]
+        metadata = {"namespace": "default", "name": f"of-{name}", "ownerReferences": owners, **metadata}
+        await bench.user.create({"apiVersion": f"{GROUP}/v1", "kind": "Child", "metadata": metadata})
+
+    await child("ada")
+    await child("bob", annotations={"cluster.x-k8s.io/paused": ""})
+    await asyncio.sleep(1)
+    assert names(bench) == ["ada"]
+    await bench.user.patch(gvk_of(Child), ObjectKey("default", "of-bob"), {"metadata": {"annotations": None}})
+    await bench.user.delete(gvk_of(Child), ObjectKey("default", "of-ada"))
+    await asyncio.sleep(1)
+    assert sorted(names(bench)[1:]) == ["ada", "bob"]
+    await bench.stop()
+
+
+@virtual
+async def test_mappings_by_label_and_to_itself():
+    async def both(obj, reader):
+        return [*await to_label("owner")(obj, reader), *await to_itself(obj, reader)]
+
+    bench = await Bench().start(watches=(Watch(Child, both),))
+    await asyncio.sleep(1)
+    await bench.user.create(Child(metadata=ObjectMeta(namespace="default", name="c", labels={"owner": "ada"})))
+    await bench.user.create(Child(metadata=ObjectMeta(namespace="default", name="d")))
+    await asyncio.sleep(1)
+
+    assert names(bench) == ["ada", "c", "d"]
     await bench.stop()
 
 

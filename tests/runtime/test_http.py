@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import stat
 import sys
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -296,9 +297,10 @@ async def test_exec_plugins_that_fail_say_why_and_never_what_they_printed(mirror
 
 
 async def test_requests_go_through_a_proxy(mirror, certificates):
-    asked = []
+    asked, served = [], []
 
     async def proxy(reader, writer):
+        served.append(asyncio.current_task())
         head = await reader.readuntil(b"\r\n\r\n")
         asked.append(head.split(b"\r\n")[0])
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -319,6 +321,7 @@ async def test_requests_go_through_a_proxy(mirror, certificates):
     server = await asyncio.start_server(proxy, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     response, _ = await ask(to(mirror, certificates, server="https://api.test:6443", proxy_url=f"http://127.0.0.1:{port}"))
+    await asyncio.gather(*served, return_exceptions=True)
     server.close()
 
     assert response.status == 200
@@ -330,6 +333,103 @@ async def test_requests_go_through_a_proxy(mirror, certificates):
 async def test_nobody_listening_is_a_failed_connection():
     with pytest.raises(ConnectionFailed):
         await ask(Connection(server="https://127.0.0.1:1"))
+
+
+@asynccontextmanager
+async def raw_server(answer):
+    """A transport to a server that says exactly `answer` to whoever asks anything, and hangs up."""
+    served = []
+
+    async def serve(reader, writer):
+        served.append(asyncio.current_task())
+        await reader.readuntil(b"\r\n\r\n")
+        for part in answer:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(0.01)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    transport = HttpTransport(Connection(server=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), SystemClock())
+    yield transport
+    await transport.close()
+    await asyncio.gather(*served, return_exceptions=True)
+    server.close()
+    await server.wait_closed()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+async def read_lines(lines):
+    found = []
+    try:
+        async for line in lines:
+            found.append(line)  # noqa: PERF401  # what came before a failure counts
+    except ConnectionFailed as error:
+        found.append(error)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([chunk(b"one\ntw"), chunk(b"o\n"), b"0\r\n\r\n"], [b"one", b"two"]),
+        ([chunk(b"one\ncut of"), b"0\r\n\r\n"], [b"one", b"cut of"]),
+        ([chunk(b"one\n"), b"ff\r\nbroken"], [b"one", ConnectionFailed]),
+    ],
+)
+async def test_lines_are_put_together_and_a_broken_stream_is_said_to_be(parts, expected):
+    async with raw_server([HEAD, *parts]) as transport:
+        response, lines = await transport.stream(Request(method="GET", path="/x"))
+        found = await read_lines(lines)
+
+    assert response.status == 200
+    assert [type(item) if isinstance(item, Exception) else item for item in found] == expected
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", b"nonsense\r\n\r\n", b""])
+async def test_half_an_answer_is_a_failed_connection(answer):
+    async with raw_server([answer]) as transport:
+        with pytest.raises(ConnectionFailed):
+            await transport.send(Request(method="POST", path="/x", body=b"{}"))
+
+
+async def test_a_watch_that_is_refused_has_its_reason(mirror, certificates, tmp_path):
+    (tmp_path / "token").write_text("bad")
+    mirror.refuse.add("Bearer bad")
+    transport = HttpTransport(to(mirror, certificates, token_file=str(tmp_path / "token")), SystemClock())
+
+    response, lines = await transport.stream(Request(method="GET", path="/x"))
+
+    assert response.status == 401
+    assert [line async for line in lines] == []
+    assert len(mirror.seen) == 2
+    await transport.close()
+
+
+async def test_a_renewed_client_certificate_is_used_for_new_requests(mirror, certificates, tmp_path):
+    def answer(pair):
+        status = {"clientCertificateData": pair.certificate.decode(), "clientKeyData": pair.key.decode()}
+        status["expirationTimestamp"] = "2020-01-01T00:00:00Z"  # always expired: asked again each time
+        return msgspec.json.encode({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": status})
+
+    now, day = datetime.now(UTC), timedelta(days=1)
+    source = FixedKeySource("renewed")
+    transport = HttpTransport(to(mirror, certificates, exec=ExecPlugin(command="/bin/cat", args=(str(tmp_path / "a"),))), SystemClock())
+    for name in ("first", "second", "third"):
+        key = await source.new_key("ECDSA-P256")
+        pair = sign(certificates.ca, key, not_before=now - day, not_after=now + day, serial=9, common_name=name, client=True)
+        (tmp_path / "a").write_bytes(answer(pair))
+        response = await transport.send(Request(method="GET", path="/x"))
+        assert msgspec.json.decode(response.body)["names"] == [name]
+    await transport.close()
 
 
 # Our own API server over HTTPS.
