@@ -1,0 +1,212 @@
+"""The same life over real HTTP and TLS, in processes of their own, which are killed in the middle and go on where they were."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterwright.api.bootstrap import KubeadmConfig
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.infrastructure import DevCluster, DevMachine
+from clusterwright.api.kubernetes import ConfigMap, Node, Pod, Secret
+from clusterwright.api.meta import ObjectKey
+from clusterwright.cli import samples
+from clusterwright.conditions import get, is_true
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.http import HttpTransport
+from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.runtime.rest import RestClient
+
+CLUSTER = ObjectKey("default", "c1")
+FAULT = "inmemory.clusterwright.dev/fault"
+KINDS = (Cluster, Machine, KubeadmConfig, DevCluster, DevMachine, Secret, ConfigMap)
+PATIENCE = 60.0
+
+
+class Plane:
+    """Two processes on one folder: an API server, and all controllers with the simulated clusters."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self._port = port
+        self._processes: list[asyncio.subprocess.Process] = []
+
+    async def start(self) -> None:
+        listen = f"127.0.0.1:{self._port}"
+        server = ["--no-controllers", "--data-dir", str(self.folder / "server"), "--listen", listen, "--kubeconfig", str(self.kubeconfig)]
+        controllers = ["--against", str(self.kubeconfig), "--data-dir", str(self.folder / "cloud")]
+        for flags in (server, controllers):
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "clusterwright.cli.main",
+                "up",
+                *flags,
+                stdout=asyncio.subprocess.PIPE,
+                cwd=self.folder,
+                env=dict(os.environ),
+            )
+            self._processes.append(process)
+            assert process.stdout is not None
+            line = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
+            assert line.startswith(b"clusterwright"), line
+
+    async def end(self, number: signal.Signals) -> list[int]:
+        """Send both a signal and wait for their ends; the exit statuses."""
+        processes, self._processes = self._processes, []
+        for process in reversed(processes):
+            if process.returncode is None:
+                process.send_signal(number)
+        return [await asyncio.wait_for(process.wait(), PATIENCE) for process in processes]
+
+
+@asynccontextmanager
+async def connected(kubeconfig: bytes | Path) -> AsyncIterator[RestClient]:
+    config = Kubeconfig.load([kubeconfig]) if isinstance(kubeconfig, Path) else Kubeconfig.parse(kubeconfig)
+    transport = HttpTransport(config.resolve(), SystemClock(), os.environ)
+    try:
+        yield RestClient(transport, clock=SystemClock())
+    finally:
+        await transport.close()
+
+
+async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait until something holds; API servers may be away for a moment."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            if await holds():
+                return
+        except ApiError as error:
+            what = f"{what.partition(' (')[0]} ({error})"
+        assert time.monotonic() < deadline, f"not within {PATIENCE:g} s: {what}"
+        await asyncio.sleep(0.05)
+
+
+async def all_available(client: RestClient) -> bool:
+    cluster = await client.get(Cluster, CLUSTER)
+    machines = await client.list(Machine, namespace="default")
+    return len(machines) == 6 and all(is_true(o.status.conditions, "Available") for o in (cluster, *machines))
+
+
+async def told(client: RestClient, machine: str, type: str, *expected: str) -> bool:
+    found = get((await client.get(Machine, ObjectKey("default", machine))).status.conditions, type)
+    return found is not None and (found.status, found.reason)[: len(expected)] == expected
+
+
+async def gone(client: RestClient, kind: Any, name: str) -> bool:
+    return await client.find(kind, ObjectKey("default", name)) is None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def answers(host: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    await writer.wait_closed()
+    return True
+
+
+@pytest.fixture
+async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
+    plane = Plane(tmp_path, free_port())
+    yield plane
+    await plane.end(signal.SIGKILL)
+
+
+async def test_a_cluster_of_stand_alone_machines_over_http_with_a_crash_in_the_middle(plane: Plane) -> None:
+    await plane.start()
+    async with connected(plane.kubeconfig) as client:
+        objects = samples.cluster("c1")
+        for number in range(3):
+            objects += samples.machine("c1", f"cp{number}", is_control_plane=True, seconds=0.1)
+            objects += samples.machine("c1", f"w{number}", is_control_plane=False, seconds=0.1)
+        for obj in reversed(objects):
+            await client.create(obj)
+        await until(lambda: all_available(client), "all six Machines and their Cluster are Available")
+        before = {m.metadata.name: m.metadata.uid for m in await client.list(Machine, namespace="default")}
+
+    await plane.end(signal.SIGKILL)
+    await plane.start()
+
+    async with connected(plane.kubeconfig) as client:
+        await until(lambda: all_available(client), "after a crash of everything all are Available again")
+        assert {m.metadata.name: m.metadata.uid for m in await client.list(Machine, namespace="default")} == before
+        cluster = await client.get(Cluster, CLUSTER)
+        endpoint = cluster.spec.control_plane_endpoint
+        assert endpoint is not None
+        secret = await client.get(Secret, ObjectKey("default", "c1-kubeconfig"))
+
+        async with connected(_bytes(secret.data["value"])) as workload:
+
+            async def six_nodes() -> bool:
+                return len(await workload.list(Node)) == 6
+
+            await until(six_nodes, "the workload cluster answers over TLS, and has its Nodes")
+            await client.patch(DevMachine, ObjectKey("default", "w0"), {"metadata": {"annotations": {FAULT: "node-dies"}}})
+            await until(lambda: told(client, "w0", "NodeHealthy", "Unknown"), "a Machine says that its Node has died")
+
+            pod = {
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {"nodeName": "w1", "containers": [{"name": "c", "image": "x"}]},
+            }
+            await workload.create({"apiVersion": "v1", "kind": "Pod", **pod})
+            for name in ("w0", "w1", "w2"):
+                await client.delete(Machine, ObjectKey("default", name))
+            await until(lambda: told(client, "w1", "Deleting", "True", "DrainingNode"), "a worker is drained")
+
+            async def ended() -> bool:
+                found = await workload.find(Pod, ObjectKey("default", "web"))
+                if found is None or found.metadata.deletion_timestamp is None:
+                    return False
+                with suppress(NotFound):
+                    await workload.delete(Pod, found.key, grace_period_seconds=0)
+                return True
+
+            await until(ended, "its Pod is told to end")
+            for name in ("w0", "w1", "w2"):
+                await until(lambda name=name: gone(client, Machine, name), f"{name} is gone")  # type: ignore[misc]
+            assert {n.metadata.name for n in await workload.list(Node)} == {"cp0", "cp1", "cp2"}
+
+        await client.delete(Cluster, CLUSTER)
+        await until(lambda: gone(client, Cluster, "c1"), "the Cluster is gone")
+
+        async def nothing_left() -> bool:
+            return not [
+                o
+                for kind in KINDS
+                for o in await client.list(kind)
+                if not o.key.namespace.startswith("kube-") and o.key.name != "kube-root-ca.crt"
+            ]
+
+        await until(nothing_left, "nothing is left in any namespace")
+        assert not await answers(endpoint.host, endpoint.port)
+        assert [p for p in (plane.folder / "cloud").rglob("*") if p.is_file()] == []
+
+    assert await plane.end(signal.SIGTERM) == [0, 0]
+
+
+def _bytes(value: Any) -> bytes:
+    import base64
+
+    return value if isinstance(value, bytes) else base64.b64decode(value)
