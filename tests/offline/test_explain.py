@@ -72,6 +72,12 @@ def _world(name: str) -> Any:
     return json.loads(gzip.decompress((WORLDS / f"{name}.json.gz").read_bytes()))
 
 
+def test_the_tables_of_other_controllers_are_explained_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain.run(["kubeadmcontrolplane/etcd-never", "Available", "--from", ETCD]) == 0
+
+    assert " > " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

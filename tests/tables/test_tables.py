@@ -29,6 +29,7 @@ from clusterwright.tables import (
     gaps,
     guard,
     message,
+    observing,
     overlaps,
     true,
     unknown,
@@ -275,3 +276,17 @@ def test_json_has_every_row_by_name() -> None:
     }
     assert rows[1]["keep"] is True
     assert rows[2]["collectedIn"] == "bad"
+
+
+# ----------------------------------------------------------------------------------------------- observing
+
+
+def test_an_observer_is_told_of_every_decision_within_its_context_only() -> None:
+    seen: list[tuple[str, str]] = []
+
+    READY.decide(Door())
+    with observing(lambda table, door: seen.append((table.name, table.explain(door).decision.row))):
+        READY.decide(Door(locked=True))
+    READY.decide(Door())
+
+    assert seen == [("Ready", "locked")]

@@ -107,7 +107,7 @@ def as_text(answer: Answer, condition: str = "") -> str:
     """The answer for a terminal."""
     lines = [answer.subject]
     if condition:
-        table = next(t for t in answer.tables if t.table == condition)
+        table = [t for t in answer.tables if t.table == condition][-1]
         outcome = table.decision.outcome
         lines += ["", explanation_as_text(table), ""]
         if outcome is not None:
@@ -124,7 +124,7 @@ def as_text(answer: Answer, condition: str = "") -> str:
     if answer.tables and not condition:
         lines += ["", "Decisions of this pass:"]
         width = max(len(t.table) for t in answer.tables)
-        for table in answer.tables:
+        for table in {t.table: t for t in answer.tables}.values():
             outcome = table.decision.outcome
             shown = f"{outcome.status:<8}{outcome.reason}" if outcome else "unchanged"
             lines.append(f"  {table.table:<{width}}  {table.decision.row:<24}  {shown}")

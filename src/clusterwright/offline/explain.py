@@ -12,7 +12,6 @@ from typing import Any
 
 from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.conditions import InvalidConditions, conditions_of
-from clusterwright.controllers.cluster.reconciler import ClusterReconciler
 from clusterwright.offline.bundle import BadBundle, Bundle
 from clusterwright.offline.causes import Investigation, Node
 from clusterwright.offline.complaints import Complaint, Tier
@@ -21,7 +20,7 @@ from clusterwright.offline.decide import run_pass, run_to_completion
 from clusterwright.offline.registry import controller
 from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
-from clusterwright.tables import Explanation, Table, explanation_as_json
+from clusterwright.tables import Explanation, Table, explanation_as_json, observing
 
 MOST_CAUSES = 20
 
@@ -45,7 +44,7 @@ class Answer:
         answer |= {"error": self.error or None, "requeueAfterSeconds": self.requeue, "actions": self.actions}
         answer["rows"] = {t.table: t.decision.row for t in self.tables}
         if condition:
-            answer["tables"] = [explanation_as_json(t) for t in self.tables if t.table == condition]
+            answer["tables"] = [explanation_as_json(t) for t in self.tables if t.table == condition][-1:]
         return answer
 
 
@@ -83,9 +82,11 @@ def _run(bundle: Bundle, kind: str, key: ObjectKey, answer: Answer) -> tuple[Con
     def observe(table: Table[Any], snapshot: Any) -> None:
         answer.tables.append(table.explain(snapshot))
 
-    deps = world.dependencies()
-    reconciler = ClusterReconciler(deps, observe) if kind == "Cluster" else definition.make(deps)
-    result = run_to_completion(run_pass(world, reconciler, definition.kind, key))
+    async def observed() -> Json:
+        with observing(observe):
+            return await run_pass(world, definition.make(world.dependencies()), definition.kind, key)
+
+    result = run_to_completion(observed())
     answer.error = result["error"] or ""
     answer.requeue = result["requeueAfterSeconds"]
     answer.actions = result["actions"]

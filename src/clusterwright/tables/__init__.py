@@ -43,6 +43,7 @@ from clusterwright.tables.table import (
     Transition,
     computed,
     false,
+    observing,
     true,
     unknown,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "gaps",
     "guard",
     "message",
+    "observing",
     "overlaps",
     "true",
     "unknown",

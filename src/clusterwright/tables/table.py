@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
@@ -10,6 +12,23 @@ from typing import Any, Generic, TypeVar
 from clusterwright.tables.guard import Guard, Message
 
 S = TypeVar("S")
+
+
+Observer = Callable[["Table[Any]", Any], None]
+_observer: ContextVar[Observer | None] = ContextVar("table_observer", default=None)
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """While the context lasts, `observer` is told of every table that decides, and of the snapshot that it decided on.
+
+    For explanations: no controller has to know that it is watched. Other tasks and threads are not concerned.
+    """
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
 
 
 class NoRowMatches(Exception):
@@ -267,6 +286,13 @@ class Table(Generic[S]):
 
     def decide(self, snapshot: S) -> Decision:
         """The decision of the first row that matches; NoRowMatches if the table has a gap here."""
+        decision = self._first(snapshot)
+        observer = _observer.get()
+        if observer is not None:
+            observer(self, snapshot)
+        return decision
+
+    def _first(self, snapshot: S) -> Decision:
         for row in self.rows:
             decision = row.decide(self.name, snapshot)
             if decision is not None:
@@ -275,7 +301,7 @@ class Table(Generic[S]):
 
     def explain(self, snapshot: S) -> Explanation:
         """The decision with the truth value of every guard of every row."""
-        decision = self.decide(snapshot)
+        decision = self._first(snapshot)
         rows = []
         for row in self.rows:
             for name, guard, transition in _lines(row):

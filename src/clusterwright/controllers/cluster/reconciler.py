@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace as with_
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -40,8 +40,6 @@ from clusterwright.runtime.reconcile import Result
 from clusterwright.tables import Decision, Table
 
 S = TypeVar("S")
-Observer = Callable[[Table[Any], Any], None]
-"""Told of every table and the snapshot that it decided on, for explanations."""
 
 DEFAULT_CONNECTION_GRACE = timedelta(seconds=50)
 
@@ -57,19 +55,16 @@ class ClusterReconcileError(Exception):
 class _Pass:
     """What one pass has gathered so far: errors, requeue votes and the rows that fired."""
 
-    __slots__ = ("errors", "observer", "rows", "votes")
+    __slots__ = ("errors", "rows", "votes")
 
-    def __init__(self, observer: Observer | None) -> None:
+    def __init__(self) -> None:
         self.errors: list[str] = []
         self.votes: list[timedelta | None] = []
         self.rows: dict[str, str] = {}
-        self.observer = observer
 
     def decide(self, table: Table[S], snapshot: S) -> Decision:
         """Let a table decide, and note what it did."""
         decision = table.decide(snapshot)
-        if self.observer is not None:
-            self.observer(table, snapshot)
         self.rows[decision.table] = decision.row
         self.votes.append(decision.requeue)
         if decision.error:
@@ -80,9 +75,8 @@ class _Pass:
 class ClusterReconciler:
     """Brings one Cluster nearer to its spec."""
 
-    def __init__(self, deps: Dependencies, observer: Observer | None = None) -> None:
+    def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._observer = observer
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
         self._grace = deps.options.get("remote-connection-grace-period") or DEFAULT_CONNECTION_GRACE
         self._log = get_logger("cluster", controller="cluster")
@@ -99,10 +93,8 @@ class ClusterReconciler:
             return self._end(key, "finalizer-added")
         check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=bool(original.object.spec.paused))
         if check.ends_pass:
-            if self._observer is not None:
-                self._observer(PAUSED, ClusterSnapshot(now=deps.clock.now(), cluster=original.object))
-            paused = "paused" if check.is_paused else "not-paused"
-            return self._end(key, "paused" if check.is_paused else "not-paused-written", Paused=paused)
+            paused = PAUSED.decide(ClusterSnapshot(now=deps.clock.now(), cluster=original.object))
+            return self._end(key, "paused" if check.is_paused else "not-paused-written", Paused=paused.row)
         cluster = check.object
         cluster_class = await find_cluster_class(deps.client, cluster)
         seen = ClusterSnapshot(
@@ -114,7 +106,7 @@ class ClusterReconciler:
             features=deps.features,
             waiting_for_topology=has_topology(cluster) and cluster.metadata.deletion_timestamp is None and references_missing(cluster),
         )
-        under_way = _Pass(self._observer)
+        under_way = _Pass()
         under_way.rows["reconcile"] = "waiting-for-topology" if seen.waiting_for_topology else "deleting" if seen.deleting else "normal"
         under_way.decide(PAUSED, seen)
         seen = await self._observe(seen, under_way)
