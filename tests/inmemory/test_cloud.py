@@ -135,12 +135,20 @@ async def test_a_port_is_not_used_again_and_the_range_ends(monkeypatch):
             await cloud.ensure(B)
 
 
-async def test_a_port_that_someone_else_listens_on_is_left_out():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-
-        assert not TlsListener.is_free("127.0.0.1", taken.getsockname()[1])
+async def test_a_port_is_held_from_the_moment_it_is_chosen():
+    """Two planes on one machine never choose the same port, though neither listens yet."""
+    async with clouds(listener=TlsListener()) as one, clouds(listener=TlsListener()) as two:
+        first, second = await one.ensure(A), await two.ensure(A)
+        assert first.port != second.port
+        assert not TlsListener().hold("127.0.0.1", first.port)
+        assert not accepts(first.port)
+        await start(first, "m0")
+        assert accepts(first.port)
+        port = second.port
+        await two.delete(A)
+        other = TlsListener()
+        assert other.hold("127.0.0.1", port)
+        other.release(port)
 
 
 # ---------------------------------------------------------------------------------------------------------- files
@@ -222,6 +230,12 @@ async def test_changes_of_mind_while_the_listener_moves_end_in_what_is_the_case(
             assert self.open
             self.open = False
 
+        def hold(self, host, port):
+            return True
+
+        def release(self, port):
+            pass
+
     slow = Slow()
     async with clouds(listener=slow) as cloud:
         cluster = await cloud.ensure(A)
@@ -241,6 +255,12 @@ async def test_a_port_that_cannot_be_opened_is_an_error_each_time_until_it_can()
                 raise OSError("address already in use")
 
         async def stop(self, cluster):
+            pass
+
+        def hold(self, host, port):
+            return True
+
+        def release(self, port):
             pass
 
     listener = Taken()

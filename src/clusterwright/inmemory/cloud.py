@@ -85,6 +85,8 @@ class Cloud:
             raise EndpointRefused(f"the endpoint's host {host} is not ours, which is {self.host}")
         if self._ports.setdefault(port, key) != key:
             raise EndpointRefused(f"port {port} belongs to the cluster of {self._ports[port]}")
+        if self._listener is not None:
+            self._listener.hold(host, port)  # if another has it now, opening it will say so
         if FIRST_PORT <= port <= LAST_PORT:
             self._next_port = max(self._next_port, port + 1)
 
@@ -129,6 +131,8 @@ class Cloud:
             self._clusters.pop(key, None)
         for port in [port for port, owner in self._ports.items() if owner == key]:
             del self._ports[port]
+            if self._listener is not None:
+                self._listener.release(port)
         if self._data_dir is not None:
             for suffix in _SUFFIXES:
                 (self._data_dir / (_file_name(key) + suffix)).unlink(missing_ok=True)
@@ -139,6 +143,9 @@ class Cloud:
         for cluster in list(self._clusters.values()):
             await cluster.close()
         self._clusters.clear()
+        if self._listener is not None:
+            for port in self._ports:
+                self._listener.release(port)
 
     async def run_kubelets(self) -> None:
         """Let every living kubelet renew its Lease, until cancelled."""
@@ -166,15 +173,11 @@ class Cloud:
     def _free_port(self) -> int:
         """The next port that nobody has; ports of clusters that are gone are not used again."""
         port = self._next_port
-        while port in self._ports or not self._is_free(port):
+        while port <= LAST_PORT and (port in self._ports or not (self._listener is None or self._listener.hold(self.host, port))):
             port += 1
         if port > LAST_PORT:
             raise NoPortLeft(f"no port is left between {FIRST_PORT} and {LAST_PORT}")
         return port
-
-    def _is_free(self, port: int) -> bool:
-        probe = getattr(self._listener, "is_free", None)
-        return port > LAST_PORT or probe is None or bool(probe(self.host, port))
 
     def _upgrade_of(self, key: ObjectKey) -> Upgrade:
         async def upgrade(request: Request, info: RequestInfo, user: User) -> Duplex:

@@ -48,6 +48,12 @@ class Listener(Protocol):
     async def stop(self, cluster: SimulatedCluster) -> None:
         """Stop answering, and cut the open connections."""
 
+    def hold(self, host: str, port: int) -> bool:
+        """Keep a port for ourselves; False if somebody else has it."""
+
+    def release(self, port: int) -> None:
+        """Let a port go."""
+
 
 @dataclass(frozen=True, slots=True)
 class Serving:

@@ -11,10 +11,15 @@ from clusterwright.inmemory.cluster import SimulatedCluster
 
 
 class TlsListener:
-    """A `cloud.Listener` that serves with aiohttp."""
+    """A `cluster.Listener` that serves with aiohttp.
+
+    A port is held from the moment it is chosen, long before anything listens there: a socket is bound to it that does not listen, so
+    that connections are refused, and nobody else takes it.
+    """
 
     def __init__(self) -> None:
         self._running: dict[int, HttpServer] = {}
+        self._held: dict[int, socket.socket] = {}
 
     async def start(self, cluster: SimulatedCluster, context: ssl.SSLContext) -> None:
         """Listen at the cluster's port."""
@@ -23,18 +28,28 @@ class TlsListener:
         self._running[cluster.port] = server
 
     async def stop(self, cluster: SimulatedCluster) -> None:
-        """Stop listening and cut open connections."""
+        """Stop listening and cut open connections; the port stays held."""
         server = self._running.pop(cluster.port, None)
         if server is not None:
             await server.stop()
 
-    @staticmethod
-    def is_free(host: str, port: int) -> bool:
-        """Whether nobody listens at the port."""
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError:
-                return False
+    def hold(self, host: str, port: int) -> bool:
+        """Keep a port for ourselves; False if somebody else has it."""
+        if port in self._held:
+            return True
+        holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            holder.bind((host, port))
+        except OSError:
+            holder.close()
+            return False
+        # only now, so that the bind above was exclusive, and our own listener may bind beside it
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held[port] = holder
         return True
+
+    def release(self, port: int) -> None:
+        """Let a port go."""
+        holder = self._held.pop(port, None)
+        if holder is not None:
+            holder.close()
