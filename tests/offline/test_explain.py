@@ -68,6 +68,14 @@ def test_a_machine_can_be_explained_too() -> None:
     assert [c["object"] for c in causes] == [f"DevMachine/w-etcd-never/{name}"]
 
 
+@pytest.mark.parametrize("kind", ["Machine", "KubeadmControlPlane", "MachineDeployment", "DevMachine", "KubeadmConfig"])
+def test_nothing_is_wrong_with_any_part_of_a_healthy_cluster(kind: str) -> None:
+    world = _world("healthy-ha")
+    for obj in world["objects"]:
+        if obj["kind"] == kind:
+            assert explained(assemble(world["objects"]), f"{kind}/w-healthy-ha/{obj['metadata']['name']}").causes == []
+
+
 def _world(name: str) -> Any:
     return json.loads(gzip.decompress((WORLDS / f"{name}.json.gz").read_bytes()))
 
