@@ -304,3 +304,57 @@ async def test_a_wait_for_many_writers_loses_no_update(api: Api):
     await asyncio.gather(*(api.do("PATCH", f"{CONFIGMAPS}/shared", {"data": {f"k{n}": "v"}}, MERGE) for n in range(50)))
 
     assert len((await api.get(f"{CONFIGMAPS}/shared"))["data"]) == 50
+
+
+async def test_a_namespace_is_released_by_its_last_finalizer(api: Api):
+    await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tmp"}})
+    path = "/api/v1/namespaces/tmp"
+    deleted = await api.delete(path)
+
+    kept = await api.put(f"{path}/finalize", {**deleted.json, "spec": {"finalizers": ["kubernetes", "example.com/x"]}})
+    wrong = await api.put(f"{path}/finalize", {**kept.json, "spec": {"finalizers": ["nodomain"]}})
+    stale = await api.put(f"{path}/finalize", {**deleted.json, "spec": {}})
+    gone = await api.put(f"{path}/finalize", {**kept.json, "spec": {}})
+
+    assert deleted["status"]["phase"] == "Terminating"
+    assert (kept.status, wrong.status, stale.status, gone.status) == (200, 422, 409, 200)
+    assert (await api.get(path)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("token", "problem"),
+    [
+        ("!!", "continue key is not valid: illegal base64 data at input byte 0"),
+        ("bad", "continue key is not valid: invalid character 'm' looking for beginning of value"),
+        ("eyJ2IjoieCJ9", "continue key is not valid: server does not recognize this encoded version"),
+    ],
+)
+async def test_a_continue_token_that_is_none_is_refused(api: Api, token: str, problem: str):
+    answer = await api.get(WIDGETS, limit=1, **{"continue": token})
+
+    assert (answer.status, answer["message"]) == (400, f"invalid continue token: {problem}")
+
+
+async def test_repeated_keys_in_yaml_are_noticed(api: Api):
+    body = b"apiVersion: widgets.example.com/v1\nkind: Widget\nmetadata:\n  name: w\nspec:\n  color: red\n  color: blue\n"
+
+    strict = await api.do("POST", WIDGETS, body, "application/yaml", fieldValidation="Strict")
+    warned = await api.do("POST", WIDGETS, body, "application/yaml")
+    applied = await api.do(
+        "PATCH", f"{WIDGETS}/w", body, "application/apply-patch+yaml", fieldManager="m", force="true", fieldValidation="Strict"
+    )
+
+    said = 'line 7: key "color" already set in map'
+    assert strict["message"].endswith(f"strict decoding error: yaml: unmarshal errors:\n  {said}")
+    assert (warned.status, warned.warnings) == (201, (said,))
+    assert applied["message"] == f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {said}"
+
+
+async def test_a_watch_from_a_revision_to_come_sees_only_what_comes_after_it(api: Api):
+    rv = int((await api.get(WIDGETS)).rv)
+    watch = await api.watch(WIDGETS, resourceVersion=rv + 2)
+    for name in ("a", "b", "c"):
+        await api.post(WIDGETS, widget(name))
+
+    assert await watch.names(1) == [("ADDED", "c")]
+    await watch.close()

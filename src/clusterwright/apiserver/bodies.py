@@ -20,6 +20,10 @@ DEPTH: Final = 200
 _STRUCT: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
+REPEATED_IN_YAML: Final = "yaml: unmarshal errors:\n  "
+"""Stands before what is said of each repeated key of a YAML body; warnings leave it out."""
+
+
 class Malformed(Exception):
     """Not JSON (or YAML); the text is what Go's decoder would say, as nearly as we know it."""
 
@@ -107,7 +111,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    self.repeated.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
+                    self.repeated.append(f'{REPEATED_IN_YAML}line {key.start_mark.line + 1}: key "{key.value}" already set in map')
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
 

@@ -178,10 +178,12 @@ def strictness(call: Call, unknown: list[str], duplicates: list[str]) -> str:
     directive = call.query.get("fieldValidation", "") or "Warn"
     if directive == "Ignore" or not (unknown or duplicates):
         return ""
-    texts = [*duplicates, *(f'unknown field "{p}"' for p in unknown)]
+    of_yaml = [d.removeprefix(bodies.REPEATED_IN_YAML) for d in duplicates if d.startswith(bodies.REPEATED_IN_YAML)]
+    others = [*(d for d in duplicates if not d.startswith(bodies.REPEATED_IN_YAML)), *(f'unknown field "{p}"' for p in unknown)]
     if directive == "Warn":
-        call.warnings.extend(texts)
+        call.warnings.extend([*of_yaml, *others])
         return ""
+    texts = [bodies.REPEATED_IN_YAML + "\n  ".join(of_yaml), *others] if of_yaml else others
     return "strict decoding error: " + ", ".join(texts)
 
 

@@ -153,7 +153,7 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
             meta.pop("finalizers", None)
     must_wait = bool(finalizers) or not server.may_vanish(call, obj)
     if not must_wait and grace <= 0:
-        if resource.returns_deleted:
+        if resource.grace:
             if not meta.get("deletionTimestamp"):
                 meta["deletionTimestamp"] = server.timestamp()
                 if meta.get("generation"):
@@ -228,7 +228,7 @@ async def delete_collection(call: Call) -> Response:
     """DELETE of a collection: all that the selectors choose."""
     options = options_of(call)
     selects = selection(call)
-    limit = integer(call.query["limit"]) if call.query.get("limit") else 0
+    limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
     entries, list_meta = snapshot(call, selects, limit)
     for entry in entries:
         current = call.table.objects.get(entry.key)

@@ -159,6 +159,14 @@ def _finalizers(finalizers: Sequence[str], *, custom: bool) -> Iterable[FieldErr
         yield invalid(path, list(finalizers), "finalizer orphan and foregroundDeletion cannot be both set")
 
 
+def finalizer_problems(finalizer: str) -> list[str]:
+    """What is wrong with a finalizer of a built-in."""
+    problems = qualified_name(finalizer)
+    if not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        return ["name is neither a standard finalizer name nor is it fully qualified"]
+    return problems
+
+
 def finalizer_warnings(finalizers: Sequence[str], old: Sequence[str]) -> list[str]:
     """Warnings for custom resources whose new finalizers have no domain."""
     text = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"

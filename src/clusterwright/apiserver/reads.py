@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Iterator
 
 import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import kinds
+from clusterwright.apiserver import bodies, kinds
 from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.negotiation import JSON, PLAIN, YAML, boolean, integer
 from clusterwright.apiserver.selectors import field_requirements, field_value, label_selector, unsupported_field
@@ -110,16 +109,16 @@ def _list_errors(call: Call, *, watch: bool) -> None:
     initial = query.get("sendInitialEvents")
     errors: list[FieldError] = []
     if watch:
-        if match and initial is None:
-            errors.append(
-                forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-            )
-        if initial is not None:
-            if not match:
-                text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        if initial is not None and match != "NotOlderThan":
+            errors.append(forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        if match:
+            if initial is None:
+                text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
                 errors.append(forbidden("resourceVersionMatch", text))
-            elif match != "NotOlderThan":
+            if match != "NotOlderThan":
                 errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
+            if query.get("continue"):
+                errors.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
     elif initial is not None:
         errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if not watch and match:
@@ -141,20 +140,33 @@ def _token(rv: int, start: str) -> str:
 
 
 def _read_token(token: str) -> tuple[int, str]:
-    try:
-        value = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        if value["v"] != "meta.k8s.io/v1" or not isinstance(value["rv"], int) or not value["start"]:
-            raise ValueError
-        return value["rv"], str(value["start"]).rstrip("\0")
-    except (ValueError, KeyError, TypeError, binascii.Error, msgspec.MsgspecError):
-        raise bad_request("continue key is not valid: illegal base64 data") from None
+    known = "continue key is not valid"
+    problem = ""
+    illegal = next((i for i, c in enumerate(token) if not (c.isascii() and (c.isalnum() or c in "-_"))), None)
+    if illegal is not None or len(token) % 4 == 1:
+        problem = f"{known}: illegal base64 data at input byte {illegal if illegal is not None else len(token)}"
+    else:
+        data = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        try:
+            value = bodies.decode_json(data)
+            if not isinstance(value, dict) or value.get("v") != "meta.k8s.io/v1":
+                problem = f"{known}: server does not recognize this encoded version"
+            elif not isinstance(value.get("rv"), int) or value["rv"] == 0:
+                problem = f"{known}: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+            elif not value.get("start") or not isinstance(value["start"], str):
+                problem = f"{known}: encoded start key empty (version meta.k8s.io/v1)"
+            else:
+                return value["rv"], value["start"].rstrip("\0")
+        except bodies.Malformed as e:
+            problem = f"{known}: {e}"
+    raise bad_request(f"invalid continue token: {problem}")
 
 
 async def list_objects(call: Call) -> Response:
     """GET of a collection."""
     _list_errors(call, watch=False)
     selects = selection(call)
-    limit = integer(call.query["limit"]) if call.query.get("limit") else 0
+    limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
     entries, list_meta = snapshot(call, selects, limit)
     await call.server.store.durable(min(int(list_meta["resourceVersion"]), call.server.store.revision))
     return render_list(call, entries, list_meta)
@@ -172,7 +184,7 @@ def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int) ->
             raise bad_request("specifying resource version is not allowed when using continue")
         token_rv, after = _read_token(token)
         if namespace and not after.startswith(namespace + "/"):
-            raise bad_request("continue key is not valid: it is of another list")
+            raise bad_request("invalid continue token: continue key is not valid: it is of another list")
         if token_rv > 0:
             rv = token_rv
         source = table.at(rv, namespace, after)

@@ -9,9 +9,10 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver import kinds, reads, scale, writes
-from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.calls import Call, read_shape, write_options
+from clusterwright.apiserver.metadata import finalizer_problems
 from clusterwright.apiserver.negotiation import PROTOBUF, Form, encode
-from clusterwright.apiserver.status import failure, generic, not_acceptable, not_found
+from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error, not_acceptable, not_found
 from clusterwright.apiserver.watch import Stream
 
 
@@ -20,6 +21,8 @@ async def answer(call: Call) -> Response | Stream:
     resource, info = call.resource, call.info
     if info.subresource == "status" and resource.status:
         return await _object_like(call)
+    if info.subresource == "finalize" and (resource.group, resource.plural) == ("", "namespaces"):
+        return await _finalize(call)
     if info.subresource == "scale" and resource.scale is not None:
         return await scale.answer(call)
     special = SPECIAL.get((resource.group, resource.plural, info.subresource))
@@ -43,6 +46,50 @@ async def create(call: Call) -> Response:
     if special is not None:
         return await special(call)  # type: ignore[no-any-return]
     return await writes.create(call)
+
+
+class _Spec(msgspec.Struct):
+    finalizers: tuple[str, ...] | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    resource_version: str | None = None
+
+
+class _Finalized(msgspec.Struct):
+    metadata: _Meta | None = None
+    spec: _Spec | None = None
+
+
+async def _finalize(call: Call) -> Response:
+    """PUT of a namespace's spec.finalizers; one that is being deleted goes with the last."""
+    if call.info.verb != "update":
+        raise generic(405, "", "", "", "")
+    dry_run = write_options(call, "UpdateOptions")
+    sent = read_shape(call, _Finalized)
+    meta = sent.metadata or _Meta()
+    entry = writes.current_entry(call, call.info.name)
+    if meta.name != entry.name:
+        raise bad_request(f"the name of the object ({meta.name or ''}) does not match the name on the URL ({entry.name})")
+    if meta.resource_version not in {None, "", "0", str(entry.rv)}:
+        raise conflict("", "namespaces", entry.name, STALE)
+    wanted = list((sent.spec or _Spec()).finalizers or ())
+    problems = [
+        invalid(f"spec.finalizers[{index}]", finalizer, problem)
+        for index, finalizer in enumerate(wanted)
+        for problem in finalizer_problems(finalizer)
+    ]
+    if problems:
+        raise invalid_error("", "Namespace", entry.name, problems)
+    obj = call.load(entry)
+    obj["spec"] = {"finalizers": wanted} if wanted else {}
+    going = obj["metadata"].get("deletionTimestamp") and not wanted and not obj["metadata"].get("finalizers")
+    if dry_run or obj == call.load(entry):
+        return call.answer(200, obj)
+    rv = call.server.remove_system(call.table, entry, obj) if going else call.server.put_system(call.table, entry, obj).rv
+    await call.server.store.durable(rv)
+    return call.answer(200, obj)
 
 
 async def _object_like(call: Call) -> Response:

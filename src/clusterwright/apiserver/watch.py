@@ -141,6 +141,8 @@ class Watcher:
     def offer(self, event: Event) -> None:
         """Push the event if it passes the selector, as the change that the watcher sees."""
         kind, shown, plain = event.type, event.entry, True
+        if shown.rv <= self.last_rv:
+            return
         if self.selects is not None:
             now = kind != "DELETED" and self.selects(shown)
             before = event.old is not None and self.selects(event.old)

@@ -61,8 +61,10 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
-        base = meta["generateName"][: 63 - 5] if len(meta["generateName"]) > 58 else meta["generateName"]
-        meta["name"] = base + "".join(server.random.choice(_SUFFIX) for _ in range(5))
+        for _ in range(_ATTEMPTS):  # a name that is taken is drawn again
+            meta["name"] = meta["generateName"][: 63 - 5] + "".join(server.random.choice(_SUFFIX) for _ in range(5))
+            if object_key(meta.get("namespace") or "", meta["name"]) not in call.table.objects:
+                break
     revision = meta.pop("resourceVersion", None)
     for field in _SYSTEM_FIELDS:
         meta.pop(field, None)
@@ -231,10 +233,8 @@ async def _apply(call: Call, *, dry_run: bool) -> Response:
     if not isinstance(applied, dict):
         raise bad_request(f"error decoding YAML: cannot unmarshal into {resource.kind}")
     server.check_applied(call, applied)
-    problem = strictness(call, [], repeated)
-    if problem:
-        raise bad_request(f"error decoding YAML: {problem}")
     for _ in range(_ATTEMPTS):
+        call.begin()
         entry = call.table.objects.get(object_key(call.info.namespace if resource.namespaced else "", call.info.name))
         if entry is None and call.info.subresource:
             raise not_found(resource.group, resource.plural, call.info.name)
@@ -248,6 +248,10 @@ async def _apply(call: Call, *, dry_run: bool) -> Response:
             time=server.timestamp(),
             handlers=server.registry.handlers(resource),
         )
+        problem = strictness(call, [], repeated)
+        if problem:
+            said = problem.removeprefix("strict decoding error: ")
+            raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {said}")
         if not resource.custom:  # a merged custom resource fits its schema already, nulls included
             try:
                 resource.handler.decode(obj, subresource=call.info.subresource)
