@@ -212,21 +212,40 @@ async def test_a_holder_that_is_gone_wakes_the_others(world: Any) -> None:
     assert not build.is_gone(await _machine(world, "w1"), None)
 
 
-async def test_a_certificate_that_appears_wakes_the_configs_of_its_cluster(world: Any) -> None:
+@pytest.mark.parametrize("name", ["c1-ca", "c1-etcd", "c1-proxy", "c1-sa", "c1-apiserver-etcd-client"])
+async def test_a_certificate_that_appears_wakes_the_configs_of_its_cluster(world: Any, name: str) -> None:
     await world.machine()
-    await world.certificates("ca")
-    secret = await world.judge.get(Secret, ObjectKey(NS, "c1-ca"))
+    await world.machine("foreign", cluster="c2")
+    await world.secret(name, {"tls.crt": "x"}, type="Opaque")  # a user's own, without any label
+    secret = await world.judge.get(Secret, ObjectKey(NS, name))
 
     assert build.is_certificate(None, secret)
     assert not build.is_certificate(secret, secret)
-    assert [k.name for k in await build.labelled_to_configs(secret, world.judge)] == ["m1"]
+    assert not build.is_certificate(secret, None)
+    assert [k.name for k in await build.certificate_to_configs(secret, world.judge)] == ["m1"]
 
 
 @pytest.mark.parametrize("name", ["c1-kubeconfig", "m1", "whatever-token"])
-async def test_other_secrets_wake_nothing(world: Any, name: str) -> None:
+async def test_other_secrets_are_no_certificates(world: Any, name: str) -> None:
     await world.secret(name, {"a": "b"}, labels={"cluster.x-k8s.io/cluster-name": "c1"})
 
     assert not build.is_certificate(None, await world.judge.get(Secret, ObjectKey(NS, name)))
+
+
+async def test_a_missing_secret_that_appears_wakes_who_waits_for_it(world: Any) -> None:
+    source = {"secret": {"name": "s", "key": "k"}}
+    await world.config("file", {"files": [{"path": "/a", "contentFrom": source}]})
+    await world.config("user", {"users": [{"name": "u", "passwdFrom": source}]})
+    await world.config("done", {"files": [{"path": "/a", "contentFrom": source}]}, status={"dataSecretName": "done"})
+    await world.config("other", {"files": [{"path": "/a", "content": "x"}]})
+    await world.secret("s", {"k": "v"})
+    await world.secret("ours", {"value": "v"}, type="cluster.x-k8s.io/secret")
+    secret, ours = [await world.judge.get(Secret, ObjectKey(NS, name)) for name in ("s", "ours")]
+
+    assert build.is_content(None, secret)
+    assert not build.is_content(secret, secret)
+    assert not build.is_content(None, ours)
+    assert [k.name for k in await build.content_to_configs(secret, world.judge)] == ["file", "user"]
 
 
 async def test_status_noise_of_a_machine_wakes_nothing_but_its_node_does(world: Any) -> None:

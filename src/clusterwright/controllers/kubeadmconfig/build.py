@@ -1,7 +1,8 @@
 """The wiring: what wakes a KubeadmConfig.
 
 Everything that a pass waits for is watched: the Cluster's infrastructure, endpoint and first control-plane node, the init lock, the
-certificates, the connection to the workload cluster. The requeues of the tables are the net below.
+certificates, Secrets that files and passwords come from, the connection to the workload cluster. The requeues of the tables are
+the net below.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import ConfigMap, Secret
-from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.conditions import get
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
 from clusterwright.controllers.kubeadmconfig.reconciler import KubeadmConfigReconciler
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
-from clusterwright.kubeadm.certificates import CertificateError, Purpose, parse_secret_name
+from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 
@@ -45,10 +46,20 @@ async def cluster_to_configs(cluster: Cluster, reader: Reader) -> Sequence[Objec
     return await _configs(reader, cluster.metadata.namespace, cluster.metadata.name)
 
 
-async def labelled_to_configs(obj: Object, reader: Reader) -> Sequence[ObjectKey]:
-    """An object that carries the name of its Cluster wakes the configs of all its Machines and MachinePools."""
-    name = obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
-    return await _configs(reader, obj.metadata.namespace, name) if name else ()
+async def certificate_to_configs(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
+    """A certificate wakes the configs of all Machines and MachinePools of its Cluster."""
+    return await _configs(reader, secret.metadata.namespace, _cluster_of(secret))
+
+
+async def content_to_configs(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
+    """A user's Secret wakes the configs that take a file or a password from it and have no data yet."""
+    configs = await reader.list(KubeadmConfig, namespace=secret.metadata.namespace)
+    return tuple(c.key for c in configs if not c.status.data_secret_name and secret.metadata.name in _sources(c))
+
+
+def _sources(config: KubeadmConfig) -> set[str]:
+    files = {f.content_from.secret.name for f in config.spec.files if f.content_from is not None}
+    return files | {u.passwd_from.secret.name for u in config.spec.users if u.passwd_from is not None}
 
 
 async def lock_to_configs(lock: ConfigMap, reader: Reader) -> Sequence[ObjectKey]:
@@ -114,15 +125,27 @@ def is_lock(old: ConfigMap | None, new: ConfigMap | None) -> bool:
     return old is not None and old.metadata.name.endswith(NAME_SUFFIX)
 
 
+def _cluster_of(secret: Secret) -> str:
+    """The Cluster whose certificate this is, told by the name: users' own Secrets need no label. Empty: it is none."""
+    name = secret.metadata.name
+    client = f"-{Purpose.API_SERVER_ETCD_CLIENT}"
+    if name.endswith(client):
+        return name.removesuffix(client)
+    try:
+        cluster, purpose = parse_secret_name(name)
+    except CertificateError:
+        return ""
+    return "" if purpose is Purpose.KUBECONFIG else cluster
+
+
 def is_certificate(old: Secret | None, new: Secret | None) -> bool:
     """A certificate Secret that appeared or changed."""
-    if new is None or CLUSTER_NAME_LABEL not in new.metadata.labels or (old is not None and old.data == new.data):
-        return False
-    try:
-        _, purpose = parse_secret_name(new.metadata.name)
-    except CertificateError:
-        return new.metadata.name.endswith(f"-{Purpose.API_SERVER_ETCD_CLIENT}")
-    return purpose is not Purpose.KUBECONFIG
+    return new is not None and (old is None or old.data != new.data) and bool(_cluster_of(new))
+
+
+def is_content(old: Secret | None, new: Secret | None) -> bool:
+    """A user's Secret that appeared or changed; what Cluster API keeps in Secrets is no content for files."""
+    return new is not None and new.type != SECRET_TYPE and (old is None or old.data != new.data)
 
 
 CONTROLLER = ControllerDefinition(
@@ -134,7 +157,8 @@ CONTROLLER = ControllerDefinition(
         Watch(MachinePool, owner_to_config, owner_changed),
         Watch(Cluster, cluster_to_configs, cluster_changed),
         Watch(ConfigMap, lock_to_configs, is_lock),
-        Watch(Secret, labelled_to_configs, is_certificate),
+        Watch(Secret, certificate_to_configs, is_certificate),
+        Watch(Secret, content_to_configs, is_content),
     ),
     make=KubeadmConfigReconciler,
     workload_wake=WorkloadWake(map=cluster_to_configs),
