@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import ssl
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from random import Random
 from typing import Any
@@ -138,9 +137,8 @@ class Connection:
         tasks, self._tasks = self._tasks, set()
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+        if tasks:
+            await asyncio.wait(tasks)
         await self._transport.close()
 
     def _spawn(self, coroutine: Any, name: str) -> None:
@@ -150,9 +148,11 @@ class Connection:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if self._is_closing or task.cancelled():
+        if task.cancelled():
             return
         error = task.exception()
+        if self._is_closing:
+            return
         _log.warning("Connection part ended", part=task.get_name(), error=str(error))
         self._failed()
 

@@ -88,10 +88,14 @@ async def reconcile_conditions(scope: Scope) -> None:
     """
     set_up_to_date(scope)
     drop_stale_etcd_condition(scope)
+    outcome: EndOfPass | ReconcileFailed | None = None
     try:
         await _inspect_if_possible(scope)
-    finally:
-        await scope.patch_machines(sorted(scope.machines), names.MACHINE_OWNED_CONDITIONS)
+    except (EndOfPass, ReconcileFailed) as end:
+        outcome = end
+    await scope.patch_machines(sorted(scope.machines), names.MACHINE_OWNED_CONDITIONS)
+    if outcome is not None:
+        raise outcome
 
 
 async def _inspect_if_possible(scope: Scope) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 from msgspec.structs import replace
 
 from clusterwright.api.core import Machine
 from clusterwright.api.core.shared import MachineDeletionSpec
-from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane import desired, names, ownership
 from clusterwright.controllers.kubeadmcontrolplane.naming import BadNamingTemplate, machine_name, slot
 from clusterwright.controllers.kubeadmcontrolplane.observe import find_external
 from clusterwright.controllers.kubeadmcontrolplane.scale import domain_for_new
-from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, EndOfPass, ReconcileFailed, Scope
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import ApiError, Conflict, NotFound
+from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, NotFound, ServerTimeout
 from clusterwright.runtime.resources import gvk_of
 
+MACHINE = gvk_of(Machine)
 _NODE_DELETION_DEFAULT = 10
 _STRIP_TRIES = 3
 
@@ -25,10 +28,11 @@ _STRIP_TRIES = 3
 
 
 async def create_machine(scope: Scope, *, join: bool) -> None:
-    """Create an InfraMachine, a KubeadmConfig and a Machine; what was made before a failure is taken away again.
+    """Create an InfraMachine, a KubeadmConfig and a Machine. Raises ReconcileFailed.
 
     The name is the same whenever the situation is, so that a pass that does not see its own last creation repeats it and makes
-    nothing new. Raises ReconcileFailed.
+    nothing new. What was made before a refusal is taken away again; after a failure that may have taken effect it stays, and
+    the next pass goes on with it.
     """
     reason = "FailedScaleUp" if join else "FailedInitialization"
     try:
@@ -72,7 +76,9 @@ async def _create(scope: Scope, *, join: bool) -> None:
                 await _give_up_metadata(client, answer)
         except ApiError as error:
             scope.set_v1beta1("MachinesCreated", "False", "Error", failure, str(error))
-            errors = [str(error), *await _clean_up(client, made)]
+            errors = [str(error)]
+            if await _was_refused(client, machine, error):
+                errors += await _clean_up(client, made)
             raise ReconcileFailed("; ".join(errors)) from error
 
 
@@ -105,6 +111,33 @@ async def _give_up_metadata(client: Client, created: Unstructured) -> None:
             if attempt == _STRIP_TRIES:
                 raise
         created = await client.live.get(created.gvk, created.key)
+
+
+async def _was_refused(client: Client, machine: Json, error: ApiError) -> bool:
+    """Whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
+    if isinstance(error, ConnectionFailed | ServerTimeout):
+        return False
+    try:
+        return await client.live.find(MACHINE, ObjectKey(machine["metadata"]["namespace"], machine["metadata"]["name"])) is None
+    except ApiError:
+        return False
+
+
+async def sweep(scope: Scope) -> None:
+    """Delete what was made for a Machine that never came to be: a KubeadmConfig and an InfraMachine that still belong to us."""
+    client, reference = scope.dependencies.client, scope.control_plane.spec.machine_template.spec.infrastructure_ref
+    labels = {k: v for k, v in desired.labels(scope.owner).items() if k in {names.CLUSTER_NAME, names.CONTROL_PLANE_NAME}}
+    kinds = [KUBEADM_CONFIG]
+    if scope.template is not None and reference.kind.endswith("Template"):
+        kinds.append(GroupVersionKind(reference.api_group, scope.template.gvk.version, reference.kind.removesuffix("Template")))
+    uid = scope.control_plane.metadata.uid
+    for kind in kinds:
+        for obj in await client.list(kind, namespace=scope.key.namespace, labels=labels):
+            metadata = obj.metadata
+            is_ours = any(r.uid == uid for r in metadata.owner_references)
+            if is_ours and metadata.name not in scope.machines and metadata.deletion_timestamp is None:
+                with suppress(NotFound):
+                    await client.delete(kind, obj.key, uid=metadata.uid)
 
 
 async def _clean_up(client: Client, made: list[Unstructured]) -> list[str]:
@@ -251,6 +284,6 @@ def _spec_intent(obj: Unstructured, spec: object, annotations: dict[str, str]) -
 
 async def _annotate(scope: Scope, name: str, annotations: dict[str, str], *, last: bool = False) -> None:
     """Annotate the Machine; after the `last` step the scope keeps the Machine as this pass judged it."""
-    answer = await scope.dependencies.client.patch(gvk_of(Machine), scope.machines[name].key, {"metadata": {"annotations": annotations}})
+    answer = await scope.dependencies.client.patch(MACHINE, scope.machines[name].key, {"metadata": {"annotations": annotations}})
     if not last:
         scope.refresh(name, answer)

@@ -284,6 +284,10 @@ async def reconcile_workload(scope: Scope) -> None:
 
 
 async def _settled(scope: Scope, client: Client) -> None:
+    try:
+        await objects.sweep(scope)
+    except ApiError as error:
+        raise ReconcileFailed(f"failed to delete leftovers: {error}") from error
     await addons.update_kube_proxy(scope, client)
     await addons.update_coredns(scope, client)
     await reconcile_certificate_expiries(scope)
