@@ -358,3 +358,34 @@ async def test_a_watch_from_a_revision_to_come_sees_only_what_comes_after_it(api
 
     assert await watch.names(1) == [("ADDED", "c")]
     await watch.close()
+
+
+async def test_an_applied_scale_owns_the_replicas(api: Api):
+    await api.post(WIDGETS, widget("w", replicas=2))
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "w"}, "spec": {"replicas": 5}}
+
+    refused = await api.apply(f"{WIDGETS}/w/scale", scale, "scaler")
+    forced = await api.apply(f"{WIDGETS}/w/scale", scale, "scaler", force="true")
+    now = (await api.get(f"{WIDGETS}/w")).json
+
+    assert refused.status == 409
+    assert refused["details"]["causes"][0]["field"] == ".spec.replicas"
+    assert (forced["kind"], forced["spec"]) == ("Scale", {"replicas": 5})
+    owners = {m["manager"]: (m["operation"], m.get("subresource"), m["fieldsV1"].get("f:spec")) for m in now["metadata"]["managedFields"]}
+    assert owners["scaler"] == ("Apply", "scale", {"f:replicas": {}})
+    assert "f:replicas" not in owners["test"][2]
+
+
+async def test_the_state_before_anything_was_is_empty(api: Api):
+    await api.post(WIDGETS, widget("w"))
+
+    before = await api.get(WIDGETS, resourceVersion=1, resourceVersionMatch="Exact")
+
+    assert (before.status, before.names) == (200, [])
+
+
+async def test_pretty_is_pretty(api: Api):
+    plain, pretty = await api.get(CONFIGMAPS), await api.get(CONFIGMAPS, pretty="true")
+
+    assert pretty.json == plain.json
+    assert pretty.raw.startswith(b'{\n  "kind"')

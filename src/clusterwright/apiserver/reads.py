@@ -206,7 +206,7 @@ def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int) ->
     except Gone:
         if token:
             raise _expired(rv, after) from None
-        raise gone(f"The resourceVersion for the provided list is too old: {rv}") from None
+        raise gone("The resourceVersion for the provided list is too old.") from None
     list_meta: Json = {"resourceVersion": str(rv)}
     if limit and len(found) > limit:
         remaining = len(found) - limit

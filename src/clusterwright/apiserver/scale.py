@@ -69,13 +69,15 @@ async def answer(call: Call) -> Response:
     if verb == "patch":
         dry_run = write_options(call, "PatchOptions")
         media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
+        if media == negotiation.APPLY_PATCH:
+            return await _apply(call, paths, dry_run=dry_run)
         return await _write(call, lambda current: _patched(call, current, media), dry_run=dry_run)
     raise generic(405, "", "", "", "")
 
 
 def _patched(call: Call, current: Json, media: str) -> Json:
     try:
-        value = bodies.decode_yaml(call.request.body) if media == negotiation.APPLY_PATCH else bodies.decode_json(call.request.body)
+        value = bodies.decode_json(call.request.body)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding patch: {e}") from None
     if media == negotiation.JSON_PATCH:
@@ -139,6 +141,41 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
                 f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}",
             )
         outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
+        if outcome is not None:
+            return _answer(call, scale_of(outcome[0], paths))
+    raise conflict(resource.group, resource.plural, call.info.name, STALE)
+
+
+async def _apply(call: Call, paths: Scale, *, dry_run: bool) -> Response:
+    """Server-side apply of a Scale: its replicas are owned where the object has them."""
+    resource, server = call.resource, call.server
+    try:
+        applied = bodies.decode_yaml(call.request.body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding YAML: {e}") from None
+    if not isinstance(applied, dict) or (applied.get("apiVersion"), applied.get("kind")) != ("autoscaling/v1", "Scale"):
+        shown = applied if isinstance(applied, dict) else {}
+        group, _, version = str(shown.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={shown.get('kind') or ''}")
+    wanted = _read(applied)
+    if wanted.metadata is not None and wanted.metadata.name not in {None, "", call.info.name}:
+        raise bad_request(f"the name of the object ({wanted.metadata.name}) does not match the name on the URL ({call.info.name})")
+    for _ in range(8):
+        entry = writes.current_entry(call, call.info.name)
+        old = call.load(entry)
+        part: Json = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": call.info.name}}
+        if wanted.spec is not None and wanted.spec.replicas is not None:
+            _set(part, paths.spec_replicas_path, wanted.spec.replicas)
+        obj = kinds.apply(
+            old,
+            part,
+            manager=call.query["fieldManager"],
+            force=negotiation.boolean(call.query.get("force"), "force"),
+            subresource="scale",
+            time=server.timestamp(),
+            handlers=server.registry.handlers(resource),
+        )
+        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
         if outcome is not None:
             return _answer(call, scale_of(outcome[0], paths))
     raise conflict(resource.group, resource.plural, call.info.name, STALE)

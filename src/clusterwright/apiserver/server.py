@@ -6,6 +6,7 @@ Everything a server knows is in its store; instances share compiled handlers and
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import random as random_module
 import uuid
@@ -174,7 +175,10 @@ class ApiServer:
                 form = accepted(accept, custom=resource.custom)
             call = Call(self, request, info, user, resource, query, form)
             call.begin()
-            return await self._dispatch(call)
+            answer = await self._dispatch(call)
+            if query.get("pretty") in {"true", "1"} and isinstance(answer, Response) and form.media == "application/json":
+                answer = dataclasses.replace(answer, body=msgspec.json.format(answer.body, indent=2) + b"\n")
+            return answer
         except StatusError as e:
             return self.failed(e, form, () if call is None else tuple(call.warnings))
         except RecursionError:

@@ -107,6 +107,8 @@ class Table:
         self.floor = floor
         """Events after this revision are all in the history."""
         self.rv = floor
+        self.whole = True
+        """Whether the history goes back to the empty table."""
         self.stale_before = 0
         """Entries up to this revision were written under another schema: they are fitted to the present one when read."""
         self.observers: dict[int, Observer] = {}
@@ -131,6 +133,8 @@ class Table:
             yield from self.range(namespace, after)
             return
         if rv < self.floor:
+            if self.whole:
+                return  # before the table was, it was empty
             raise Gone
         changed: dict[str, Entry | None] = {}
         for event in reversed(self.history):
@@ -181,6 +185,7 @@ class Table:
         self.history.append(event)
         if len(self.history) > self.limit:
             self.floor = self.history.popleft().entry.rv
+            self.whole = False
 
     def publish(self, event: Event) -> None:
         """Offer the event to all observers."""
@@ -247,6 +252,7 @@ class Store:
         """End of seeding: there is no history before now."""
         for table in self.tables.values():
             table.floor = table.rv = self.revision
+            table.whole = False
             table.history.clear()
 
     def _commit(self, table: Table, event: Event) -> None:
