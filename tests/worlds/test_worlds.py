@@ -305,6 +305,33 @@ def kubeconfig_gone(w: World) -> str:
     return f"Secret/{secret['metadata']['name']}"
 
 
+def kubeconfig_replaced(w: World) -> str:
+    unreachable(w)
+    secret = find(w, "Secret", "*-kubeconfig")
+    secret["metadata"]["resourceVersion"] = "999999"
+    return f"Secret/{secret['metadata']['name']}"
+
+
+def ca_without_certificate(w: World) -> str:
+    secret, plane = find(w, "Secret", "*-ca"), find(w, "KubeadmControlPlane")
+    secret["data"] = {"tls.key": ""}
+    says(plane, "CertificatesAvailable", "Unknown", "InternalError", "Please check controller logs for errors")
+    says(plane, "Available", "False", "NotAvailable", "* Control plane certificates are not available")
+    return f"Secret/{secret['metadata']['name']}"
+
+
+def patch_of_class_failing(w: World) -> str:
+    class_ = find(w, "ClusterClass")
+    says(
+        find(w, "Cluster"),
+        "TopologyReconciled",
+        "False",
+        "ReconcileFailed",
+        'error computing the desired state of the Cluster topology: failed to apply patches: failed to generate patches for patch "size"',
+    )
+    return f"ClusterClass/{class_['metadata']['name']}"
+
+
 def bootstrap_failing(w: World) -> str:
     config = find(w, "KubeadmConfig", "*-md-*")
     says(config, "DataSecretAvailable", "False", "NotAvailable", "Failed to generate bootstrap data: invalid file encoding")
@@ -451,6 +478,8 @@ TROUBLES: list[tuple[str, Callable[[World], str]]] = [
     ("healthy-ha", orphan),
     ("healthy-ha", unreachable),
     ("healthy-ha", kubeconfig_gone),
+    ("healthy-ha", kubeconfig_replaced),
+    ("healthy-ha", ca_without_certificate),
     ("healthy-ha", bootstrap_failing),
     ("healthy-ha", quota),
     ("healthy-ha", denied),
@@ -459,6 +488,7 @@ TROUBLES: list[tuple[str, Callable[[World], str]]] = [
     ("cp-vm-never", infrastructure_never),
     ("cp-vm-never", control_plane_paused),
     ("topology", class_gone),
+    ("topology", patch_of_class_failing),
     ("standalone", standalone_first_machine_stuck),
 ]
 

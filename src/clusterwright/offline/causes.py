@@ -32,6 +32,7 @@ from clusterwright.offline.complaints import (
     time_of,
     without_summaries,
 )
+from clusterwright.offline.credentials import CERTIFICATES, KEYS, suspicions
 from clusterwright.offline.graph import sinks
 
 CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
@@ -40,6 +41,7 @@ _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Le
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
 _BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootstrap [Dd]ata|dataSecretName")
+_CLASS_PATCH = re.compile(r"\bpatch(es)?\b")
 _NOT_FOUND = re.compile(r'([A-Za-z]+)(?:\.[a-z0-9.-]+)? "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
 _QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
 
@@ -105,6 +107,7 @@ class Investigation:
         for node in list(self.nodes.values()):
             self._follow_references(node)
         self._add_shared_states()
+        self._look_at_credentials()
         for node in list(self.nodes.values()):
             if node.complaints:
                 self._connect(node)
@@ -263,6 +266,29 @@ class Investigation:
             text = f"the workload cluster cannot be reached: {probe.message}"
             self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, since(probe), "RemoteConnectionProbe"))
 
+    def _look_at_credentials(self) -> None:
+        """Secrets of the cluster that look wrong, if something is wrong that they could explain."""
+        cluster = self.cluster
+        if cluster is None or cluster.deleting:
+            return
+        complaining = [n for n in self.nodes.values() if any(CERTIFICATES.search(c.raw) for c in n.complaints)]
+        connection = self.nodes.get(self._shared("connection") or "") if self._shared("initialization") is None else None
+        if not complaining and connection is None:
+            return
+        found = {p: self.nodes.get(node_id("Secret", cluster.namespace, f"{cluster.name}-{p}")) for p in KEYS}
+        secrets = {p: n.object for p, n in found.items() if n is not None and n.object is not None}
+        used = [n.object.at("spec", "bootstrap", "dataSecretName") for n in self.nodes.values() if n.kind == "Machine" and n.object]
+        bootstrap = [self.nodes.get(node_id("Secret", cluster.namespace, str(name))) for name in used if name]
+        for purpose, why in suspicions(secrets, [n.object for n in bootstrap if n is not None and n.object is not None]).items():
+            secret = found[purpose]
+            assert secret is not None
+            blamed = complaining if purpose != "kubeconfig" else []
+            blamed = [*blamed, connection] if connection is not None and purpose in {"kubeconfig", "ca"} else blamed
+            if blamed:
+                secret.complaints.append(Complaint(Tier.ERROR, why))
+            for node in blamed:
+                node.because_of[secret.id] = "depends on it"
+
     def _share(self, cluster: Node, what: str, complaint: Complaint) -> None:
         node = Node(f"{cluster.id}#{what}", cluster.kind, cluster.namespace, cluster.name, cluster.object, [complaint])
         self.nodes[node.id] = node
@@ -406,6 +432,9 @@ class Investigation:
                 if not node.because_of and (shared := self._shared("initialization")):
                     # the infrastructure is there by now; the control plane is what comes after it
                     node.because_of[shared] = "waits for the control plane"
+            if complaint.about == "TopologyReconciled" and _CLASS_PATCH.search(words):
+                for source in [n for n in self.nodes.values() if n.kind == "ClusterClass" and n.object is not None]:
+                    self._suspect(node, source, complaint, "its patches come from there")
             if _BOOTSTRAP.search(words):
                 for owner in node.object.metadata.owner_references:
                     machine = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))
