@@ -68,3 +68,33 @@ def test_the_clock_follows_the_loop():
         return (clock.now() - START).total_seconds(), clock.monotonic()
 
     assert run_virtual(main()) == (90.0, 90.0)
+
+
+def test_tasks_of_a_group_are_cancelled_in_the_same_order_every_time():
+    async def main():
+        order = []
+
+        async def child(n):
+            try:
+                await asyncio.sleep(100)
+            finally:
+                order.append(n)
+
+        async def group():
+            async with asyncio.TaskGroup() as tasks:
+                for n in range(50):
+                    tasks.create_task(child(n))
+
+        task = asyncio.create_task(group())
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait([task])
+        return order
+
+    ballast = []
+    orders = []
+    for _ in range(5):
+        orders.append(run_virtual(main()))
+        ballast.append([object() for _ in range(997)])  # other addresses for the next tasks
+    assert all(order == orders[0] for order in orders)
+    assert sorted(orders[0]) == list(range(50))

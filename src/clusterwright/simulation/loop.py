@@ -45,14 +45,34 @@ class _Selector(selectors.BaseSelector):
         return []
 
 
+class _Task(asyncio.Task[Any]):
+    """A task whose hash is its number: asyncio keeps tasks in sets, and cancels them in the order of their hashes."""
+
+    def __init__(self, *arguments: Any, number: int, **options: Any) -> None:
+        self._number = number
+        super().__init__(*arguments, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """The loop. Its time begins at 0."""
 
     def __init__(self) -> None:
         self._virtual_now = 0.0
+        self._tasks_made = 0
         selector = _Selector()
         super().__init__(selector)
         selector.loop = self
+        self.set_task_factory(self._make_task)
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> _Task:
+        self._tasks_made += 1
+        return _Task(coroutine, loop=loop, number=self._tasks_made, **options)
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
