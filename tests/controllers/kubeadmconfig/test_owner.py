@@ -12,7 +12,7 @@ from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kubeadmconfig import build
-from clusterwright.controllers.kubeadmconfig.snapshot import BadOwnerReference, Owner, find_owner
+from clusterwright.controllers.kubeadmconfig.snapshot import BadOwnerReference, Owner, find_owner, owner_chain
 
 NS = "default"
 
@@ -140,6 +140,17 @@ async def test_a_failing_look_up_of_the_owner_says_so(world: Any) -> None:
     world.refuse("GET", "/machines/m1$")
 
     assert (await world.failing()).startswith("failed to get owner: ")
+
+
+async def test_the_owners_of_a_machine_are_known_to_the_log(world: Any) -> None:
+    control_plane = {"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane", "name": "cp", "uid": "1"}
+    await world.machine()
+    await world.judge.patch(Machine, ObjectKey(NS, "m1"), {"metadata": {"ownerReferences": [control_plane]}})
+    machine = await world.judge.get(Machine, ObjectKey(NS, "m1"))
+    pool = convert(await world.pool(), MachinePool)
+
+    assert await owner_chain(world.judge, Owner(machine)) == ("KubeadmControlPlane/cp",)
+    assert await owner_chain(world.judge, Owner(pool)) == ()
 
 
 # --------------------------------------------------------------------------- nothing waits for a timer alone

@@ -33,7 +33,7 @@ from clusterwright.controllers.kubeadmconfig import material
 from clusterwright.controllers.kubeadmconfig.conditions import CONTROL_PLANE_POLL, ENDPOINT_POLL, STEP, Certificates, Data, Findings
 from clusterwright.controllers.kubeadmconfig.discovery import discovery_of, fill, with_token
 from clusterwright.controllers.kubeadmconfig.init_lock import InitLock
-from clusterwright.controllers.kubeadmconfig.snapshot import Owner, Snapshot, find_owner, is_initialized, token_discovery
+from clusterwright.controllers.kubeadmconfig.snapshot import Owner, Snapshot, find_owner, is_initialized, owner_chain, token_discovery
 from clusterwright.controllers.kubeadmconfig.status import OWNED_CONDITIONS, OWNED_V1BETA1_CONDITIONS, conclude, with_data_secret
 from clusterwright.controllers.kubeadmconfig.token import TokenGone, create_token, needs_rotation, refresh_token
 from clusterwright.controllers.kubeadmconfig.worker import with_uninitialized_taint
@@ -45,7 +45,7 @@ from clusterwright.kubeadm.node import Node, Role
 from clusterwright.kubeadm.presence import is_defined
 from clusterwright.kubeadm.versions import Version, parse_version
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.logging import get_logger
+from clusterwright.runtime.logging import bound, get_logger
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
@@ -111,6 +111,11 @@ class KubeadmConfigReconciler:
         owner = await self._owner(original.object)
         if owner is None:
             return Result.await_change()
+        with bound(owners=",".join(await owner_chain(self._client, owner))):
+            return await self._reconcile(original, owner)
+
+    async def _reconcile(self, original: Original[KubeadmConfig], owner: Owner) -> Result:
+        key = original.object.key
         cluster = await self._client.find(Cluster, owner.cluster) if owner.cluster.name else None
         if cluster is None:
             log.info("Cluster does not exist yet, waiting until it is created", kubeadmconfig=str(key))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusterwright.api.bootstrap import BootstrapTokenDiscovery, KubeadmConfig
-from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.core import Cluster, Machine, MachinePool, MachineSet
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.conditions import is_true
@@ -141,3 +141,17 @@ async def find_owner(reader: Reader, config: KubeadmConfig, features: Mapping[st
             pool = await reader.find(MachinePool, key)
             return None if pool is None else Owner(pool)
     return None
+
+
+async def owner_chain(reader: Reader, owner: Owner) -> tuple[str, ...]:
+    """Who a Machine belongs to, for the log: its owners, and those of its MachineSet. Raises errors other than NotFound."""
+    if not isinstance(owner.object, Machine):
+        return ()
+    namespace = owner.object.metadata.namespace
+    chain: list[str] = []
+    for reference in owner.object.metadata.owner_references:
+        chain.append(f"{reference.kind}/{reference.name}")
+        if reference.kind == "MachineSet":
+            machine_set = await reader.find(MachineSet, ObjectKey(namespace, reference.name))
+            chain += [f"{r.kind}/{r.name}" for r in (machine_set.metadata.owner_references if machine_set else ())]
+    return tuple(chain)
