@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ipaddress
 import itertools
 import math
@@ -14,6 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import quote as percent
 
 from clusterwright.apiserver.cel.types import DYN, Type, comparable
 from clusterwright.apiserver.cel.values import (
@@ -35,6 +34,7 @@ from clusterwright.apiserver.cel.values import (
 )
 from clusterwright.apiserver.schema.formats import LONG_NAME, is_cidr, is_ipv4, is_ipv6, is_uri
 from clusterwright.apiserver.schema.regex import BadPattern, compile_go
+from clusterwright.apiserver.status import quote
 
 Implementation = Callable[..., Any]
 
@@ -93,7 +93,7 @@ def define(signature: str, run: Implementation) -> None:
     OVERLOADS.setdefault(name, []).append(Overload(bool(receiver), params, _types(result)[0], run))
 
 
-NAMESPACES: Final = frozenset({"math", "sets", "optional", "base64", "lists", "format", "strings"})
+NAMESPACES: Final = frozenset({"sets", "optional", "lists", "format", "strings"})
 
 
 def unify(param: Type, actual: Type, bound: dict[str, Type]) -> bool:
@@ -303,44 +303,6 @@ define("duration(duration) duration", lambda v: v)
 define("dyn(A) dyn", lambda v: v)
 
 
-def _greatest(*values: Any) -> Any:
-    return max(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
-
-
-def _least(*values: Any) -> Any:
-    return min(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
-
-
-for _count in range(1, 6):
-    _args = ", ".join(["dyn"] * _count)
-    define(f"math.greatest({_args}) dyn", _greatest)
-    define(f"math.least({_args}) dyn", _least)
-
-
-def _half_away(value: float) -> float:
-    return math.copysign(math.floor(abs(value) + 0.5), value)
-
-
-define("math.ceil(double) double", lambda v: float(math.ceil(v)))
-define("math.floor(double) double", lambda v: float(math.floor(v)))
-define("math.round(double) double", _half_away)
-define("math.trunc(double) double", lambda v: float(math.trunc(v)))
-define("math.abs(int) int", lambda v: checked(abs(v)))
-define("math.abs(double) double", abs)
-define("math.sign(int) int", lambda v: (v > 0) - (v < 0))
-define("math.sign(double) double", lambda v: float((v > 0) - (v < 0)))
-define("math.isNaN(double) bool", math.isnan)
-define("math.isInf(double) bool", math.isinf)
-define("math.isFinite(double) bool", math.isfinite)
-define("math.sqrt(double) double", lambda v: math.sqrt(v) if v >= 0 else math.nan)
-define("math.sqrt(int) double", lambda v: math.sqrt(v) if v >= 0 else math.nan)
-define("math.bitAnd(int, int) int", lambda a, b: a & b)
-define("math.bitOr(int, int) int", lambda a, b: a | b)
-define("math.bitXor(int, int) int", lambda a, b: a ^ b)
-define("math.bitNot(int) int", lambda a: ~a)
-define("math.bitShiftLeft(int, int) int", lambda a, b: ((a << b) + 2**63) % 2**64 - 2**63 if 0 <= b < 64 else 0)
-define("math.bitShiftRight(int, int) int", lambda a, b: (a % 2**64) >> b if 0 <= b < 64 else 0)
-
 # ---------------------------------------------------------------- strings
 
 
@@ -438,7 +400,6 @@ define("string.split(string, int) list<string>", _split)
 define("string.substring(int) string", _substring)
 define("string.substring(int, int) string", _substring)
 define("string.trim() string", str.strip)
-define("string.reverse() string", lambda v: v[::-1])
 define("list<string>.join() string", "".join)
 define("list<string>.join(string) string", lambda v, s: s.join(v))
 define("strings.quote(string) string", lambda v: '"' + v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"')
@@ -478,7 +439,7 @@ def _formatted(verb: str, precision: str | None, value: Any) -> str:
         case "f" if number:
             return f"{float(value):.{digits}f}"
         case "e" if number:
-            return re.sub(r"e([+-])(\d)$", r"e\g<1>0\2", f"{float(value):.{digits}e}")
+            return _scientific(float(value), digits)
         case "b" if isinstance(value, (bool, int)):
             return f"{int(value):b}"
         case "o" if isinstance(value, int):
@@ -489,13 +450,27 @@ def _formatted(verb: str, precision: str | None, value: Any) -> str:
     raise CelError(f"error during formatting: {verb} clause got {runtime_name(value)}")
 
 
+def _scientific(value: float, digits: int) -> str:
+    """A number with a power of ten, written as the locale of cel-go writes it."""
+    mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
+    power = exponent[0].replace("+", "").replace("-", "\u207b") + exponent[1:].zfill(2).translate(_SUPERSCRIPTS)
+    return f"{mantissa}\u202f\u00d7\u202f10{power}"
+
+
+_SUPERSCRIPTS: Final = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+
+
+def _quoted(value: Any) -> str:
+    return quote(value) if isinstance(value, str) else _shown(value)
+
+
 def _shown(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, list):
-        return "[" + ", ".join(_shown(v) for v in value) + "]"
+        return "[" + ", ".join(_quoted(v) for v in value) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_shown(k)}: {_shown(v)}" for k, v in sorted(value.items(), key=lambda i: str(i[0]))) + "}"
+        return "{" + ", ".join(f"{_quoted(k)}:{_quoted(v)}" for k, v in sorted(value.items(), key=lambda i: str(i[0]))) + "}"
     if isinstance(value, TypeValue):
         return value.name
     if isinstance(value, (Quantity, Semver, Optional, NamedFormat)):
@@ -508,16 +483,6 @@ def _shown(value: Any) -> str:
 
 define("string.format(list<dyn>) string", _format)
 
-
-def _base64_decode(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except binascii.Error as e:
-        raise CelError(f"illegal base64 data: {e}") from None
-
-
-define("base64.encode(bytes) string", lambda v: base64.b64encode(v).decode())
-define("base64.decode(string) bytes", _base64_decode)
 
 # ---------------------------------------------------------------- lists, sets
 
@@ -683,7 +648,7 @@ def _whole(value: timedelta, unit: timedelta) -> int:
 define("duration.getHours() int", lambda d: _whole(d, timedelta(hours=1)))
 define("duration.getMinutes() int", lambda d: _whole(d, timedelta(minutes=1)))
 define("duration.getSeconds() int", lambda d: _whole(d, timedelta(seconds=1)))
-define("duration.getMilliseconds() int", lambda d: _whole(d % timedelta(seconds=1), timedelta(milliseconds=1)))
+define("duration.getMilliseconds() int", lambda d: _whole(d, timedelta(milliseconds=1)))
 
 # ---------------------------------------------------------------- quantities
 
@@ -712,7 +677,7 @@ def _quantity_int(value: Quantity) -> int:
 
 define("quantity(string) quantity", parse_quantity)
 define("isQuantity(string) bool", _is_quantity)
-define("quantity.sign() int", lambda q: _compare(q.amount, 0))
+define("sign(quantity) int", lambda q: _compare(q.amount, 0))
 define("quantity.isInteger() bool", lambda q: q.amount == q.amount.to_integral_value() and INT_MIN <= q.amount <= INT_MAX)
 define("quantity.asInteger() int", _quantity_int)
 define("quantity.asApproximateFloat() double", lambda q: float(q.amount))
@@ -764,13 +729,14 @@ define("url.getScheme() string", lambda u: u.scheme)
 define("url.getHost() string", _bracketed)
 define("url.getHostname() string", lambda u: u.hostname or "")
 define("url.getPort() string", lambda u: str(u.port) if u.port is not None else "")
-define("url.getEscapedPath() string", lambda u: u.path)
+define("url.getEscapedPath() string", lambda u: percent(u.path, safe="/%:@!$&'()*+,;=~"))
 define("url.getQuery() map<string, list<string>>", lambda u: parse_qs(u.query, keep_blank_values=True))
 
 
 def _ip(text: str) -> Ip:
     if not is_ipv4(text) and not is_ipv6(text):
-        raise CelError(f"IP Address {text!r} parse error during conversion from string: ParseAddr({text!r}): unable to parse IP")
+        shown = quote(text)
+        raise CelError(f"IP Address {shown} parse error during conversion from string: ParseAddr({shown}): unable to parse IP")
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise CelError("IPv4-mapped IPv6 address is not allowed")
@@ -787,7 +753,9 @@ def _is_ip(text: str) -> bool:
 
 def _cidr(text: str) -> Cidr:
     if not is_cidr(text):
-        raise CelError(f"network address parse error during conversion from string: netip.ParsePrefix({text!r})")
+        prefix = "network address parse error during conversion from string: "
+        problem = "no '/'" if "/" not in text else "invalid address or prefix length"
+        raise CelError(f"{prefix}{prefix}netip.ParsePrefix({quote(text)}): {problem}")
     return Cidr(ipaddress.ip_interface(text))
 
 

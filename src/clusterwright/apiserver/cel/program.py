@@ -31,7 +31,8 @@ from clusterwright.apiserver.cel.types import (
     map_of,
     optional_of,
 )
-from clusterwright.apiserver.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, TypeValue, UInt
+from clusterwright.apiserver.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, TypeValue, UInt, parse_duration, parse_timestamp
+from clusterwright.apiserver.schema.regex import BadPattern, compile_go
 
 Env = list[Any]
 Run = Callable[[Env], Any]
@@ -122,6 +123,7 @@ _TYPE_NAMES: Final = {
     "null_type": NULL,
     "type": TYPE,
 }
+_LITERALS: Final[dict[str, Callable[[str], Any]]] = {"timestamp": parse_timestamp, "duration": parse_duration, "matches": compile_go}
 _MACROS_1: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
 
 
@@ -137,6 +139,7 @@ class _Compiler:
         self.uses: set[str] = set()
         self.problems: list[tuple[int, str]] = []
         self.declared = set(variables)
+        self.mixed = False
         for name, kind in variables.items():
             self.scope[name] = self.size
             self.types[name] = kind
@@ -457,6 +460,7 @@ class _Compiler:
         parts = [self.visit(n) for n in node.args]
         runs = [r for r, _ in parts]
         flags: tuple[bool, ...] = node.value or ()
+        self._same(node.args, [k for _, k in parts])
         item = _common([k.params[0] if f and k.params else k for (_, k), f in zip(parts, flags, strict=True)])
         if not any(flags):
             return lambda env: [r(env) for r in runs], list_of(item)
@@ -473,12 +477,24 @@ class _Compiler:
 
         return run, list_of(item)
 
+    def _same(self, nodes: tuple[Node, ...], kinds: list[Type]) -> None:
+        """Elements of a literal have one type, except in the arguments of format."""
+        if self.mixed:
+            return
+        first = next((k for k in kinds if k.name not in ("dyn", "null")), None)
+        for node, kind in zip(nodes, kinds, strict=True):
+            if first is not None and not comparable(first, kind):
+                self.problems.append((node.at, f"expected type '{first}' but found '{kind}'"))
+                return
+
     def map_literal(self, node: Node) -> tuple[Run, Type]:
         parts = [self.visit(n) for n in node.args]
         flags: tuple[bool, ...] = node.value or ()
         pairs = [(parts[i][0], parts[i + 1][0]) for i in range(0, len(parts), 2)]
         key = _common([parts[i][1] for i in range(0, len(parts), 2)])
         value_types = [parts[i][1] for i in range(1, len(parts), 2)]
+        self._same(node.args[::2], [parts[i][1] for i in range(0, len(parts), 2)])
+        self._same(node.args[1::2], value_types)
         value = _common([k.params[0] if f and k.params else k for k, f in zip(value_types, flags, strict=True)])
 
         def run(env: Env) -> dict[Any, Any]:
@@ -490,8 +506,6 @@ class _Compiler:
                         continue
                     item = item.value
                 at = k(env)
-                if at in out:
-                    raise CelError(f"duplicate key {at}")
                 out[at] = item
             return out
 
@@ -505,6 +519,7 @@ class _Compiler:
         if node.value == "type" and len(node.args) == 1:
             run, _ = self.visit(node.args[0])
             return lambda env: fn.type_value(run(env)), TYPE
+        self._check_literals(node.value, node.args)
         return self.dispatch(node, node.value, [self.visit(n) for n in node.args], receiver=False)
 
     def has(self, node: Node) -> tuple[Run, Type]:
@@ -538,12 +553,25 @@ class _Compiler:
             return self.transform(node, target, arguments)
         if name in ("optMap", "optFlatMap") and len(arguments) == 2:
             return self.opt_map(node, target, arguments)
-        if target.op == "ident" and target.value not in self.scope:
-            if target.value == "cel" and name == "bind":
-                return self.bind(node, arguments)
-            if f"{target.value}.{name}" in fn.OVERLOADS:
-                return self.dispatch(node, f"{target.value}.{name}", [self.visit(n) for n in arguments], receiver=False)
-        return self.dispatch(node, name, [self.visit(n) for n in node.args], receiver=True)
+        if target.op == "ident" and target.value not in self.scope and f"{target.value}.{name}" in fn.OVERLOADS:
+            return self.dispatch(node, f"{target.value}.{name}", [self.visit(n) for n in arguments], receiver=False)
+        mixed, self.mixed = self.mixed, self.mixed or name == "format"
+        parts = [self.visit(n) for n in node.args]
+        self.mixed = mixed
+        self._check_literals(name, node.args)
+        return self.dispatch(node, name, parts, receiver=True)
+
+    def _check_literals(self, name: str, arguments: tuple[Node, ...]) -> None:
+        """Literal arguments that can only fail are refused at once."""
+        parse_literal = _LITERALS.get(name)
+        if parse_literal is None or not arguments:
+            return
+        last = arguments[-1]
+        if last.op == "const" and isinstance(last.value, str):
+            try:
+                parse_literal(last.value)
+            except (CelError, BadPattern):
+                self.problems.append((last.at, f"invalid {name} argument"))
 
     def dispatch(self, node: Node, name: str, parts: list[tuple[Run, Type]], *, receiver: bool) -> tuple[Run, Type]:
         runs, kinds = [r for r, _ in parts], [k for _, k in parts]
@@ -608,7 +636,7 @@ class _Compiler:
             return run, kind.params[0], kind.params[1]
         if kind.name != "dyn":
             self.problems.append(
-                (node.at, f"expression of type '{kind}' cannot be range of a comprehension (must be list, map, or dynamic)")
+                (target.at, f"expression of type '{kind}' cannot be range of a comprehension (must be list, map, or dynamic)")
             )
         return run, DYN, DYN
 
@@ -705,20 +733,6 @@ class _Compiler:
             return Optional(out, True)
 
         return execute, result if flat else optional_of(result)
-
-    def bind(self, node: Node, arguments: list[Node]) -> tuple[Run, Type]:
-        if len(arguments) != 3 or arguments[0].op != "ident":
-            return self.fail(node, "found no matching overload for 'cel.bind'")
-        value, kind = self.visit(arguments[1])
-        slot, saved = self._declare(arguments[0].value, kind)
-        body, result = self.visit(arguments[2])
-        self._restore(saved)
-
-        def execute(env: Env) -> Any:
-            env[slot] = value(env)
-            return body(env)
-
-        return execute, result
 
 
 _VISITORS: Final[dict[str, Callable[[_Compiler, Node], tuple[Run, Type]]]] = {

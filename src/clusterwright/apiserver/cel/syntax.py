@@ -166,8 +166,9 @@ class _Parser:
 
     def parse(self) -> Node:
         node = self.expression()
-        if self.peek().kind != "end":
-            self.unexpected()
+        token = self.peek()
+        if token.kind != "end":
+            raise SyntaxProblem(f"Syntax error: extraneous input '{token.text}' expecting <EOF>", token.at)
         return node
 
     def peek(self) -> _Token:

@@ -11,6 +11,16 @@ from clusterwright.apiserver.cel.syntax import RESERVED
 from clusterwright.apiserver.cel.values import CelError, parse_duration, parse_timestamp
 from clusterwright.apiserver.schema.structural import Node
 
+_SHOWN: Final = {
+    "cidr": "net.CIDR",
+    "format": "kubernetes.NamedFormat",
+    "ip": "net.IP",
+    "optional": "optional_type",
+    "quantity": "kubernetes.Quantity",
+    "semver": "kubernetes.Semver",
+    "url": "kubernetes.URL",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -24,9 +34,8 @@ class Type:
     def __str__(self) -> str:
         if self.fields is not None:
             return "object"
-        if self.params:
-            return f"{self.name}({', '.join(map(str, self.params))})"
-        return self.name
+        name = _SHOWN.get(self.name, self.name)
+        return f"{name}({', '.join(map(str, self.params))})" if self.params else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def parse_semver(text: str, normalize: bool = False) -> Semver:
         text = ".".join(parts + ["0"] * (3 - len(parts))) + rest
     found = _SEMVER.fullmatch(text)
     if found is None:
-        raise CelError(f"No Major.Minor.Patch elements found in {text!r}")
+        raise CelError("No Major.Minor.Patch elements found")
     major, minor, patch, pre = found.groups()
     identifiers = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in pre.split(".")) if pre else ()
     return Semver(int(major), int(minor), int(patch), identifiers)

@@ -103,7 +103,7 @@ def _without_leading_zeros(text: str) -> str:
 
 def is_uri(text: str) -> bool:
     """What Go's url.ParseRequestURI takes: an absolute URI or an absolute path."""
-    if not text or any(ord(c) <= 0x20 or ord(c) == 0x7F for c in text):
+    if not text or any(ord(c) < 0x20 or ord(c) == 0x7F for c in text):
         return False
     if text.startswith("/"):
         return True
@@ -112,7 +112,7 @@ def is_uri(text: str) -> bool:
         _ = parts.port
     except ValueError:
         return False
-    return bool(parts.scheme) and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", text.split(":", 1)[0]) is not None
+    return bool(parts.scheme) and " " not in parts.netloc and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", text.split(":", 1)[0]) is not None
 
 
 def _is_isbn10(text: str) -> bool:

@@ -72,14 +72,14 @@ class GoStruct:
             if field is None:
                 unknown.append(here)
                 continue
+            if item is None and field.pointer:
+                continue
             try:
                 decoded = field.decode(item, here, unknown)
             except _Mismatch as e:
                 where = re.sub(r"\[\d+\]", "", here)
                 raise DecodeError(f"{e} into Go struct field {self.name.rsplit('.', 1)[-1]}.{where} of type {e.wanted}") from None
-            if decoded is None and (field.pointer or not field.always):
-                continue
-            if not field.always and not field.pointer and not decoded:
+            if not decoded and not field.pointer and not field.always:
                 continue
             out[key] = decoded
         for field in self.always:

@@ -1,0 +1,168 @@
+"""Built-in kinds and CRDs through a whole server: decoding, defaults, rules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from apiserver_testing import CRDS, Api, configmap
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterwright.api import kubernetes as models
+from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.schema.gotypes import canonical_quantity, json_fields, struct, table
+
+HANDLERS = {(r.group, r.kind): r.handler for r in resources()}
+
+
+def causes(answer: Any) -> list[str]:
+    assert answer.status == 422, answer
+    return [f"{c['field']}: {c['message']}" for c in answer["details"]["causes"]]
+
+
+async def test_a_pod_gets_its_defaults(api: Api):
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
+        {"name": "c", "image": "a/b:v1", "resources": {"limits": {"cpu": "0.5"}}, "livenessProbe": {"httpGet": {"port": 80}}}],
+        "volumes": [{"name": "v", "secret": {"secretName": "x"}}, {"name": "e"}]}}  # fmt: skip
+    made = (await api.post("/api/v1/namespaces/default/pods", pod)).json
+    container = made["spec"]["containers"][0]
+    assert container["imagePullPolicy"] == "IfNotPresent"
+    assert container["resources"] == {"limits": {"cpu": "500m"}, "requests": {"cpu": "500m"}}
+    assert container["livenessProbe"] == {
+        "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}  # fmt: skip
+    assert made["spec"]["volumes"] == [{"name": "v", "secret": {"secretName": "x", "defaultMode": 420}}, {"name": "e", "emptyDir": {}}]
+    assert made["status"] == {"phase": "Pending", "qosClass": "Burstable"}
+
+
+async def test_workloads_need_a_selector_that_fits(api: Api):
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+    def deployment(**spec: Any) -> dict[str, Any]:
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": template, **spec}}
+
+    assert causes(await api.post(path, deployment())) == [
+        "spec.selector: Required value",
+        'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`',
+    ]
+    assert (await api.post(path, deployment(selector={"matchLabels": {"a": "b"}}))).status == 201
+    changed = await api.merge(f"{path}/d", {"spec": {"selector": {"matchLabels": {"a": "c"}}}})
+    assert 'spec.selector: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable' in causes(changed)
+
+
+async def test_wrong_types_are_refused_with_the_place(api: Api):
+    answer = await api.post("/api/v1/namespaces/default/configmaps", configmap("m", data={"a": 5}))
+    assert answer.status == 400
+    assert answer["message"] == (
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string'
+    )
+
+
+def crd(schema: dict[str, Any] | None, **spec: Any) -> dict[str, Any]:
+    version: dict[str, Any] = {"name": "v1", "served": True, "storage": True}
+    if schema is not None:
+        version["schema"] = {"openAPIV3Schema": schema}
+    names = {"plural": "things", "kind": "Thing"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version], **spec},
+    }  # fmt: skip
+
+
+def obj(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+ROOT = "spec.validation.openAPIV3Schema"
+BAD_SCHEMAS = [
+    (obj(a={}), [f"{ROOT}.properties[a].type: Required value: must not be empty for specified object fields"]),
+    (obj(a={"type": "foo"}), [f'{ROOT}.properties[a].type: Unsupported value: "foo": supported values: "array", "boolean", "integer", "number", "object", "string"']),
+    (obj(a={"type": "string", "pattern": "("}), [f'{ROOT}.properties[a].pattern: Invalid value: "(": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(`']),
+    (obj(a={"type": "object", "properties": {"b": {"type": "string"}}, "oneOf": [{"nullable": True}]}), [f"{ROOT}.properties[a].oneOf[0].nullable: Forbidden: must be false to be structural"]),
+    (obj(metadata=obj(labels={"type": "object"})), [f"{ROOT}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified"]),
+    (obj(a={"type": "string", "maxLength": 2, "default": "abc"}), [f"{ROOT}.properties[a].default: Too long: may not be more than 2 bytes"]),
+    (obj(a={"type": "string", "default": "b", "x-kubernetes-validations": [{"rule": "self == 'a'"}]}), [f"{ROOT}.properties[a].default: Invalid value: \"b\": failed rule: self == 'a'"]),
+    (obj(a={"type": "integer", "x-kubernetes-validations": [{"rule": "self + 1"}]}), [
+        f'{ROOT}.properties[a].x-kubernetes-validations[0].rule: Invalid value: {{"Rule":"self + 1","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}}: cel expression must evaluate to a bool']),
+    (obj(a={"type": "array", "maxItems": 3, "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}), [
+        f'{ROOT}.properties[a].items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within {ROOT}.properties[a]']),
+    (obj(a={"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "bag"}), [f'{ROOT}.properties[a].x-kubernetes-list-type: Unsupported value: "bag": supported values: "atomic", "set", "map"']),
+    ({"type": "array"}, [f"{ROOT}.items: Required value: must be specified", f'{ROOT}.type: Invalid value: "array": must be object at the root']),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "wanted"), BAD_SCHEMAS)
+async def test_definitions_with_bad_schemas_are_refused(api: Api, schema: dict[str, Any], wanted: list[str]):
+    assert causes(await api.post(CRDS, crd(schema))) == wanted
+
+
+async def test_definitions_warn_of_what_they_will_not_get(api: Api):
+    schema = obj(a={"type": "string", "format": "zip", "bogus": 1})
+    answer = await api.post(CRDS, crd(schema))
+    assert answer.status == 201
+    assert answer.warnings == (
+        'unknown field "spec.versions[0].schema.openAPIV3Schema.properties.a.bogus"',
+        'unrecognized format "zip"',
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [("1000m", "1"), ("0.5", "500m"), ("1024Ki", "1Mi"), ("1e3", "1e3"), ("1.5Gi", "1536Mi"), ("100n", "100n"), ("0", "0"), ("-1k", "-1k")],
+)
+def test_quantities_have_one_form(text: str, canonical: str):
+    assert canonical_quantity(text) == canonical
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
+    lambda c: (
+        st.lists(c, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "spec", "data", "a", "containers", "metadata", "labels"]), c, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(sorted(HANDLERS)),
+    st.dictionaries(st.sampled_from(["metadata", "spec", "data", "status", "type", "rules", "webhooks"]), JSON),
+)
+def test_any_body_is_decoded_or_refused_and_then_judged(which: tuple[str, str], body: dict[str, Any]):
+    handler = HANDLERS[which]
+    value = json.loads(json.dumps(body))
+    try:
+        handler.decode(value)
+    except DecodeError:
+        return
+    again = json.loads(json.dumps(value))
+    assert handler.decode(again) == [], "what was decoded once has nothing unknown"
+    assert again == value
+    handler.default(value)
+    value.setdefault("metadata", {}).setdefault("name", "x")
+    handler.prepare_for_create(value)
+    list(handler.validate_create(value))
+    list(handler.validate_update(value, json.loads(json.dumps(value))))
+
+
+def test_our_models_know_no_field_that_the_types_do_not_have():
+    """The typed models of built-ins are projections of the same types that the server decodes by."""
+    for resource in resources():
+        model = getattr(models, resource.kind, None)
+        if model is None or resource.group == "events.k8s.io":
+            continue
+        known = set(json_fields(resource.handler.schema.go_type)) | {"apiVersion", "kind"}
+        written = {f.encode_name for f in __import__("msgspec").structs.fields(model)}
+        assert written <= known, resource.kind
+
+
+def test_the_table_of_types_is_closed():
+    for name, entry in table().items():
+        struct(name)
+        for field in entry["f"].values():
+            bare = field["t"].lstrip("*[]{}")
+            assert "." not in bare or bare in table(), (name, field)

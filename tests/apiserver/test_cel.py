@@ -1,0 +1,245 @@
+"""CEL: what expressions mean, which do not compile, and that none can run away. The table was settled against kube-apiserver."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterwright.apiserver.cel.program import CompileError, CostExceeded, compile_expression
+from clusterwright.apiserver.cel.types import DYN, INT, STRING, Field, Type, list_of, type_of
+from clusterwright.apiserver.cel.values import CelError
+from clusterwright.apiserver.schema.rules import RuleSet
+from clusterwright.apiserver.schema.structural import Node
+
+TRUE = r"""
+self.size() == 3
+self.contains('b') && self.startsWith('a') && self.endsWith('c')
+self.upperAscii() == 'ABC'
+'abcabc'.replace('b','x',1) == 'axcabc'
+'abcabc'.lastIndexOf('b') == 4
+'hello'.substring(1,3) == 'el'
+' x '.trim() == 'x'
+'abc'.charAt(3) == ''
+'a1b22'.findAll('[0-9]+') == ['1','22']
+'a1b22'.find('[0-9]+') == '1'
+'A,B'.split(',').map(x, x.lowerAscii()).join('-') == 'a-b'
+[1,2,3].sum() == 6
+[3,1,2].max() == 3 && [3,1,2].min() == 1
+[1,2,2,3].indexOf(2) == 1 && [1,2,2,3].lastIndexOf(2) == 2
+['a','b'].isSorted()
+[].sum() == 0
+[1,2,3].filter(x, x > 1).size() == 2
+[1,2,3].map(x, x > 1, x * 2) == [4,6]
+{'a':1}.exists(k, k == 'a')
+'a' in {'a':1}
+1 in [1,2]
+1 + 2 * 3 - 4 / 2 % 3 == 5
+-7 / 2 == -3
+-7 % 3 == -1
+int('12') == 12 && string(12) == '12' && double('1.5') == 1.5
+type(1) == int && type('') == string && type([]) == list && type({}) == map && type(null) == null_type
+timestamp('2020-02-03T04:05:06Z').getMonth() == 1
+timestamp('2020-02-03T04:05:06Z').getDayOfWeek() == 1
+timestamp('2020-02-03T04:05:06Z').getHours('+01:00') == 5
+timestamp('2020-01-01T01:00:00Z') - timestamp('2020-01-01T00:00:00Z') == duration('60m')
+duration('1h').getMilliseconds() == 3600000
+string(duration('90s')) == '90s'
+isURL('https://a.b/c') && !isURL('x y')
+url('https://a.b:80/c?x=1&x=2').getHost() == 'a.b:80'
+url('https://a.b:80/c?x=1&x=2').getQuery()['x'] == ['1','2']
+url('https://a.b/c d').getEscapedPath() == '/c%20d'
+isIP('1.2.3.4') && isIP('::1') && !isIP('1.2.3')
+ip('8.8.8.8').isGlobalUnicast() && ip('127.0.0.1').isLoopback()
+ip.isCanonical('::1') && !ip.isCanonical('0:0:0:0:0:0:0:1')
+cidr('10.0.0.0/8').containsIP('10.1.1.1') && !cidr('10.0.0.0/8').containsIP(ip('11.0.0.1'))
+cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')
+cidr('10.0.0.1/8').masked() == cidr('10.0.0.0/8')
+quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('500m').isLessThan(quantity('1'))
+quantity('5').sub(2) == quantity('3')
+semver('1.0.0-alpha').isLessThan(semver('1.0.0'))
+semver('v1.2', true) == semver('1.2.0')
+sets.contains([1,2,3],[1]) && sets.intersects([1],[1,2]) && sets.equivalent([1,2],[2,1,1])
+'%s is %d and %.2f'.format(['x', 5, 1.5]) == 'x is 5 and 1.50'
+'%x %X %o %b'.format([255, 255, 8, 5]) == 'ff FF 10 101'
+optional.of(1).orValue(2) == 1
+optional.ofNonZeroValue('').orValue('d') == 'd'
+{'a':1}[?'b'].orValue(5) == 5
+optional.of(2).optMap(x, x * 2).value() == 4
+[1,2,3].all(i, v, v == i + 1)
+[1,2].transformList(i, v, v * 10) == [10,20]
+{'a':1}.transformMap(k, v, v + 1) == {'a':2}
+format.dns1123Label().validate('ABC').hasValue()
+true || 1 / 0 == 1
+!(false && 1 / 0 == 1)
+'\u00e9'.size() == 1
+r'\d' == '\\d'
+0x10 == 16
+1u + 2u == 3u
+dyn(1) == dyn(1.0)
+'a' < 'b' && 1 < 2 && false < true
+1 < 2.5
+[[1],[2]].flatten() == [1,2]
+""".strip().splitlines()
+
+FAILS_AT_RUN_TIME = {
+    "[1,2][5] == 1": "index out of bounds: 5",
+    "{'a':1}['z'] == 1": "no such key: z",
+    "1 / 0 == 1": "division by zero",
+    "1 % 0 == 1": "modulus by zero",
+    "9223372036854775807 + 1 > 0": "integer overflow",
+    "quantity('x').isInteger()": "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+    "semver('x').major() == 1": "No Major.Minor.Patch elements found",
+    "optional.none().value() == 1": "optional.none() dereference",
+    "ip('x') == ip('y')": 'IP Address "x" parse error during conversion from string: ParseAddr("x"): unable to parse IP',
+}
+
+DOES_NOT_COMPILE = {
+    "self > 1": "ERROR: <input>:1:6: found no matching overload for '_>_' applied to '(string, int)'\n | self > 1\n | .....^",
+    "self.foo == 1": "ERROR: <input>:1:5: type 'string' does not support field selection\n | self.foo == 1\n | ....^",
+    "foo(self)": "ERROR: <input>:1:4: undeclared reference to 'foo' (in container '')\n | foo(self)\n | ...^",
+    "oldself == ''": "ERROR: <input>:1:1: undeclared reference to 'oldself' (in container '')\n | oldself == ''\n | ^",
+    "[1, 'a'].size() == 2": "ERROR: <input>:1:5: expected type 'int' but found 'string'\n | [1, 'a'].size() == 2\n | ....^",
+    "timestamp('x') == timestamp('x')": (
+        "ERROR: <input>:1:11: invalid timestamp argument\n | timestamp('x') == timestamp('x')\n | ..........^\n"
+        "ERROR: <input>:1:29: invalid timestamp argument\n | timestamp('x') == timestamp('x')\n | ............................^"
+    ),
+    '"a" "b"': 'ERROR: <input>:1:5: Syntax error: extraneous input \'"b"\' expecting <EOF>\n | "a" "b"\n | ....^',
+}
+
+
+@pytest.mark.parametrize("expression", TRUE)
+def test_expressions_that_hold(expression: str):
+    assert compile_expression(expression, {"self": STRING}).evaluate("abc") is True
+
+
+@pytest.mark.parametrize(("expression", "text"), FAILS_AT_RUN_TIME.items())
+def test_evaluation_fails_with_the_words_of_kubernetes(expression: str, text: str):
+    program = compile_expression(expression, {"self": STRING})
+    with pytest.raises(CelError) as caught:
+        program.evaluate("abc")
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(("expression", "text"), DOES_NOT_COMPILE.items())
+def test_compile_errors_name_the_place(expression: str, text: str):
+    with pytest.raises(CompileError) as caught:
+        compile_expression(expression, {"self": STRING})
+    assert str(caught.value) == text
+
+
+def test_fields_are_known_by_their_schema_and_escaped_names():
+    schema = {
+        "type": "object",
+        "properties": {
+            "namespace": {"type": "string"},
+            "foo-bar": {"type": "integer"},
+            "when": {"type": "string", "format": "date-time"},
+            "share": {"type": "number"},
+        },
+    }
+    kind, _ = type_of(Node(schema))
+    assert kind is not None
+    value = {"namespace": "x", "foo-bar": 3, "when": "2020-01-01T00:00:00Z", "share": 2}
+
+    def evaluate(expression: str) -> object:
+        return compile_expression(expression, {"self": kind}).evaluate(value)
+
+    assert evaluate("self.__namespace__ == 'x' && self.foo__dash__bar == 3")
+    assert evaluate("self.when < timestamp('2021-01-01T00:00:00Z')")
+    assert evaluate("self.share * 1.5 == 3.0"), "a whole JSON number in a number field is a double"
+    with pytest.raises(CompileError, match="undefined field 'nope'"):
+        evaluate("self.nope == 1")
+
+
+def test_a_rule_cannot_run_away():
+    numbers = list(range(2000))
+    program = compile_expression("self.all(x, self.all(y, self.all(z, x + y + z >= 0)))", {"self": list_of(INT)})
+    with pytest.raises(CostExceeded):
+        program.evaluate(numbers)
+
+
+@pytest.mark.parametrize("expression", ["(" * 500 + "1" + ")" * 500, "!" * 5000 + "true", "1" + "+1" * 20000, "[" * 400, "a" * 200_000])
+def test_monstrous_expressions_are_refused_or_answered(expression: str):
+    with contextlib.suppress(CompileError, CelError):
+        compile_expression(expression, {}).evaluate()
+
+
+@given(st.text(alphabet="self.x()[]{}'\"+-*/%<>=!&|?:, 019abc_\\\n", max_size=60))
+def test_no_text_crashes_the_compiler(text: str):
+    with contextlib.suppress(CompileError, CelError):
+        compile_expression(text, {"self": DYN}).evaluate({"x": [1]})
+
+
+def test_uniqueness_rules_of_cluster_api():
+    item = Type("object", fields={"name": Field("name", STRING)}, identity=1)
+    program = compile_expression("self.all(x, self.exists_one(y, x.name == y.name))", {"self": list_of(item)})
+    assert program.evaluate([{"name": "a"}, {"name": "b"}]) is True
+    assert program.evaluate([{"name": "a"}, {"name": "a"}]) is False
+
+
+class TestRules:
+    """Rules in a schema: transitions, ratcheting, where errors point and what they show."""
+
+    SCHEMA = {
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {
+                    "fixed": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "stays"}]},
+                    "low": {
+                        "type": "integer",
+                        "x-kubernetes-validations": [{"rule": "self < 5", "messageExpression": "'is ' + string(self)"}],
+                    },
+                    "items": {
+                        "type": "array",
+                        "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["k"],
+                        "items": {
+                            "type": "object",
+                            "required": ["k"],
+                            "properties": {"k": {"type": "string"}, "n": {"type": "integer"}},
+                            "x-kubernetes-validations": [{"rule": "!has(oldSelf.n) || self.n >= oldSelf.n", "fieldPath": ".n"}],
+                        },
+                    },
+                },
+                "x-kubernetes-validations": [
+                    {
+                        "rule": "!oldSelf.hasValue() || has(self.low)",
+                        "optionalOldSelf": True,
+                        "reason": "FieldValueRequired",
+                        "message": "low",
+                    }
+                ],
+            }
+        },
+    }
+
+    def errors(self, spec: dict[str, object], old: dict[str, object] | None = None) -> list[str]:
+        rules = RuleSet(Node(self.SCHEMA))
+        return [str(e) for e in rules.validate({"spec": spec}, None if old is None else {"spec": old})]
+
+    def test_transition_rules_wait_for_an_old_value(self):
+        assert self.errors({"fixed": "a"}) == []
+        assert self.errors({"fixed": "b", "low": 1}, {"low": 1}) == []
+        assert self.errors({"fixed": "b", "low": 1}, {"fixed": "a"}) == ['spec.fixed: Invalid value: "b": stays']
+
+    def test_message_expressions_speak_of_the_value(self):
+        assert self.errors({"low": 9}) == ["spec.low: Invalid value: 9: is 9"]
+
+    def test_what_did_not_change_is_forgiven(self):
+        assert self.errors({"low": 9, "fixed": "a"}, {"low": 9, "fixed": "a"}) == []
+
+    def test_items_of_map_lists_know_their_predecessors(self):
+        old = {"low": 1, "items": [{"k": "a", "n": 5}, {"k": "b"}]}
+        assert self.errors({"low": 1, "items": [{"k": "b"}, {"k": "a", "n": 4}]}, old) == [
+            "spec.items[1].n: Invalid value: failed rule: !has(oldSelf.n) || self.n >= oldSelf.n"
+        ]
+
+    def test_optional_old_self_runs_on_create_too(self):
+        assert self.errors({}) == []
+        assert self.errors({}, {}) == ["spec: Required value: low"], "rules about the old value are never forgiven"
+        assert self.errors({"fixed": "x"}, {"low": 1}) == ["spec: Required value: low"]
