@@ -63,6 +63,7 @@ class NotAcceptable(ApiError):
 
 class Conflict(ApiError):
     code = 409
+    is_expected = True  # someone was faster; the next pass sees what they did
 
 
 class AlreadyExists(ApiError):
