@@ -779,6 +779,7 @@ KUBECONFIG_ROWS = [
         name="kubeconfig-current",
         objects=(cluster(spec=STANDALONE), infrastructure(), ca_secret(), kubeconfig_secret(days_left=200)),
         rows={"reconcileKubeconfig": "current"},
+        requeue=86400,
     ),
     Scenario(
         name="kubeconfig-of-someone-else",
@@ -789,12 +790,14 @@ KUBECONFIG_ROWS = [
         name="kubeconfig-renew",
         objects=(cluster(spec=STANDALONE), infrastructure(), ca_secret(), kubeconfig_secret(days_left=100)),
         rows={"reconcileKubeconfig": "renew"},
+        requeue=3600,
         actions=(("patch", "Secret", "c1-kubeconfig"),),
     ),
     Scenario(
         name="kubeconfig-renewal-impossible",
         objects=(cluster(spec=STANDALONE), infrastructure(), kubeconfig_secret(days_left=100)),
         rows={"reconcileKubeconfig": "renewal-impossible"},
+        requeue=3600,
     ),
     Scenario(
         name="kubeconfig-create",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import copy
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 import yaml
-from seed_scenarios import DELETING, INITIALIZED, NEW, PROVIDERS, STANDALONE, ca_secret, up_to_date
+from seed_scenarios import DELETING, INITIALIZED, NEW, PROVIDERS, STANDALONE, ca_secret, kubeconfig_secret, up_to_date
 from seed_worlds import (
     BEFORE,
     CLUSTER_CLASS,
@@ -36,6 +37,8 @@ from seed_worlds import (
     owner,
     secret,
 )
+
+from clusterwright.kubeadm.certificates import decode_certificate
 
 LOGS = "Please check controller logs for errors"
 READY = [condition(t, "True") for t in ("Ready",)]
@@ -557,6 +560,20 @@ def _() -> bool:
     document = yaml.safe_load(s.answer["data"]["Secret/c1-kubeconfig/value"])
     certificate = base64.b64decode(document["users"][0]["user"]["client-certificate-data"])
     return document["clusters"][0]["cluster"]["server"] == "https://[fd00::1]:6443" and b"CERTIFICATE" in certificate
+
+
+@case("112 a renewed client certificate is good for a year and the server stays")
+def _() -> bool:
+    s = look(
+        cluster(spec=STANDALONE | {"controlPlaneEndpoint": {"host": "elsewhere", "port": 1}}),
+        infrastructure(),
+        ca_secret(),
+        kubeconfig_secret(days_left=100),
+    )
+    document = yaml.safe_load(s.answer["data"]["Secret/c1-kubeconfig/value"])
+    certificate = decode_certificate(base64.b64decode(document["users"][0]["user"]["client-certificate-data"]))
+    left = certificate.not_valid_after_utc - datetime.fromisoformat("2026-05-01T12:00:00Z")
+    return left == timedelta(days=365) and document["clusters"][0]["cluster"]["server"] == "https://10.0.0.10:6443"
 
 
 # -------------------------------------------------------------------------------- providers that misbehave

@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as BadBase64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -97,10 +97,24 @@ def _pair(secret: Secret | Missing | Unreadable) -> KeyPair | Missing | Unreadab
 
 def _is_due(secret: Secret, cluster: Cluster, now: datetime) -> bool:
     """Whether we made the Secret and its client certificate is near its end."""
+    left = _time_left(secret, cluster, now)
+    return left is not None and left < timedelta(0)
+
+
+def _time_left(secret: Secret, cluster: Cluster, now: datetime) -> timedelta | None:
+    """How long until the client certificate must be renewed; None for a Secret that is not ours."""
     if not is_owned_by(secret.metadata, GROUP, "Cluster", cluster.metadata.name):
-        return False
+        return None
     parsed = _parse(secret, cluster)
-    return parsed is not None and parsed.not_after - now < RENEW_BEFORE
+    return parsed.not_after - RENEW_BEFORE - now if parsed else None
+
+
+def look_again(view: KubeconfigView) -> timedelta | None:
+    """When to see to the renewal, which no event announces: when it is due, and every day until then."""
+    if not isinstance(view.secret, Secret):
+        return None
+    left = _time_left(view.secret, view.cluster, view.now)
+    return None if left is None else min(max(left, timedelta(hours=1)), timedelta(days=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from clusterwright.controllers.cluster import plan
 from clusterwright.controllers.cluster.conditions import OWNED, PAUSED, TABLES
 from clusterwright.controllers.cluster.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_TABLES
 from clusterwright.controllers.cluster.guards import references_missing
-from clusterwright.controllers.cluster.kubeconfig import RECONCILE_KUBECONFIG, look_at_secrets, make_kubeconfig
+from clusterwright.controllers.cluster.kubeconfig import RECONCILE_KUBECONFIG, look_again, look_at_secrets, make_kubeconfig
 from clusterwright.controllers.cluster.plan import Change, Delete
 from clusterwright.controllers.cluster.providers import Lookup, Missing, Unreadable, understand
 from clusterwright.controllers.cluster.snapshot import (
@@ -31,7 +31,7 @@ from clusterwright.controllers.cluster.status import control_plane_replicas, kno
 from clusterwright.controllers.external import AlreadyControlled, External
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.errors import ApiError, Conflict, NotFound
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.patch import Patcher
@@ -160,6 +160,8 @@ class ClusterReconciler:
             return External(await self._deps.client.patch(obj.gvk, obj.key, patch), external.contract)
         except NotFound:
             return Missing()
+        except Conflict:
+            raise  # what was read is out of date: the next pass knows better
         except (ApiError, AlreadyControlled) as error:
             return Unreadable(f"failed to set the owner of {obj.kind} {obj.key}: {error}")
 
@@ -196,6 +198,7 @@ class ClusterReconciler:
     async def _ensure_kubeconfig(self, seen: ClusterSnapshot, under_way: _Pass) -> None:
         view = await look_at_secrets(self._deps.client, seen.cluster, seen.now)
         decision = under_way.decide(RECONCILE_KUBECONFIG, view)
+        under_way.votes.append(look_again(view))
         if decision.row not in {"create", "renew"}:
             return
         try:
