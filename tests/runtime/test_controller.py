@@ -12,7 +12,7 @@ from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.dynamic import OwnerWatches
-from clusterwright.runtime.errors import ConnectionFailed, NoKindMatch, Terminal
+from clusterwright.runtime.errors import ConnectionFailed, NoKindMatch, Terminal, TooManyRequests
 from clusterwright.runtime.leases import LEASE, LeadershipLost, LeaseTimes
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.mapping import to_itself, to_label, to_owners
@@ -147,6 +147,30 @@ async def test_any_exception_means_again_with_backoff_and_other_keys_go_on():
     assert 10 <= len(times) <= 16
     assert bench.manager.metrics.panics.value("test") > 0
     assert bench.manager.metrics.errors.value("test") == len(times)
+    await bench.stop()
+
+
+@virtual
+async def test_groups_of_failures_count_as_what_is_in_them():
+    groups = [
+        ExceptionGroup("both", [ConnectionFailed("down"), TooManyRequests("slowly", {}, 90.0)]),
+        ExceptionGroup("mixed", [ConnectionFailed("down"), ValueError("bug")]),
+        ExceptionGroup("partly", [Terminal("no use"), ConnectionFailed("down")]),
+        ExceptionGroup("for good", [Terminal("no use"), ExceptionGroup("inner", [Terminal("nor this")])]),
+    ]
+
+    async def act(key):
+        raise groups[len(bench.passes) - 1]
+
+    bench = await Bench().start(act)
+    await bench.make()
+    await asyncio.sleep(5000)
+
+    times = [at for _, at in bench.passes]
+    assert len(times) == 4  # all were retried but the last
+    assert times[1] - times[0] == pytest.approx(90.0)
+    metrics = bench.manager.metrics
+    assert [m.value("test") for m in (metrics.errors, metrics.panics, metrics.terminal)] == [4, 1, 1]
     await bench.stop()
 
 

@@ -19,7 +19,7 @@ from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, Terminal
 from clusterwright.runtime.informer import Entry, Informer
-from clusterwright.runtime.logging import bound, get_logger
+from clusterwright.runtime.logging import Logger, bound, get_logger, is_foreseen, leaves
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
 from clusterwright.runtime.resources import Kind, gvk_of
@@ -220,23 +220,12 @@ class Controller:
         try:
             async with asyncio.timeout(self._deadline):
                 result = await self._reconciler.reconcile(key)
-        except Terminal as error:
-            self.queue.succeed(key)
-            log.error("Reconcile failed for good", cause=error)
-            self._count("terminal")
-            return "error"
-        except TimeoutError as error:
-            self._count("timeouts")
-            return self._failed(key, log, error)
-        except ApiError as error:
-            return self._failed(key, log, error, error.retry_after or 0.0)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             return self._failed(key, log, error)  # the pass cancelled itself; the worker lives on
         except Exception as error:  # one key's failure, whatever it is, must not stop the others
-            self._count("panics")
             return self._failed(key, log, error)
         self.queue.succeed(key)
         if result.requeue_after is not None:
@@ -244,11 +233,22 @@ class Controller:
             return "requeue_after"
         return "success"
 
-    def _failed(self, key: ObjectKey, log: Any, error: BaseException, at_least: float = 0.0) -> str:
+    def _failed(self, key: ObjectKey, log: Logger, error: BaseException) -> str:
         self._count("errors")
-        delay = self.queue.fail(key, "retry", at_least)
+        parts = list(leaves(error))
+        if all(isinstance(part, Terminal) for part in parts):
+            self._count("terminal")
+            self.queue.succeed(key)
+            log.error("Reconcile failed for good", cause=error)
+            return "error"
+        if any(isinstance(part, TimeoutError) for part in parts):
+            self._count("timeouts")
+        if not all(is_foreseen(part) for part in parts):
+            self._count("panics")
+        waits = [part.retry_after or 0.0 for part in parts if isinstance(part, ApiError)]
+        delay = self.queue.fail(key, "retry", max(waits, default=0.0))
         fields = {"failures": self.queue.failures(key), "retry_in_seconds": round(delay, 3)}
-        if isinstance(error, ApiError) and error.is_expected:
+        if all(isinstance(part, ApiError) and part.is_expected for part in parts):
             log.info("Reconcile must wait", error=str(error), **fields)
         else:
             log.error("Reconcile failed", cause=error, **fields)

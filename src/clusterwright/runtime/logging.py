@@ -20,6 +20,9 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
+from clusterwright.conditions import ConditionConflict
+from clusterwright.runtime.errors import ApiError, Terminal
+
 ROOT = "clusterwright"
 
 _fields: ContextVar[Mapping[str, Any]] = ContextVar("log_fields", default={})  # noqa: B039  # never mutated, only replaced
@@ -65,16 +68,33 @@ class Logger:
         self._log(logging.WARNING, message, fields)
 
     def error(self, message: str, *, cause: BaseException | None = None, **fields: Any) -> None:
-        """Something failed. `cause` gives the field `error`, and a stack trace unless it is an expected kind of failure."""
-        if cause is not None:
-            fields = {**fields, "error": f"{type(cause).__name__}: {cause}"}
-        expected = cause is None or getattr(cause, "status", None) is not None or isinstance(cause, TimeoutError)
-        self._log(logging.ERROR, message, fields, None if expected else cause)
+        """Something failed. `cause` gives the field `error`, and a stack trace unless it is a foreseen kind of failure."""
+        if cause is None:
+            self._log(logging.ERROR, message, fields)
+            return
+        parts = list(leaves(cause))
+        text = "; ".join(f"{type(part).__name__}: {part}" for part in parts)
+        foreseen = all(is_foreseen(part) for part in parts)
+        self._log(logging.ERROR, message, {**fields, "error": text}, None if foreseen else cause)
 
     def _log(self, level: int, message: str, fields: Mapping[str, Any], error: BaseException | None = None) -> None:
         if self._logger.isEnabledFor(level):
             merged = {**_fields.get(), **self._fields, **fields}
             self._logger.log(level, message, extra={"fields": merged}, exc_info=error)
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The error, or those of which it is a group."""
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from leaves(part)
+    else:
+        yield error
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Whether the error is part of the trade, an answer of an API server or a deadline, and not a mistake of ours."""
+    return isinstance(error, ApiError | Terminal | ConditionConflict | TimeoutError)
 
 
 def get_logger(name: str, **fields: Any) -> Logger:
