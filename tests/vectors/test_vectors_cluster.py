@@ -24,9 +24,7 @@ def test_every_recorded_pass_of_the_cluster_controller_agrees() -> None:
     replay = replayer()
     vectors = list(replay.vectors("cluster"))
 
-    differing = {
-        v["id"]: found for v in vectors if (found := replay.differences(v, clusterwright.decide(v["objects"], v["subject"])))
-    }
+    differing = {v["id"]: found for v in vectors if (found := replay.differences(v, clusterwright.decide(v["objects"], v["subject"])))}
 
     assert len(vectors) >= 1452
     assert differing == {}
