@@ -10,20 +10,33 @@ from typing import Any
 import pytest
 
 import clusterwright
-from clusterwright.controllers.machine import conditions, deletion, inplace, plan
+from clusterwright.controllers.machine import conditions, deletion, inplace, plan, release, removal
+from clusterwright.tables import Ensure
 
 HERE = Path(__file__).resolve().parent
 
 # Rows that no recorded world reaches; each has a test of its own in tests/controllers/machine.
 UNRECORDED = {
-    "BootstrapReady": {"garbled"},
+    "BootstrapReady (v1beta1)": {"garbled"},
     "InfrastructureReady (v1beta1)": {"garbled", "details-garbled"},
     "Deleting": {"resting"},
     "Ready": {"circular"},
     "Available": {"ready-unreported"},
     "InPlaceUpdate": {"none", "not-set-up", "infra-missing", "not-all-marked"},
     "NodeHandling": {"machines-unlisted"},
+    "ReleaseNode": {"resting"},
+    "Remove": {"node-undeletable"},
 }
+
+
+TABLES = (
+    *plan.TABLES,
+    *conditions.TABLES,
+    deletion.NODE_HANDLING,
+    release.RELEASE_NODE,
+    removal.REMOVE,
+    inplace.IN_PLACE_UPDATE,
+)
 
 
 def replayer() -> ModuleType:
@@ -49,10 +62,12 @@ def test_every_recorded_pass_of_the_machine_controller_agrees(answers: list[tupl
     assert differing == {}
 
 
-@pytest.mark.parametrize("table", [*plan.TABLES, *conditions.TABLES, deletion.NODE_HANDLING, inplace.IN_PLACE_UPDATE], ids=lambda t: t.name)
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 def test_recorded_passes_reach_every_row_but_those_listed(table: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
     fired = {answer["rows"].get(table.name) for _, answer in answers}
 
-    missed = {row.name for row in table.rows} - fired
+    # a row that names an action is never the last to fire
+    acting = {row.name for row in table.rows if isinstance(getattr(row, "ensure", ""), Ensure) and table.name in {"ReleaseNode", "Remove"}}
+    missed = {row.name for row in table.rows} - acting - fired
 
     assert missed == UNRECORDED.get(table.name, set())

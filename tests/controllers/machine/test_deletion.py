@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from clusterwright.api.core import Machine, MachineDeletionSpec, MachineDeletionStatus, MachineSpec, MachineStatus
-from clusterwright.api.meta import ObjectMeta, OwnerReference, Unstructured
-from clusterwright.controllers.machine import deletion
-from clusterwright.controllers.machine.deletion import HandlingSnapshot
-from clusterwright.controllers.machine.snapshot import Found, Missing, NotReferenced, Unreadable
+from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference, Unstructured
+from clusterwright.controllers.machine import deletion, release, removal
+from clusterwright.controllers.machine.deletion import Done, Failed, HandlingSnapshot, Untried
+from clusterwright.controllers.machine.drain import DrainPlan, DrainProgress
+from clusterwright.controllers.machine.release import ReleaseSnapshot
+from clusterwright.controllers.machine.removal import Remains, RemovalSnapshot
+from clusterwright.controllers.machine.snapshot import Found, Lookup, Missing, NotReferenced, Unreadable
+from clusterwright.controllers.machine.volumes import VolumeWait
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -46,9 +50,10 @@ def test_hooks_are_found_by_prefix_and_sorted() -> None:
         }
     )
 
-    drain = deletion.pre_drain_hooks(machine)
+    waiting = release.RELEASE_NODE.decide(ReleaseSnapshot(machine=machine, now=NOW))
 
-    assert deletion.waiting_for_pre_drain(drain).message == (
+    assert waiting.outcome is not None
+    assert waiting.outcome.message == (
         "Waiting for pre-drain hooks to succeed "
         "(hooks: pre-drain.delete.hook.machine.cluster.x-k8s.io/a,pre-drain.delete.hook.machine.cluster.x-k8s.io/b)"
     )
@@ -148,3 +153,114 @@ def test_every_row_of_node_handling_is_tested() -> None:
     tested = {p.values[1] for p in test_node_handling.pytestmark[0].args[1]}  # type: ignore[attr-defined]
 
     assert tested == set(deletion.NODE_HANDLING.row_names)
+
+
+# ----------------------------------------------------------------------------------------------------- release and removal
+
+LEFT = DrainProgress(DrainPlan(terminating=(ObjectKey("default", "a"),)))
+EXCLUDED = {"machine.cluster.x-k8s.io/exclude-node-draining": "", "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach": ""}
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "row", "reason"),
+    [
+        pytest.param(
+            {"annotations": {"pre-drain.delete.hook.machine.cluster.x-k8s.io": ""}},
+            {},
+            "pre-drain-hooks",
+            "WaitingForPreDrainHook",
+            id="hook",
+        ),
+        pytest.param({}, {"resting": True}, "resting", None, id="resting"),
+        pytest.param({}, {}, "drain", None, id="drain"),
+        pytest.param({}, {"drain": Failed(OSError("x"))}, "drain-failed", "DrainingNode", id="drain-failed"),
+        pytest.param({}, {"drain": LEFT}, "draining", "DrainingNode", id="draining"),
+        pytest.param({}, {"drain": Done()}, "look-at-volumes", None, id="drained"),
+        pytest.param(
+            {}, {"drain": Done(), "volumes": Failed(OSError("x"))}, "volumes-failed", "WaitingForVolumeDetach", id="volumes-failed"
+        ),
+        pytest.param(
+            {}, {"drain": Done(), "volumes": VolumeWait(unclaimed=("v",))}, "volumes-attached", "WaitingForVolumeDetach", id="volumes"
+        ),
+        pytest.param({}, {"drain": Done(), "volumes": VolumeWait()}, "released", None, id="released"),
+        pytest.param({"annotations": EXCLUDED}, {}, "released", None, id="all-excluded"),
+    ],
+)
+def test_the_order_in_which_a_node_is_released(facts: Any, state: Any, row: str, reason: str | None) -> None:
+    decision = release.RELEASE_NODE.decide(ReleaseSnapshot(machine=a_machine(**facts), now=NOW, **state))
+
+    assert decision.row == row
+    assert (decision.outcome.reason if decision.outcome else None) == reason
+    assert (decision.requeue is not None) is (row in {"draining", "volumes-attached"})
+
+
+GONE = {"infrastructure": Remains.GONE, "bootstrap": Remains.GONE}
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "row", "reason"),
+    [
+        pytest.param(
+            {"annotations": {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/a": ""}},
+            {},
+            "pre-terminate-hooks",
+            "WaitingForPreTerminateHook",
+            id="hook",
+        ),
+        pytest.param({}, {"infrastructure": Remains.ALIVE}, "delete-infrastructure", None, id="delete-infrastructure"),
+        pytest.param(
+            {}, {"infrastructure": Remains.REFUSED}, "infrastructure-undeletable", "InternalError", id="infrastructure-undeletable"
+        ),
+        pytest.param(
+            {}, {"infrastructure": Remains.GOING}, "infrastructure-remains", "WaitingForInfrastructureDeletion", id="infrastructure"
+        ),
+        pytest.param({}, {"bootstrap": Remains.ALIVE}, "delete-bootstrap", None, id="delete-bootstrap"),
+        pytest.param({}, {"bootstrap": Remains.REFUSED}, "bootstrap-undeletable", "InternalError", id="bootstrap-undeletable"),
+        pytest.param({}, {"bootstrap": Remains.GOING}, "bootstrap-remains", "WaitingForBootstrapDeletion", id="bootstrap"),
+        pytest.param({}, {"bootstrap": Remains.NEVER}, "delete-node", None, id="delete-node"),
+        pytest.param({}, {"node": Failed(OSError("x"))}, "node-undeletable", "DeletingNode", id="node-undeletable"),
+        pytest.param(
+            {"spec": MachineDeletionSpec(node_deletion_timeout_seconds=10), "deleted_for": 10},
+            {"node": Failed(OSError("x"))},
+            "completed",
+            "DeletionCompleted",
+            id="node-left-behind",
+        ),
+        pytest.param({}, {"handles_node": False}, "completed", "DeletionCompleted", id="node-not-touched"),
+        pytest.param({}, {"node": Done()}, "completed", "DeletionCompleted", id="completed"),
+    ],
+)
+def test_the_order_in_which_a_machine_is_removed(facts: Any, state: Any, row: str, reason: str | None) -> None:
+    snapshot = RemovalSnapshot(**{"machine": a_machine(**facts), "now": NOW, "handles_node": True, **GONE, **state})
+    decision = removal.REMOVE.decide(snapshot)
+
+    assert decision.row == row
+    assert (decision.outcome.reason if decision.outcome else None) == reason
+
+
+@pytest.mark.parametrize(
+    ("test", "table"),
+    [(test_the_order_in_which_a_node_is_released, release.RELEASE_NODE), (test_the_order_in_which_a_machine_is_removed, removal.REMOVE)],
+    ids=lambda x: getattr(x, "name", ""),
+)
+def test_every_row_of_the_orders_is_tested(test: Any, table: Any) -> None:
+    assert {p.values[2] for p in test.pytestmark[0].args[1]} == set(table.row_names)
+
+
+@pytest.mark.parametrize(
+    ("lookup", "state"),
+    [
+        (NotReferenced(), Remains.NEVER),
+        (Missing(), Remains.GONE),
+        (Unreadable(OSError("x")), Remains.GOING),
+        (control_plane(), Remains.ALIVE),
+        (control_plane(deleting=True), Remains.GOING),
+    ],
+    ids=lambda x: type(x).__name__ if not isinstance(x, Remains) else x.name,
+)
+def test_what_remains_of_an_object(lookup: Lookup, state: Remains) -> None:
+    assert removal.remains(lookup) is state
+
+
+def test_what_was_not_tried_is_untried() -> None:
+    assert ReleaseSnapshot(machine=a_machine(), now=NOW).drain == Untried()

@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
-from clusterwright.controllers.machine import conditions, deletion, inplace, plan
+from clusterwright.controllers.machine import conditions, deletion, inplace, plan, release, removal
 from clusterwright.tables import as_markdown, gaps, overlaps, unreachable
 
-TABLES = (*plan.TABLES, *conditions.TABLES, deletion.NODE_HANDLING, inplace.IN_PLACE_UPDATE)
+TABLES = (
+    *plan.TABLES,
+    *conditions.TABLES,
+    deletion.NODE_HANDLING,
+    release.RELEASE_NODE,
+    removal.REMOVE,
+    inplace.IN_PLACE_UPDATE,
+)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)

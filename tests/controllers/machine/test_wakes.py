@@ -85,7 +85,7 @@ def resting() -> tuple[Wakes, Woken, ObjectKey]:
     machine = a_machine(node="n1")
     wakes.learn(machine, CLUSTER)
     wakes.begin_look(machine.key)
-    wakes.rest(machine.key, "drain", NOW, RETRY, "seen")
+    wakes.rest(machine.key, "draining", NOW, RETRY, "seen")
     return wakes, woken, machine.key
 
 
@@ -102,7 +102,7 @@ def test_a_machine_rests_until_its_time_or_until_something_else_is_to_be_seen() 
     rest = wakes.resting(key, NOW + timedelta(seconds=5), "seen")
 
     assert rest is not None
-    assert (rest.stage, rest.until) == ("drain", NOW + RETRY)
+    assert (rest.stage, rest.until) == ("draining", NOW + RETRY)
     assert wakes.resting(key, NOW + timedelta(seconds=5), "something else") is None
     assert wakes.resting(key, NOW + timedelta(seconds=5), "seen") is None
 
@@ -150,7 +150,7 @@ def test_what_happens_during_a_look_is_not_missed() -> None:
     wakes.begin_look(machine.key)
     wakes.pod_changed(CLUSTER)(a_pod(gone=True))
 
-    assert wakes.rest(machine.key, "drain", NOW, RETRY, "seen") == SHORTEST_REST
+    assert wakes.rest(machine.key, "draining", NOW, RETRY, "seen") == SHORTEST_REST
 
 
 def test_a_volume_attachment_shortens_the_rest() -> None:

@@ -163,7 +163,7 @@ BOOTSTRAP_CONFIG_READY: Table[MachineSnapshot] = Table(
     "BootstrapConfigReady",
     Row("data-secret-provided", no_config_ref,                                  true("DataSecretProvided")),
     Row("invalid",              config_found & ~config_conditions_valid,        unknown("InvalidConditionReported", config_complaint)),
-    Row("mirrored",             config_found,                                   computed(_mirror_config, status="mirrored", reason="mirrored", message="of Ready; not reported: by the flag dataSecretCreated")),
+    Row("mirrored",             config_found,                                   computed(_mirror_config, status="mirrored", reason="", message="Ready of the object; not reported: by bootstrapDataSecretCreated")),
     Row("unreadable",           config_unreadable,                              INTERNAL_ERROR),
     Row("deleted",              config_missing & deleting & data_secret_created, false("ObjectDeleted", config_deleted)),
     Row("missing",              config_missing,                                 false("ObjectDoesNotExist", config_does_not_exist)),
@@ -227,7 +227,7 @@ def infra_does_not_exist(s: MachineSnapshot) -> str:
 INFRASTRUCTURE_READY: Table[MachineSnapshot] = Table(
     "InfrastructureReady",
     Row("invalid",    infra_found & ~infra_conditions_valid, unknown("InvalidConditionReported", infra_complaint)),
-    Row("mirrored",   infra_found,                           computed(_mirror_infra, status="mirrored", reason="mirrored", message="of Ready; not reported: by the flag provisioned")),
+    Row("mirrored",   infra_found,                           computed(_mirror_infra, status="mirrored", reason="", message="Ready of the object; not reported: by infrastructureProvisioned")),
     Row("unreadable", infra_unreadable,                      INTERNAL_ERROR),
     Row("deleted",    deleting & provisioned,                false("ObjectDeleted", infra_deleted)),
     Row("never-was",  deleting,                              false("ObjectDoesNotExist", infra_does_not_exist)),

@@ -1,7 +1,7 @@
-"""What the deletion of a Machine may do to its Node, what it waits for, and when it gives up. Pure.
+"""What the deletion of a Machine may do to its Node, what holds it back, and when it gives up. Pure.
 
-The steps, in order: pre-drain hooks, drain, volumes, pre-terminate hooks, infrastructure machine, bootstrap config, Node. Those
-that touch the Node are left out where `NODE_HANDLING` says so: without a living API server they could never succeed.
+`NODE_HANDLING` says whether the Node is touched at all: never where no API server would be left to ask. The order in which things
+go is in `release`, for the Node, and in `removal`, for the machine.
 """
 
 from __future__ import annotations
@@ -23,13 +23,7 @@ from clusterwright.controllers.machine.status import is_control_plane
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, Transition, guard, message
 
 STARTED = Stage("Deleting", "Deletion started")
-COMPLETED = Stage("DeletionCompleted", "Deletion completed")
 INTERNAL_ERROR = Stage("InternalError", CHECK_LOGS)
-DRAIN_ERROR = Stage("DrainingNode", "Error draining Node, please check controller logs for errors")
-VOLUMES_ERROR = Stage(
-    "WaitingForVolumeDetach", "Error waiting for volumes to be detached from Node, please check controller logs for errors"
-)
-NODE_ERROR = Stage("DeletingNode", "Error deleting Node, please check controller logs for errors")
 
 NODE_DELETION_TRIES = 6
 NODE_DELETION_PAUSE = timedelta(seconds=2)
@@ -48,31 +42,6 @@ def pre_terminate_hooks(machine: Machine) -> tuple[str, ...]:
 
 def _hooks(machine: Machine, prefix: str) -> tuple[str, ...]:
     return tuple(sorted(key for key in machine.metadata.annotations if key.startswith(prefix)))
-
-
-def waiting_for_pre_drain(hooks: tuple[str, ...]) -> Stage:
-    """The stage in which pre-drain hooks are waited for."""
-    return Stage("WaitingForPreDrainHook", f"Waiting for pre-drain hooks to succeed (hooks: {','.join(hooks)})")
-
-
-def waiting_for_pre_terminate(hooks: tuple[str, ...]) -> Stage:
-    """The stage in which pre-terminate hooks are waited for."""
-    return Stage("WaitingForPreTerminateHook", f"Waiting for pre-terminate hooks to succeed (hooks: {','.join(hooks)})")
-
-
-def waiting_for_infrastructure(kind: str) -> Stage:
-    """The stage in which the infrastructure machine goes."""
-    return Stage("WaitingForInfrastructureDeletion", f"Waiting for {kind} to be deleted")
-
-
-def waiting_for_bootstrap(kind: str) -> Stage:
-    """The stage in which the bootstrap config goes."""
-    return Stage("WaitingForBootstrapDeletion", f"Waiting for {kind} to be deleted")
-
-
-def not_deletable(kind: str) -> Stage:
-    """A provider's object refuses to be deleted."""
-    return Stage("InternalError", f"Failed to delete {kind}, please check controller logs for errors")
 
 
 # ------------------------------------------------------------------------------------------------ whether and how long
@@ -200,3 +169,23 @@ NODE_HANDLING: Table[HandlingSnapshot] = Table(
     about="Whether the Node of a Machine that is deleted is drained and removed: never where no API server would be left to ask.",
 )
 # fmt: on
+
+
+# ------------------------------------------------------------------------------------------------------- what was tried
+
+
+@dataclass(frozen=True, slots=True)
+class Untried:
+    """Not tried in this pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It could not be done."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is done."""

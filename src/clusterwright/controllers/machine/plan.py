@@ -227,7 +227,7 @@ def _take_secret(s: MachineSnapshot) -> list[Machine]:
 
 
 _MIRROR_CONFIG: Transition[MachineSnapshot] = computed(
-    _mirror_config, status="mirrored", reason="mirrored", message="of Ready; not reported: by the contract's flag"
+    _mirror_config, status="mirrored", reason="", message="Ready of the object; not reported: by the contract's flag"
 )
 _SECRET_CREATED: Ensure[MachineSnapshot] = Ensure(
     "status.initialization.bootstrapDataSecretCreated", lambda s: [initialized(s.machine, bootstrap_data_secret_created=True)]
@@ -238,7 +238,7 @@ _TAKE_SECRET: Ensure[MachineSnapshot] = Ensure(
 
 # fmt: off
 BOOTSTRAP: Table[MachineSnapshot] = Table(
-    "BootstrapReady",
+    "BootstrapReady (v1beta1)",
     Row("not-referenced",   no_config_ref,                                 KEEP),
     Row("missing-deleting", config_missing & deleting,                     KEEP),
     Row("missing",          config_missing,                                KEEP,           requeue=EXTERNAL_RETRY),
@@ -341,7 +341,7 @@ def _take_over(s: MachineSnapshot) -> list[Machine]:
 
 
 _MIRROR_INFRA: Transition[MachineSnapshot] = computed(
-    _mirror_infra, status="mirrored", reason="mirrored", message="of Ready; not reported: by the contract's flag"
+    _mirror_infra, status="mirrored", reason="", message="Ready of the object; not reported: by the contract's flag"
 )
 _FAIL: Ensure[MachineSnapshot] = Ensure("status.deprecated.v1beta1.failureReason and failureMessage", _fail)
 _TAKE_OVER: Ensure[MachineSnapshot] = Ensure("addresses, failure domains, spec.providerID, infrastructureProvisioned", _take_over)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.external import AlreadyControlled, ContractUnknown, Reference, WrongType, contract_of, get_external, text_at
-from clusterwright.controllers.machine import deletion, drain, inplace, plan, remote, volumes
+from clusterwright.controllers.machine import deletion, drain, inplace, plan, release, remote, removal, volumes
 from clusterwright.controllers.machine.conditions import OWNED, OWNED_V1BETA1, conclude
 from clusterwright.controllers.machine.node import is_unreachable
 from clusterwright.controllers.machine.ownership import owned_metadata
@@ -53,12 +53,12 @@ from clusterwright.controllers.machine.status import (
 from clusterwright.controllers.machine.wakes import Awaited, Wakes
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.errors import ApiError, Conflict, NotFound
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
-from clusterwright.tables import Table
+from clusterwright.tables import Decision, Table
 from clusterwright.workload.access import NotConnected
 
 CONSIDER_ATTACHMENTS = "MachineWaitForVolumeDetachConsiderVolumeAttachments"
@@ -215,6 +215,8 @@ class MachineReconciler:
                 obj = await self._client.patch(obj.gvk, obj.key, patch)
         except NotFound:
             return Missing()
+        except Conflict:
+            raise  # what was read is out of date: the next pass knows better
         except (ApiError, ContractUnknown, AlreadyControlled) as error:
             return Unreadable(error)
         self._wakes.met(s.machine.key, awaited)
@@ -227,27 +229,9 @@ class MachineReconciler:
         run.seen = replace(run.seen, deletion=deletion.STARTED)
         allowed = await self._node_handling(run)
         if allowed is None:
-            _stop(run, deletion.INTERNAL_ERROR)
-            return
-        if allowed and not await self._release_node(run):
-            return
-        if hooks := deletion.pre_terminate_hooks(run.machine):
-            run.mark(v1beta1.false("PreTerminateDeleteHookSucceeded", "WaitingExternalHook", "Info"))
-            _stop(run, deletion.waiting_for_pre_terminate(hooks))
-            return
-        run.mark(v1beta1.true("PreTerminateDeleteHookSucceeded"))
-        infra_kind, config_kind = run.seen.infrastructure_kind, run.seen.bootstrap_kind
-        if not await self._remove(run, run.seen.infrastructure, infra_kind, deletion.waiting_for_infrastructure(infra_kind)):
-            return
-        run.mark(v1beta1.false("InfrastructureReady", "Deleted", "Info"))
-        if run.machine.spec.bootstrap.config_ref is not None:
-            if not await self._remove(run, run.seen.bootstrap, config_kind, deletion.waiting_for_bootstrap(config_kind)):
-                return
-            run.mark(v1beta1.false("BootstrapReady", "Deleted", "Info"))
-        if allowed and not await self._delete_node(run):
-            return
-        _stop(run, deletion.COMPLETED)
-        run.become(without_finalizer(run.machine, MACHINE_FINALIZER))
+            run.seen = replace(run.seen, deletion=deletion.INTERNAL_ERROR)
+        elif not allowed or await self._release_node(run):
+            await self._remove(run, handles_node=allowed)
 
     async def _node_handling(self, run: Pass) -> bool | None:
         """Whether the Node may be touched; None if that could not be found out."""
@@ -290,53 +274,65 @@ class MachineReconciler:
         return sum(CONTROL_PLANE_LABEL in m.metadata.labels and m.metadata.deletion_timestamp is None for m in machines)
 
     async def _release_node(self, run: Pass) -> bool:
-        """Pre-drain hooks, drain, volumes; False if one of them must be waited for."""
-        if hooks := deletion.pre_drain_hooks(run.machine):
+        """Take the Node out of service; False if something must be waited for."""
+        machine, now = run.machine, run.seen.now
+        rest = self._wakes.resting(machine.key, now, _sight(run))
+        still = {"draining": deletion.drain_is_allowed, "volumes-attached": deletion.volume_wait_is_allowed}
+        state = release.ReleaseSnapshot(machine=machine, now=now, resting=rest is not None and still[rest.stage](machine, now))
+        while True:
+            decision = release.RELEASE_NODE.decide(state)
+            match decision.intents:
+                case (release.Action.DRAIN,):
+                    state = replace(state, drain=await self._drain(run), machine=run.machine)
+                case (release.Action.LOOK_AT_VOLUMES,):
+                    state = replace(state, volumes=await self._look_at_volumes(run), machine=run.machine)
+                case _:
+                    break
+        run.rows[decision.table] = decision.row
+        if decision.row == "pre-drain-hooks":
             run.mark(v1beta1.false("PreDrainDeleteHookSucceeded", "WaitingExternalHook", "Info"))
-            return _stop(run, deletion.waiting_for_pre_drain(hooks))
-        run.mark(v1beta1.true("PreDrainDeleteHookSucceeded"))
-        drains = deletion.drain_is_allowed(run.machine, run.seen.now)
-        waits = deletion.volume_wait_is_allowed(run.machine, run.seen.now)
-        rest = self._wakes.resting(run.machine.key, run.seen.now, _sight(run))
-        if rest is not None and {"drain": drains, "volumes": waits}[rest.stage]:
-            run.votes.append(rest.until - run.seen.now)
-            # what was said of the deletion stands
-            run.seen = replace(run.seen, deletion=None)
-            return False
-        if drains and not await self._drain(run):
-            return False
-        return not waits or await self._await_volumes(run)
+        else:
+            run.mark(v1beta1.true("PreDrainDeleteHookSucceeded"))
+        if decision.row == "draining":
+            run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", decision.outcome.message if decision.outcome else ""))
+        if decision.requeue is not None:
+            run.votes.append(self._wakes.rest(machine.key, decision.row, now, decision.requeue, _sight(run)))
+        elif rest is not None and decision.row == "resting":
+            run.votes.append(rest.until - now)
+        if decision.row == "released":
+            return True
+        # where deletion rests, what was said of it stands
+        run.seen = replace(run.seen, deletion=_stage(decision))
+        return False
 
-    async def _drain(self, run: Pass) -> bool:
-        """Drain the Node; False until nothing that has to leave it is left."""
-        started = await self._start_drain(run)
-        self._wakes.learn(run.machine, run.seen.cluster.key)
+    async def _drain(self, run: Pass) -> deletion.Failed | drain.DrainProgress | deletion.Done:
+        """Cordon the Node and evict what must go now."""
+        cluster, node_name = run.seen.cluster, _node_name(run)
+        await self._start_drain(run)
+        self._wakes.learn(run.machine, cluster.key)
         self._wakes.begin_look(run.machine.key)
         try:
-            client = await self._deps.workload.client(run.seen.cluster.key)
-            await self._deps.workload.watch(run.seen.cluster.key, "machine-pods", Pod, self._wakes.pod_changed(run.seen.cluster.key))
-            progress = await remote.drain_node(self._client, client, self._clock, run.seen.cluster, run.machine, _node_name(run))
+            client = await self._deps.workload.client(cluster.key)
+            await self._deps.workload.watch(cluster.key, "machine-pods", Pod, self._wakes.pod_changed(cluster.key))
+            progress = await remote.drain_node(self._client, client, self._clock, cluster, run.machine, node_name)
         except (ApiError, drain.DrainError) as error:
             run.mark(v1beta1.false("DrainingSucceeded", "DrainingFailed", "Warning", str(error)))
-            self._record(run, "Warning", "FailedDrainNode", f'error draining Machine\'s node "{_node_name(run)}": {error}')
+            self._record(run, "Warning", "FailedDrainNode", f'error draining Machine\'s node "{node_name}": {error}')
             run.errors.append(error)
-            return _stop(run, deletion.DRAIN_ERROR)
-        if progress is None or progress.completed:
-            if not v1beta1.is_true(v1beta1_conditions(run.machine), "DrainingSucceeded"):
-                self._record(run, "Normal", "SuccessfulDrainNode", f'success draining Machine\'s node "{_node_name(run)}"')
-            run.mark(v1beta1.true("DrainingSucceeded"))
-            return True
-        text = progress.message(started)
-        run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", text))
-        run.votes.append(self._wakes.rest(run.machine.key, "drain", run.seen.now, drain.RETRY, _sight(run)))
-        return _stop(run, Stage("DrainingNode", text))
+            return deletion.Failed(error)
+        if progress is not None and not progress.completed:
+            return progress
+        if not v1beta1.is_true(v1beta1_conditions(run.machine), "DrainingSucceeded"):
+            self._record(run, "Normal", "SuccessfulDrainNode", f'success draining Machine\'s node "{node_name}"')
+        run.mark(v1beta1.true("DrainingSucceeded"))
+        return deletion.Done()
 
-    async def _start_drain(self, run: Pass) -> datetime:
-        """When the drain started; the first time it is written before anything is done, so that no crash starts the clock anew."""
-        machine, now = run.machine, run.seen.now.replace(microsecond=0)
-        status = machine.status.deletion or MachineDeletionStatus()
+    async def _start_drain(self, run: Pass) -> None:
+        """Note when the drain starts, before anything is done: no crash shall start the clock anew."""
+        machine, status = run.machine, run.machine.status.deletion or MachineDeletionStatus()
         if status.node_drain_start_time is not None:
-            return status.node_drain_start_time
+            return
+        now = run.seen.now.replace(microsecond=0)
         run.become(with_status(machine, deletion=replace_struct(status, node_drain_start_time=now)))
         if v1beta1.get(v1beta1_conditions(machine), "DrainingSucceeded") is None:
             run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", "Draining the node before deletion"))
@@ -345,46 +341,80 @@ class MachineReconciler:
         if answer is not None:
             # what is written at the end is a change of what was written now
             run.original = Original(sent, msgspec.json.encode(answer.json))
-        return now
 
-    async def _await_volumes(self, run: Pass) -> bool:
-        """Wait until volumes are detached; False while some are not."""
-        machine, now = run.machine, run.seen.now.replace(microsecond=0)
+    async def _look_at_volumes(self, run: Pass) -> deletion.Failed | volumes.VolumeWait:
+        """Find out which volumes are attached to the Node."""
+        cluster, machine, node_name = run.seen.cluster, run.machine, _node_name(run)
         status = machine.status.deletion or MachineDeletionStatus()
-        started = status.wait_for_node_volume_detach_start_time or now
-        run.become(with_status(machine, deletion=replace_struct(status, wait_for_node_volume_detach_start_time=started)))
+        if status.wait_for_node_volume_detach_start_time is None:
+            now = run.seen.now.replace(microsecond=0)
+            run.become(with_status(machine, deletion=replace_struct(status, wait_for_node_volume_detach_start_time=now)))
         if v1beta1.get(v1beta1_conditions(machine), "VolumeDetachSucceeded") is None:
-            run.mark(v1beta1.false("VolumeDetachSucceeded", "WaitingForVolumeDetach", "Info", "Waiting for node volumes to be detached"))
+            text = "Waiting for node volumes to be detached"
+            run.mark(v1beta1.false("VolumeDetachSucceeded", "WaitingForVolumeDetach", "Info", text))
         self._wakes.begin_look(machine.key)
-        cluster, consider = run.seen.cluster, self._deps.features.get(CONSIDER_ATTACHMENTS, True)
+        consider = self._deps.features.get(CONSIDER_ATTACHMENTS, True)
         try:
             client = await self._deps.workload.client(cluster.key)
             if consider:
-                await self._deps.workload.watch(
-                    cluster.key, "machine-volumes", VolumeAttachment, self._wakes.attachment_changed(cluster.key)
-                )
+                notify = self._wakes.attachment_changed(cluster.key)
+                await self._deps.workload.watch(cluster.key, "machine-volumes", VolumeAttachment, notify)
             wait = await remote.observe_volumes(
-                self._client, client, cluster, run.machine, _node_name(run), consider_attachments=consider, now=run.seen.now
+                self._client, client, cluster, run.machine, node_name, consider_attachments=consider, now=run.seen.now
             )
         except (ApiError, drain.DrainError, volumes.VolumeError) as error:
-            text = f'error waiting for node volumes detaching, Machine\'s node "{_node_name(run)}": {error}'
+            text = f'error waiting for node volumes detaching, Machine\'s node "{node_name}": {error}'
             self._record(run, "Warning", "FailedWaitForVolumeDetach", text)
             run.errors.append(error)
-            return _stop(run, deletion.VOLUMES_ERROR)
+            return deletion.Failed(error)
         if wait.over:
             if not v1beta1.is_true(v1beta1_conditions(run.machine), "VolumeDetachSucceeded"):
-                text = f'success waiting for node volumes detaching Machine\'s node "{_node_name(run)}"'
+                text = f'success waiting for node volumes detaching Machine\'s node "{node_name}"'
                 self._record(run, "Normal", "NodeVolumesDetached", text)
             run.mark(v1beta1.true("VolumeDetachSucceeded"))
-            return True
-        run.votes.append(self._wakes.rest(run.machine.key, "volumes", run.seen.now, volumes.RETRY, _sight(run)))
-        return _stop(run, Stage("WaitingForVolumeDetach", wait.message(started)))
+        return wait
 
-    async def _remove(self, run: Pass, lookup: Lookup, kind: str, waiting: Stage) -> bool:
-        """Delete a provider's object; False until it is gone."""
-        if isinstance(lookup, Missing):
-            return True
-        if isinstance(lookup, Found) and lookup.object.metadata.deletion_timestamp is None:
+    async def _remove(self, run: Pass, *, handles_node: bool) -> None:
+        """Take the machine away, as far as it goes."""
+        state = removal.RemovalSnapshot(
+            machine=run.machine,
+            now=self._clock.now(),
+            handles_node=handles_node,
+            infrastructure=removal.remains(run.seen.infrastructure),
+            bootstrap=removal.remains(run.seen.bootstrap),
+        )
+        while True:
+            decision = removal.REMOVE.decide(state)
+            match decision.intents:
+                case (removal.Action.DELETE_INFRASTRUCTURE,):
+                    state = replace(state, infrastructure=await self._delete_object(run, run.seen.infrastructure))
+                case (removal.Action.DELETE_BOOTSTRAP,):
+                    state = replace(state, bootstrap=await self._delete_object(run, run.seen.bootstrap))
+                case (removal.Action.DELETE_NODE,):
+                    state = replace(state, node=await self._delete_node(run), now=self._clock.now())
+                case _:
+                    break
+        run.rows[decision.table] = decision.row
+        if decision.row == "pre-terminate-hooks":
+            run.mark(v1beta1.false("PreTerminateDeleteHookSucceeded", "WaitingExternalHook", "Info"))
+        else:
+            run.mark(v1beta1.true("PreTerminateDeleteHookSucceeded"))
+            if state.infrastructure is removal.Remains.GONE:
+                run.mark(v1beta1.false("InfrastructureReady", "Deleted", "Info"))
+                if state.bootstrap is removal.Remains.GONE:
+                    run.mark(v1beta1.false("BootstrapReady", "Deleted", "Info"))
+        if isinstance(state.node, deletion.Failed):
+            run.mark(v1beta1.false("NodeHealthy", "DeletionFailed", "Warning"))
+            self._record(run, "Warning", "FailedDeleteNode", f"error deleting Machine's node: {state.node.error}")
+            if decision.row == "node-undeletable":
+                run.errors.append(state.node.error)
+        run.seen = replace(run.seen, deletion=_stage(decision))
+        if decision.row == "completed":
+            run.become(without_finalizer(run.machine, MACHINE_FINALIZER))
+
+    async def _delete_object(self, run: Pass, lookup: Lookup) -> removal.Remains:
+        """Ask for the deletion of a provider's object."""
+        if isinstance(lookup, Found):
             obj = lookup.object
             try:
                 await self._client.delete(obj.gvk, obj.key, uid=obj.metadata.uid)
@@ -392,20 +422,13 @@ class MachineReconciler:
                 pass
             except ApiError as error:
                 run.errors.append(error)
-                return _stop(run, deletion.not_deletable(kind))
-        return _stop(run, waiting)
+                return removal.Remains.REFUSED
+        return removal.Remains.GOING
 
-    async def _delete_node(self, run: Pass) -> bool:
-        """Delete the Node; False if that failed and there is still time to try."""
+    async def _delete_node(self, run: Pass) -> deletion.Failed | deletion.Done:
+        """Delete the Node."""
         error = await remote.delete_node(self._deps.workload, self._clock, run.seen.cluster.key, _node_name(run))
-        if error is None:
-            return True
-        run.mark(v1beta1.false("NodeHealthy", "DeletionFailed", "Warning"))
-        self._record(run, "Warning", "FailedDeleteNode", f"error deleting Machine's node: {error}")
-        if deletion.node_may_stay(run.machine, self._clock.now()):
-            return True
-        run.errors.append(error)
-        return _stop(run, deletion.NODE_ERROR)
+        return deletion.Done() if error is None else deletion.Failed(error)
 
     # ------------------------------------------------------------------------------------------------------ updates
 
@@ -486,10 +509,9 @@ def failure(errors: Sequence[Exception]) -> MachineError:
     return error
 
 
-def _stop(run: Pass, stage: Stage) -> bool:
-    """Deletion waits here."""
-    run.seen = replace(run.seen, deletion=stage)
-    return False
+def _stage(decision: Decision) -> Stage | None:
+    """How far deletion is, as a table has it."""
+    return None if decision.outcome is None else Stage(decision.outcome.reason, decision.outcome.message)
 
 
 def _node_name(run: Pass) -> str:

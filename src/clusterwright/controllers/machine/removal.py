@@ -1,0 +1,152 @@
+"""The order in which a machine that is deleted goes: hooks, infrastructure, bootstrap config, Node, finalizer. Pure.
+
+The table is asked again and again within a pass: a row that names an action has it done, and its outcome is in the next snapshot;
+any other row ends the pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from clusterwright.api.core import Machine
+from clusterwright.controllers.machine.deletion import Done, Failed, Untried, node_may_stay, pre_terminate_hooks
+from clusterwright.controllers.machine.snapshot import Found, Lookup, Missing, NotReferenced
+from clusterwright.tables import KEEP, OTHERWISE, Ensure, Guard, Row, Table, Transition, guard, message, true
+
+
+class Action(Enum):
+    """What a row wants done before the table is asked again."""
+
+    DELETE_INFRASTRUCTURE = "delete the infrastructure machine"
+    DELETE_BOOTSTRAP = "delete the bootstrap config"
+    DELETE_NODE = "delete the Node"
+
+
+class Remains(Enum):
+    """What there still is of a provider's object."""
+
+    NEVER = "is not referred to"
+    ALIVE = "exists"
+    GOING = "is being deleted, or cannot be seen"
+    REFUSED = "refuses to be deleted"
+    GONE = "is gone"
+
+
+def remains(lookup: Lookup) -> Remains:
+    """What there is of an object as it was found; one that cannot be read is waited for."""
+    match lookup:
+        case NotReferenced():
+            return Remains.NEVER
+        case Missing():
+            return Remains.GONE
+        case Found(obj) if obj.metadata.deletion_timestamp is None:
+            return Remains.ALIVE
+        case _:
+            return Remains.GOING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalSnapshot:
+    """How far a machine is taken away."""
+
+    machine: Machine
+    now: datetime
+    handles_node: bool
+    infrastructure: Remains
+    bootstrap: Remains
+    node: Untried | Failed | Done = field(default_factory=Untried)
+
+
+@guard("there are pre-terminate hooks")
+def pre_terminate_hooked(s: RemovalSnapshot) -> bool:
+    return bool(pre_terminate_hooks(s.machine))
+
+
+def _infrastructure(state: Remains) -> Guard[RemovalSnapshot]:
+    return Guard(f"the infrastructure machine {state.value}", lambda s: s.infrastructure is state)
+
+
+def _bootstrap(state: Remains) -> Guard[RemovalSnapshot]:
+    return Guard(f"the bootstrap config {state.value}", lambda s: s.bootstrap is state)
+
+
+INFRASTRUCTURE = {state: _infrastructure(state) for state in Remains}
+BOOTSTRAP = {state: _bootstrap(state) for state in Remains}
+
+
+@guard("the Node may be touched")
+def handles_node(s: RemovalSnapshot) -> bool:
+    return s.handles_node
+
+
+@guard("the Node was not deleted in this pass")
+def node_untried(s: RemovalSnapshot) -> bool:
+    return isinstance(s.node, Untried)
+
+
+@guard("the Node could not be deleted")
+def node_failed(s: RemovalSnapshot) -> bool:
+    return isinstance(s.node, Failed)
+
+
+@guard("the Node is deleted")
+def node_deleted(s: RemovalSnapshot) -> bool:
+    return isinstance(s.node, Done)
+
+
+@guard("the time for that is over")
+def node_time_over(s: RemovalSnapshot) -> bool:
+    return node_may_stay(s.machine, s.now)
+
+
+@message("Waiting for pre-terminate hooks to succeed (hooks: <names>)")
+def awaiting_pre_terminate(s: RemovalSnapshot) -> str:
+    return f"Waiting for pre-terminate hooks to succeed (hooks: {','.join(pre_terminate_hooks(s.machine))})"
+
+
+def _infrastructure_kind(s: RemovalSnapshot) -> str:
+    return s.machine.spec.infrastructure_ref.kind
+
+
+def _bootstrap_kind(s: RemovalSnapshot) -> str:
+    return s.machine.spec.bootstrap.config_ref.kind if s.machine.spec.bootstrap.config_ref else ""
+
+
+def _about(kind: Callable[[RemovalSnapshot], str], form: str) -> Callable[[RemovalSnapshot], str]:
+    return lambda s: form.replace("<Kind>", kind(s))
+
+
+_WAITING, _UNDELETABLE = "Waiting for <Kind> to be deleted", "Failed to delete <Kind>, please check controller logs for errors"
+infrastructure_awaited = message(_WAITING)(_about(_infrastructure_kind, _WAITING))
+infrastructure_undeletable = message(_UNDELETABLE)(_about(_infrastructure_kind, _UNDELETABLE))
+bootstrap_awaited = message(_WAITING)(_about(_bootstrap_kind, _WAITING))
+bootstrap_undeletable = message(_UNDELETABLE)(_about(_bootstrap_kind, _UNDELETABLE))
+
+
+def _remove(action: Action) -> Ensure[RemovalSnapshot]:
+    return Ensure(action.value, lambda _: [action])
+
+
+NODE_ERROR = "Error deleting Node, please check controller logs for errors"
+_COMPLETED: Transition[RemovalSnapshot] = true("DeletionCompleted", "Deletion completed")
+
+# fmt: off
+REMOVE: Table[RemovalSnapshot] = Table(
+    "Remove",
+    Row("pre-terminate-hooks",        pre_terminate_hooked,             true("WaitingForPreTerminateHook", awaiting_pre_terminate)),
+    Row("delete-infrastructure",      INFRASTRUCTURE[Remains.ALIVE],    KEEP, ensure=_remove(Action.DELETE_INFRASTRUCTURE)),
+    Row("infrastructure-undeletable", INFRASTRUCTURE[Remains.REFUSED],  true("InternalError", infrastructure_undeletable)),
+    Row("infrastructure-remains",     INFRASTRUCTURE[Remains.GOING],    true("WaitingForInfrastructureDeletion", infrastructure_awaited)),
+    Row("delete-bootstrap",           BOOTSTRAP[Remains.ALIVE],         KEEP, ensure=_remove(Action.DELETE_BOOTSTRAP)),
+    Row("bootstrap-undeletable",      BOOTSTRAP[Remains.REFUSED],       true("InternalError", bootstrap_undeletable)),
+    Row("bootstrap-remains",          BOOTSTRAP[Remains.GOING],         true("WaitingForBootstrapDeletion", bootstrap_awaited)),
+    Row("delete-node",                handles_node & node_untried,      KEEP, ensure=_remove(Action.DELETE_NODE)),
+    Row("node-undeletable",           node_failed & ~node_time_over,    true("DeletingNode", NODE_ERROR)),
+    Row("completed",                  OTHERWISE,                        _COMPLETED, ensure="remove the finalizer"),
+    exactly_one=[tuple(INFRASTRUCTURE.values()), tuple(BOOTSTRAP.values()), (node_untried, node_failed, node_deleted)],
+    about="The order in which the machine goes: what runs on it before what it was made from, its Node last.",
+)
+# fmt: on
