@@ -70,7 +70,7 @@ async def test_clients_that_vanish_leave_no_watch_behind(http: HttpServer):
         await reader.readuntil(b"\r\n\r\n")
         writer.transport.abort()
     async with asyncio.timeout(10):
-        while http.server.open_watches():  # noqa: ASYNC110
+        while http.server.watches.open():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -81,14 +81,14 @@ async def test_a_watcher_that_does_not_read_is_cut_off(http: HttpServer, session
     reader, writer = await asyncio.open_connection("127.0.0.1", http.port, limit=1024)
     writer.write(f"GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
-    assert http.server.open_watches()
+    assert http.server.watches.open()
     async with asyncio.timeout(20):
         for number in range(400):
             await session.post(CONFIGMAPS, json=configmap(f"big{number}", data={"x": "y" * 60_000}))
-            if not http.server.open_watches():
+            if not http.server.watches.open():
                 break
 
-    assert not http.server.open_watches()
+    assert not http.server.watches.open()
     writer.close()
 
 

@@ -161,7 +161,7 @@ async def test_a_continue_token_that_expired_says_how_to_go_on():
 
 async def test_bookmarks_come_when_asked_for():
     server = make_server()
-    server.bookmark_interval = 0.01
+    server.watches.bookmark_interval = 0.01
     api = Api.of(server)
     made = await api.post(CONFIGMAPS, configmap("a"))
 
@@ -195,7 +195,7 @@ async def test_a_closed_watch_leaves_nothing_behind(server: ApiServer, api: Api)
     table = server.store.table("widgets.widgets.example.com")
 
     assert not table.observers
-    assert server.open_watches() == {}
+    assert server.watches.open() == {}
 
 
 async def test_deleting_a_definition_deletes_its_objects_and_ends_its_watches(api: Api):

@@ -95,7 +95,9 @@ class Call:
         """The object in the form that was asked for."""
         if self.form is PLAIN and raw is not None:
             return Response(status=status, headers=_JSON_HEADERS, body=raw, warnings=tuple(self.warnings))
-        return self.server.render(self, status, obj, raw)
+        from clusterwright.apiserver import rendering  # it renders calls
+
+        return rendering.render(self, status, obj, raw)
 
 
 def query_of(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:

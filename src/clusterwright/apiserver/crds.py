@@ -133,7 +133,7 @@ class CrdController:
         self._served[crd["metadata"]["name"]] = fingerprint
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.registry.add(resources)
-        self.server.end_watches(f"{spec['names']['plural']}.{spec['group']}", keep={r.api_version for r in resources})
+        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}", keep={r.api_version for r in resources})
 
     def withdraw(self, crd: Json) -> None:
         """Serve it no longer and forget its objects."""
@@ -141,7 +141,7 @@ class CrdController:
         self._served.pop(crd["metadata"]["name"], None)
         self.terminating.discard((spec["group"], spec["names"]["plural"]))
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
-        self.server.end_watches(f"{spec['names']['plural']}.{spec['group']}", keep=set())
+        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}", keep=set())
 
     def _load(self, name: str) -> tuple[Table, Entry, Json] | None:
         table = self.server.store.table(TABLE)

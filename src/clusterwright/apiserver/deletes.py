@@ -26,7 +26,7 @@ from clusterwright.apiserver.status import (
     not_supported,
 )
 from clusterwright.apiserver.store import Entry, object_key
-from clusterwright.apiserver.writes import _attributes, put
+from clusterwright.apiserver.writes import attributes_of, put
 
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
@@ -133,7 +133,7 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
     dry_run = bool(options.get("dryRun"))
     chain = server.admission_chain()
     if chain:
-        attributes = _attributes(call, "DELETE", None, obj, dry_run=dry_run)
+        attributes = attributes_of(call, "DELETE", None, obj, dry_run=dry_run)
         attributes.options = options
         for link in chain:
             await link.mutate(attributes)

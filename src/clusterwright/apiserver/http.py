@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from aiohttp import WSMsgType, web
 
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver import audit
+from clusterwright.apiserver import audit, rendering
 from clusterwright.apiserver.authentication import Authenticator, impersonated
 from clusterwright.apiserver.identity import ANONYMOUS, User
 from clusterwright.apiserver.negotiation import PLAIN
@@ -50,7 +50,7 @@ class HttpServer:
 
     async def start(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """Listen; returns the port."""
-        self.server.watch_timeout = self.server.watch_timeout or 1800
+        self.server.watches.timeout = self.server.watches.timeout or 1800
         low_level = web.Server(self._handle, handler_cancellation=True, access_log=None, keepalive_timeout=180)
         self._runner = web.ServerRunner(low_level, shutdown_timeout=0.5)
         await self._runner.setup()
@@ -71,7 +71,7 @@ class HttpServer:
             user = self._user(http)
             body = await self._body(http)
         except StatusError as e:
-            return _whole(self.server.failed(e, PLAIN))
+            return _whole(rendering.failed(e, PLAIN))
         request = Request(
             method=http.method,
             path=_path(http),
@@ -158,7 +158,7 @@ class HttpServer:
         try:
             duplex = await self.server.upgrade(request, user)
         except StatusError as e:
-            return _whole(self.server.failed(e, PLAIN))
+            return _whole(rendering.failed(e, PLAIN))
         socket = web.WebSocketResponse(protocols=asked, max_msg_size=_SLOW_WATCHER)
         await socket.prepare(http)
         pump = asyncio.ensure_future(_pump(duplex, socket))

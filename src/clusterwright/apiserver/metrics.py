@@ -55,7 +55,7 @@ class Metrics:
         lines += self._request_duration()
         lines.append("# HELP apiserver_longrunning_requests Watches that are open.")
         lines.append("# TYPE apiserver_longrunning_requests gauge")
-        for name, count in server.open_watches().items():
+        for name, count in server.watches.open().items():
             plural, _, group = name.partition(".")
             lines.append(f'apiserver_longrunning_requests{{group="{group}",resource="{plural}",verb="WATCH"}} {count}')
         lines.append("# HELP apiserver_storage_objects Objects stored, by kind.")

@@ -9,7 +9,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import bodies, kinds
+from clusterwright.apiserver import bodies, kinds, rendering
 from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.negotiation import JSON, PLAIN, YAML, boolean, integer
 from clusterwright.apiserver.selectors import field_requirements, field_value, label_selector, unsupported_field
@@ -245,7 +245,7 @@ def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Response:
         body = head[:-1] + b',"items":[' + b",".join(items) + b"]}"
         return Response(status=200, headers=_JSON_HEADERS, body=body, warnings=tuple(call.warnings))
     objects = [call.load(e) for e in entries]
-    return call.server.render_list(call, objects, list_kind, list_meta)
+    return rendering.render_list(call, objects, list_kind, list_meta)
 
 
 async def watch(call: Call) -> Response | Stream:
@@ -286,7 +286,8 @@ async def watch(call: Call) -> Response | Stream:
         if stream.closed:
             return stream
     stream.on_close(table.observe(watcher))
-    call.server.hold(call, stream, timeout, bookmarks=bookmarks)
+    mark = (lambda: bookmark(call, store.visible_revision, end=False)) if bookmarks else None
+    call.server.watches.hold(call, stream, timeout, mark)
     return stream
 
 
@@ -304,7 +305,7 @@ def bookmark(call: Call, rv: int, *, end: bool) -> bytes:
     if end:
         meta["annotations"] = {"k8s.io/initial-events-end": "true"}
     obj: Json = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": meta}
-    obj = call.server.bookmark_shape(call, obj)
+    obj = rendering.bookmark_shape(call, obj)
     return line("BOOKMARK", _encode(obj))
 
 

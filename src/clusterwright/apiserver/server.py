@@ -28,7 +28,9 @@ from clusterwright.apiserver import (
     kinds,
     loading,
     nonresource,
+    patching,
     reads,
+    rendering,
     reviews,
     subresources,
     tokens,
@@ -42,7 +44,7 @@ from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.metadata import rfc3339
 from clusterwright.apiserver.metrics import Metrics
-from clusterwright.apiserver.negotiation import PLAIN, Form, accepted
+from clusterwright.apiserver.negotiation import PLAIN, accepted
 from clusterwright.apiserver.permissive import known_resources
 from clusterwright.apiserver.registry import Registry, ResourceKey, index, storage_key
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
@@ -50,6 +52,7 @@ from clusterwright.apiserver.selectors import field_requirements
 from clusterwright.apiserver.status import StatusError, bad_request, failure, forbidden_error, generic, internal, not_found
 from clusterwright.apiserver.store import Entry, Journal, Store, Table
 from clusterwright.apiserver.watch import Stream
+from clusterwright.apiserver.watches import Watches
 
 log = logging.getLogger(__name__)
 _REGISTERED: Final = (reviews, evictions)
@@ -120,9 +123,7 @@ class ApiServer:
         self.admission = list(admission)
         self.upgrade_handler = upgrade
         self.version = version
-        self.bookmark_interval: float = 60.0
-        self.watch_timeout = 0
-        """Seconds after which a watch that names no timeout ends; 0: never."""
+        self.watches = Watches(self)
         self.metrics: Metrics | None = None
         self.inflight = {"mutating": 0, "readOnly": 0}
         self.tokens: tokens.ServiceAccountTokens | None = None
@@ -131,12 +132,20 @@ class ApiServer:
         self.token_sources: list[Callable[[str], User | None]] = []
         self._later: deque[Callable[[], None]] = deque()
         self._draining = False
-        self._streams: dict[str, set[tuple[str, Stream]]] = {}
         self.crds = CrdController(self)
         self.store.table(CRD_TABLE).hooks.append(self.crds)
         self.initial_namespaces = () if permissive else tuple(namespaces)
         if journal is None:
             self.ensure_namespaces()
+
+    @property
+    def bookmark_interval(self) -> float:
+        """Seconds between the bookmarks of a watch."""
+        return self.watches.bookmark_interval
+
+    @bookmark_interval.setter
+    def bookmark_interval(self, seconds: float) -> None:
+        self.watches.bookmark_interval = seconds
 
     # ------------------------------------------------------------------ requests
 
@@ -180,12 +189,12 @@ class ApiServer:
                 answer = dataclasses.replace(answer, body=msgspec.json.format(answer.body, indent=2) + b"\n")
             return answer
         except StatusError as e:
-            return self.failed(e, form, () if call is None else tuple(call.warnings))
+            return rendering.failed(e, form, () if call is None else tuple(call.warnings))
         except RecursionError:
-            return self.failed(bad_request("the request nests too deeply"), form)
+            return rendering.failed(bad_request("the request nests too deeply"), form)
         except Exception:
             log.exception("request failed", extra={"path": request.path, "method": request.method})
-            return self.failed(internal("the request could not be served"), form)
+            return rendering.failed(internal("the request could not be served"), form)
         finally:
             self.drain()
 
@@ -209,7 +218,7 @@ class ApiServer:
 
     def _unknown(self, info: RequestInfo) -> Response:
         if any(r.group == info.group and not r.custom for r in self.registry) or not info.group:
-            return self.failed(generic(404, "", "", "", ""), PLAIN)
+            return rendering.failed(generic(404, "", "", "", ""), PLAIN)
         return NOT_FOUND_TEXT
 
     async def _dispatch(self, call: Call) -> Response | Stream:
@@ -239,7 +248,7 @@ class ApiServer:
         if verb == "update":
             return await writes.update(call)
         if verb == "patch":
-            return await writes.patch(call)
+            return await patching.patch(call)
         if verb == "delete":
             return await deletes.delete(call)
         if verb == "deletecollection":
@@ -265,34 +274,6 @@ class ApiServer:
         return await self.upgrade_handler(request, info, user)
 
     # ------------------------------------------------------------------ answers
-
-    def failed(self, error: StatusError, form: Form, warnings: tuple[str, ...] = ()) -> Response:
-        """A failure Status as an answer."""
-        headers = {"content-type": form.media if form.media != "application/vnd.kubernetes.protobuf" else "application/json"}
-        if error.retry_after is not None:
-            headers["retry-after"] = str(error.retry_after)
-        from clusterwright.apiserver.negotiation import encode
-
-        return Response(status=error.code, headers=headers, body=encode(error.status, form), warnings=error.warnings or warnings)
-
-    def render(self, call: Call, status: int, obj: Json | None, raw: bytes | None) -> Response:
-        """An object in the form that was asked for."""
-        return subresources.render(call, status, obj, raw)
-
-    def render_list(self, call: Call, objects: list[Json], list_kind: str, list_meta: Json) -> Response:
-        """A list in the form that was asked for."""
-        return subresources.render_list(call, objects, list_kind, list_meta)
-
-    def bookmark_shape(self, call: Call, obj: Json) -> Json:
-        """A bookmark's object in the form that is watched."""
-        if call.form.render == "Table":
-            return kinds.table(
-                call.resource.handler, [obj], now=self.now(), include=call.query.get("includeObject", "Metadata"),
-                list_metadata={"resourceVersion": obj["metadata"]["resourceVersion"]}, columns=False,
-            )  # fmt: skip
-        if call.form.render:
-            return kinds.partial(obj)
-        return obj
 
     # ------------------------------------------------------------------ system
 
@@ -328,25 +309,6 @@ class ApiServer:
                 "field": "metadata.namespace",
             }
             raise forbidden_error(call.resource.group, call.resource.plural, name, text, [cause])
-
-    def check_applied(self, call: Call, applied: Json) -> None:
-        """Whether an apply patch names the object of the path."""
-        resource = call.resource
-        if not isinstance(applied.get("metadata") or {}, dict):
-            raise bad_request("metadata must be an object")
-        meta = applied.get("metadata") or {}
-        applied["metadata"] = meta
-        version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
-        if version != resource.api_version or kind != resource.kind:
-            group, _, bare = version.rpartition("/") if isinstance(version, str) else ("", "", "")
-            raise bad_request(f"invalid object type: {group}/{bare}, Kind={kind}")
-        name, namespace = meta.get("name"), meta.get("namespace")
-        if not name:
-            raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
-        if name != call.info.name:
-            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-        if resource.namespaced and namespace not in {None, "", call.info.namespace}:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
     def may_vanish(self, call: Call, obj: Json) -> bool:
         """Whether nothing but metadata.finalizers holds the object back."""
@@ -468,53 +430,15 @@ class ApiServer:
         watcher = _Empty(self, table, action)
         table.hooks.append(watcher)
 
-    # ------------------------------------------------------------------ watches
-
-    def hold(self, call: Call, stream: Stream, timeout: int, *, bookmarks: bool) -> None:
-        """Keep a watch: end it after its timeout, send bookmarks if asked for, end it when its kind goes."""
-        loop = asyncio.get_running_loop()
-        key = storage_key(call.resource)
-        member = (call.resource.api_version, stream)
-        self._streams.setdefault(key, set()).add(member)
-        stream.on_close(lambda: self._streams[key].discard(member))
-        if timeout <= 0 and self.watch_timeout:
-            timeout = self.watch_timeout + self.random.randrange(self.watch_timeout)
-        if timeout > 0:
-            handle = loop.call_later(timeout, stream.close)
-            stream.on_close(handle.cancel)
-        if bookmarks and self.bookmark_interval > 0:
-            self._bookmark_later(call, stream, loop)
-
-    def _bookmark_later(self, call: Call, stream: Stream, loop: asyncio.AbstractEventLoop) -> None:
-        def send() -> None:
-            if not stream.closed:
-                stream.push(reads.bookmark(call, self.store.visible_revision, end=False))
-                self._bookmark_later(call, stream, loop)
-
-        handle = loop.call_later(self.bookmark_interval, send)
-        stream.on_close(handle.cancel)
-
-    def end_watches(self, key: str, keep: set[str]) -> None:
-        """Close the watches of a kind in versions that are no longer served."""
-        for version, stream in list(self._streams.get(key, ())):
-            if version not in keep:
-                stream.close()
-
     def close(self) -> None:
         """End all watches."""
-        for streams in list(self._streams.values()):
-            for _, stream in list(streams):
-                stream.close()
+        self.watches.close()
 
     # ------------------------------------------------------------------ documents
 
     def metrics_text(self) -> bytes:
         """Metrics in Prometheus' text form."""
         return self.metrics.text(self) if self.metrics is not None else b""
-
-    def open_watches(self) -> dict[str, int]:
-        """Open watches by table."""
-        return {name: len(streams) for name, streams in sorted(self._streams.items()) if streams}
 
     def openapi(self, group: str, version: str, resources: list[Resource]) -> bytes | None:
         """The OpenAPI v3 document of a group version."""

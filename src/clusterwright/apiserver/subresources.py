@@ -8,11 +8,10 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import kinds, reads, scale, writes
+from clusterwright.apiserver import patching, reads, scale, writes
 from clusterwright.apiserver.calls import Call, read_shape, write_options
 from clusterwright.apiserver.metadata import finalizer_problems
-from clusterwright.apiserver.negotiation import PROTOBUF, Form, encode
-from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error, not_acceptable, not_found
+from clusterwright.apiserver.status import STALE, bad_request, conflict, generic, invalid, invalid_error, not_found
 from clusterwright.apiserver.watch import Stream
 
 
@@ -99,7 +98,7 @@ async def _object_like(call: Call) -> Response:
     if verb == "update":
         return await writes.update(call)
     if verb == "patch":
-        return await writes.patch(call)
+        return await patching.patch(call)
     raise generic(405, "", "", "", "")
 
 
@@ -113,58 +112,3 @@ def pod_grace_period(pod: Json, options: Json) -> int:
     if period < 0:
         period = 1
     return int(period)
-
-
-def render(call: Call, status: int, obj: Json | None, raw: bytes | None) -> Response:
-    """An object in the form that was asked for."""
-    if obj is None:
-        assert raw is not None
-        obj = msgspec.json.decode(raw)
-    form = call.form
-    if obj.get("kind") == "Status" and obj.get("apiVersion") == "v1":
-        return _write(call, status, obj, form)
-    if form.render == "Table":
-        include = call.query.get("includeObject", "Metadata")
-        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        obj = kinds.table(call.resource.handler, [obj], now=call.server.now(), include=include, list_metadata=meta)
-    elif form.render == "PartialObjectMetadataList":
-        raise failure(500, "", "content is not a list")
-    elif form.render:
-        obj = kinds.partial(obj)
-    return _write(call, status, obj, form)
-
-
-def render_list(call: Call, objects: list[Json], list_kind: str, list_meta: Json) -> Response:
-    """A list in the form that was asked for."""
-    form, resource = call.form, call.resource
-    value: Json
-    if form.render == "Table":
-        include = call.query.get("includeObject", "Metadata")
-        value = kinds.table(resource.handler, objects, now=call.server.now(), include=include, list_metadata=list_meta)
-    elif form.render == "PartialObjectMetadata":
-        shown = "*unstructured.UnstructuredList" if resource.custom else f"*{resource.version}.{list_kind}"
-        raise not_acceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({shown})")
-    elif form.render:
-        value = {
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": list_meta,
-            "items": [kinds.partial(o) for o in objects],
-        }
-    else:
-        if resource.custom:
-            list_meta.setdefault("continue", "")
-        else:
-            objects = [{k: v for k, v in o.items() if k not in {"kind", "apiVersion"}} for o in objects]
-        value = {"kind": list_kind, "apiVersion": resource.api_version, "metadata": list_meta, "items": objects}
-    return _write(call, 200, value, form)
-
-
-def _write(call: Call, status: int, value: Json, form: Form) -> Response:
-    warnings = tuple(call.warnings)
-    if form.media == PROTOBUF:
-        body = kinds.encode_protobuf(value)
-        if body is not None:
-            return Response(status=status, headers={"content-type": PROTOBUF}, body=body, warnings=warnings)
-        form = Form()
-    return Response(status=status, headers={"content-type": form.content_type}, body=encode(value, form), warnings=warnings)

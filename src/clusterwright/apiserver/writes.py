@@ -1,4 +1,4 @@
-"""Create, update, patch: from a body to a stored object."""
+"""Create and update: from a body to a stored object."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import bodies, kinds, metadata, negotiation, patches, rbac
+from clusterwright.apiserver import bodies, kinds, metadata, rbac
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable, write_options
 from clusterwright.apiserver.interfaces import DecodeError, Resource
-from clusterwright.apiserver.negotiation import boolean
 from clusterwright.apiserver.status import (
     STALE,
     StatusError,
@@ -31,7 +30,7 @@ from clusterwright.apiserver.store import Entry, object_key
 _encode = msgspec.json.Encoder().encode
 _decode_raw = msgspec.json.Decoder().decode
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
-_ATTEMPTS: Final = 8
+ATTEMPTS: Final = 8
 _SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
@@ -49,8 +48,8 @@ async def create(call: Call) -> Response:
 async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool = False) -> tuple[Json, bytes]:
     """Store a new object that is decoded and defaulted; returns it as answered."""
     server, resource = call.server, call.resource
-    meta = _meta(obj)
-    _match_namespace(call, meta)
+    meta = meta_of(obj)
+    match_namespace(call, meta)
     _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
@@ -61,7 +60,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
-        for _ in range(_ATTEMPTS):  # a name that is taken is drawn again
+        for _ in range(ATTEMPTS):  # a name that is taken is drawn again
             meta["name"] = meta["generateName"][: 63 - 5] + "".join(server.random.choice(_SUFFIX) for _ in range(5))
             if object_key(meta.get("namespace") or "", meta["name"]) not in call.table.objects:
                 break
@@ -110,13 +109,13 @@ async def update(call: Call) -> Response:
     check_kind(call, obj)
     decode(call, obj, duplicates)
     call.resource.handler.default(obj)
-    meta = _meta(obj)
+    meta = meta_of(obj)
     name = meta.get("name")
     if not name:
         raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
     if name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-    _match_namespace(call, meta)
+    match_namespace(call, meta)
     entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
     if entry is None:
         if call.resource.create_on_update and not call.info.subresource:
@@ -132,7 +131,7 @@ async def update(call: Call) -> Response:
         )
         raise conflict(call.resource.group, call.resource.plural, name, text)
     snapshot = _encode(obj)
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         outcome = await replace_object(call, entry, call.load(entry), obj, dry_run=dry_run)
         if outcome is not None:
             return call.answer(200, *outcome)
@@ -150,123 +149,6 @@ def current_entry(call: Call, name: str) -> Entry:
     if entry is None:
         raise not_found(call.resource.group, call.resource.plural, name)
     return entry
-
-
-async def patch(call: Call) -> Response:
-    """PATCH in any of its four forms."""
-    media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
-    dry_run = write_options(call, "PatchOptions")
-    if media == negotiation.APPLY_PATCH:
-        return await _apply(call, dry_run=dry_run)
-    value = _patch_value(call, media)
-    duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
-    for _ in range(_ATTEMPTS):
-        entry = current_entry(call, call.info.name)
-        old = call.load(entry)
-        call.begin()
-        obj = _patched(call, media, call.load(entry), value)
-        value = None  # its parts belong to the object now
-        if not isinstance(obj, dict):
-            raise bad_request("the patched object is not an object")
-        _decode_patched(call, obj, duplicates)
-        call.resource.handler.default(obj)
-        meta = _meta(obj)
-        name = meta.get("name")
-        if name != call.info.name:
-            if not name:
-                raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
-            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-        _match_namespace(call, meta)
-        outcome = await replace_object(call, entry, old, obj, dry_run=dry_run)
-        if outcome is not None:
-            return call.answer(200, *outcome)
-    raise conflict(call.resource.group, call.resource.plural, call.info.name, STALE)
-
-
-def _patch_value(call: Call, media: str) -> Any:
-    try:
-        value = bodies.decode_json(call.request.body)
-    except bodies.Malformed as e:
-        raise bad_request(f"error decoding patch: {e}") from None
-    if media != negotiation.JSON_PATCH and not isinstance(value, dict):
-        raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
-    return value
-
-
-def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
-    """The patch applied to a copy that is ours; `value` None: decode it again."""
-    if value is None:
-        value = bodies.decode_json(call.request.body)
-    if media == negotiation.JSON_PATCH:
-        return patches.json_patch(fresh, value)
-    if media == negotiation.MERGE_PATCH:
-        return patches.merge(fresh, value)
-    return kinds.strategic_merge(fresh, value, call.resource.handler.schema)
-
-
-def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
-    resource = call.resource
-    if not isinstance(obj.get("metadata"), dict):
-        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
-    if not resource.custom and (obj.get("apiVersion") != resource.api_version or obj.get("kind") != resource.kind):
-        problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"'
-        raise _bad_patch(obj, problem)
-    try:
-        unknown = resource.handler.decode(obj, subresource=call.info.subresource)
-    except DecodeError as e:
-        raise _bad_patch(obj, str(e)) from None
-    problem = strictness(call, unknown, duplicates)
-    if problem:
-        raise _bad_patch(obj, problem)
-
-
-def _bad_patch(obj: Json, problem: str) -> StatusError:
-    return invalid_error("", "", "", [invalid("patch", _encode(obj).decode(), problem)])
-
-
-async def _apply(call: Call, *, dry_run: bool) -> Response:
-    resource, server = call.resource, call.server
-    try:
-        applied, repeated = bodies.decode_yaml_strictly(call.request.body)
-    except bodies.Malformed as e:
-        raise bad_request(f"error decoding YAML: {e}") from None
-    if not isinstance(applied, dict):
-        raise bad_request(f"error decoding YAML: cannot unmarshal into {resource.kind}")
-    server.check_applied(call, applied)
-    for _ in range(_ATTEMPTS):
-        call.begin()
-        entry = call.table.objects.get(object_key(call.info.namespace if resource.namespaced else "", call.info.name))
-        if entry is None and call.info.subresource:
-            raise not_found(resource.group, resource.plural, call.info.name)
-        old = call.load(entry) if entry is not None else None
-        obj = kinds.apply(
-            old,
-            copy.deepcopy(applied),
-            manager=call.query["fieldManager"],
-            force=boolean(call.query.get("force"), "force") if "force" in call.query else False,
-            subresource=call.info.subresource,
-            time=server.timestamp(),
-            handlers=server.registry.handlers(resource),
-        )
-        problem = strictness(call, [], repeated)
-        if problem:
-            said = problem.removeprefix("strict decoding error: ")
-            raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {said}")
-        if not resource.custom:  # a merged custom resource fits its schema already, nulls included
-            try:
-                resource.handler.decode(obj, subresource=call.info.subresource)
-            except DecodeError as e:
-                raise undecodable(resource, resource.kind, str(e)) from None
-        resource.handler.default(obj)
-        _meta(obj)
-        if entry is None or old is None:
-            obj["metadata"].pop("resourceVersion", None)
-            stored, raw = await create_object(call, obj, dry_run=dry_run, applied=True)
-            return call.answer(201, stored, raw)
-        outcome = await replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
-        if outcome is not None:
-            return call.answer(200, *outcome)
-    raise conflict(resource.group, resource.plural, call.info.name, STALE)
 
 
 async def replace_object(
@@ -465,7 +347,8 @@ def decode(call: Call, obj: Json, duplicates: list[str]) -> None:
         raise undecodable(resource, obj.get("kind") or resource.kind, problem)
 
 
-def _meta(obj: Json) -> Json:
+def meta_of(obj: Json) -> Json:
+    """The object's metadata, made if there is none, without what Go leaves out."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
         meta = obj["metadata"] = {}
@@ -473,7 +356,7 @@ def _meta(obj: Json) -> Json:
     return meta
 
 
-def _match_namespace(call: Call, meta: Json) -> None:
+def match_namespace(call: Call, meta: Json) -> None:
     """The object's namespace is the path's; cluster-scoped objects have none."""
     if not call.resource.namespaced:
         meta.pop("namespace", None)
@@ -515,7 +398,7 @@ async def _mutate(call: Call, operation: Any, obj: Json, old: Json | None, *, dr
     chain = call.server.admission_chain()
     if not chain:
         return obj
-    attributes = _attributes(call, operation, obj, old, dry_run=dry_run)
+    attributes = attributes_of(call, operation, obj, old, dry_run=dry_run)
     for link in chain:
         await link.mutate(attributes)
     assert attributes.object is not None
@@ -527,12 +410,13 @@ async def _validate(call: Call, operation: Any, obj: Json, old: Json | None, *, 
     chain = call.server.admission_chain()
     if not chain:
         return
-    attributes = _attributes(call, operation, obj, old, dry_run=dry_run)
+    attributes = attributes_of(call, operation, obj, old, dry_run=dry_run)
     for link in chain:
         await link.validate(attributes)
 
 
-def _attributes(call: Call, operation: Any, obj: Json | None, old: Json | None, *, dry_run: bool) -> Attributes:
+def attributes_of(call: Call, operation: Any, obj: Json | None, old: Json | None, *, dry_run: bool) -> Attributes:
+    """The write as admission sees it."""
     return Attributes(
         operation=operation,
         resource=call.resource,

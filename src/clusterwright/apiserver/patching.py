@@ -1,0 +1,86 @@
+"""PATCH: JSON patch, merge patch and strategic merge patch; apply is next door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import applying, bodies, kinds, negotiation, patches, writes
+from clusterwright.apiserver.calls import Call, strictness, write_options
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.status import STALE, StatusError, bad_request, conflict, invalid, invalid_error
+
+
+async def patch(call: Call) -> Response:
+    """PATCH in any of its four forms."""
+    media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
+    dry_run = write_options(call, "PatchOptions")
+    if media == negotiation.APPLY_PATCH:
+        return await applying.apply(call, dry_run=dry_run)
+    value = _patch_value(call, media)
+    duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
+    for _ in range(writes.ATTEMPTS):
+        entry = writes.current_entry(call, call.info.name)
+        old = call.load(entry)
+        call.begin()
+        obj = _patched(call, media, call.load(entry), value)
+        value = None  # its parts belong to the object now
+        if not isinstance(obj, dict):
+            raise bad_request("the patched object is not an object")
+        _decode_patched(call, obj, duplicates)
+        call.resource.handler.default(obj)
+        meta = writes.meta_of(obj)
+        name = meta.get("name")
+        if name != call.info.name:
+            if not name:
+                raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+        writes.match_namespace(call, meta)
+        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
+        if outcome is not None:
+            return call.answer(200, *outcome)
+    raise conflict(call.resource.group, call.resource.plural, call.info.name, STALE)
+
+
+def _patch_value(call: Call, media: str) -> Any:
+    try:
+        value = bodies.decode_json(call.request.body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding patch: {e}") from None
+    if media != negotiation.JSON_PATCH and not isinstance(value, dict):
+        raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
+    return value
+
+
+def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
+    """The patch applied to a copy that is ours; `value` None: decode it again."""
+    if value is None:
+        value = bodies.decode_json(call.request.body)
+    if media == negotiation.JSON_PATCH:
+        return patches.json_patch(fresh, value)
+    if media == negotiation.MERGE_PATCH:
+        return patches.merge(fresh, value)
+    return kinds.strategic_merge(fresh, value, call.resource.handler.schema)
+
+
+def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
+    resource = call.resource
+    if not isinstance(obj.get("metadata"), dict):
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+    if not resource.custom and (obj.get("apiVersion") != resource.api_version or obj.get("kind") != resource.kind):
+        problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"'
+        raise _bad_patch(obj, problem)
+    try:
+        unknown = resource.handler.decode(obj, subresource=call.info.subresource)
+    except DecodeError as e:
+        raise _bad_patch(obj, str(e)) from None
+    problem = strictness(call, unknown, duplicates)
+    if problem:
+        raise _bad_patch(obj, problem)
+
+
+def _bad_patch(obj: Json, problem: str) -> StatusError:
+    return invalid_error("", "", "", [invalid("patch", msgspec.json.encode(obj).decode(), problem)])
