@@ -8,7 +8,6 @@ from random import Random, SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
 import yaml
 
 from clusterwright.api.core import Cluster
@@ -27,11 +26,11 @@ from clusterwright.offline.world import DEFAULT_FEATURES
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import Controller
+from clusterwright.runtime.dynamic import OwnerWatches
 from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
-from clusterwright.runtime.mapping import to_owners
-from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
+from clusterwright.runtime.reconcile import Reconciler, Watch
 from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
 
 Reach = Callable[[bytes], Awaitable[Transport]]
@@ -112,7 +111,7 @@ def _add(
                 keys=keys,
                 events=manager.events,
                 workload=cache,
-                dynamic=_OwnerWatches(controller),
+                dynamic=OwnerWatches(controller),
                 features=features,
                 enqueue=controller.enqueue,
                 trace=trace,
@@ -131,24 +130,6 @@ def _add(
 def _split(random: Random) -> Random:
     """A source for one part of the program. The system's is shared: tokens made from a seed could be guessed."""
     return random if isinstance(random, SystemRandom) else Random(random.getrandbits(64))
-
-
-class _OwnerWatches:
-    """`DynamicWatches`: changes of a kind wake the controller's objects that own them."""
-
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-        group, _, _ = str(_default(controller.kind, "api_version")).partition("/")
-        self._map = to_owners(group, str(_default(controller.kind, "kind")))
-
-    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
-        await self._controller.watch(Watch(kind, self._map))
-        if also is not None:
-            await self._controller.watch(Watch(kind, also))
-
-
-def _default(model: type[Any], field: str) -> Any:
-    return next(f.default for f in msgspec.structs.fields(model) if f.name == field)
 
 
 async def _nobody(obj: object, reader: Reader) -> Sequence[ObjectKey]:

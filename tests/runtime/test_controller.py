@@ -334,9 +334,9 @@ async def test_kinds_learned_at_run_time_are_watched_once_and_an_unknown_one_can
 async def test_objects_of_learned_kinds_wake_their_owners_unless_they_are_paused():
     bench = await Bench().start()
     await asyncio.sleep(1)
-    dynamic = OwnerWatches(bench.controller)
-    await dynamic.ensure(gvk_of(Child))
-    await dynamic.ensure(gvk_of(Child))
+    dynamic, by_label = OwnerWatches(bench.controller), to_label("also")
+    for _ in range(2):
+        await dynamic.ensure(gvk_of(Child), by_label)
     await asyncio.sleep(1)
 
     async def child(name, **metadata):
@@ -349,12 +349,14 @@ async def test_objects_of_learned_kinds_wake_their_owners_unless_they_are_paused
 
     await child("ada")
     await child("bob", annotations={"cluster.x-k8s.io/paused": ""})
+    await child("eve", labels={"also": "dan"})
     await asyncio.sleep(1)
-    assert names(bench) == ["ada"]
+    assert sorted(names(bench)) == ["ada", "dan", "eve"]
+    bench.passes.clear()
     await bench.user.patch(gvk_of(Child), ObjectKey("default", "of-bob"), {"metadata": {"annotations": None}})
     await bench.user.delete(gvk_of(Child), ObjectKey("default", "of-ada"))
     await asyncio.sleep(1)
-    assert sorted(names(bench)[1:]) == ["ada", "bob"]
+    assert sorted(names(bench)) == ["ada", "bob"]
     await bench.stop()
 
 
