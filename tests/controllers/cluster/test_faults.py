@@ -59,9 +59,9 @@ async def life(seed: int) -> None:
 
         async def up() -> bool:
             await initialization()
-            return (await plane.condition("Available"))[0] == "True" and (await plane.cluster()).at(
-                "status", "observedGeneration"
-            ) is not None
+            # the endpoint is another request than the status: it may come later
+            known = (await plane.cluster()).at("spec", "controlPlaneEndpoint") is not None
+            return known and (await plane.condition("Available"))[0] == "True"
 
         await plane.until(up)
         assert (await plane.cluster()).at("spec", "controlPlaneEndpoint") == {"host": "a", "port": 443}
