@@ -1,7 +1,8 @@
-"""A cluster of stand-alone Machines, from its first object to its last, with all controllers and the in-memory infrastructure.
+"""Stand-alone Machines, from the first object to the last, with all controllers and the in-memory infrastructure.
 
-In virtual time, once in peace and many times with everything going wrong: requests lost, watches late, the process of the
-controllers killed between any two of its requests. The simulated clusters outlive the controllers, as real ones do.
+What is made first refers to what is made last; workers are drained in the order that MachineDrainRules give, one of them dead.
+In virtual time, in peace and with everything going wrong: requests lost, watches late, the process of the controllers killed
+between any two of its requests. The simulated clusters outlive the controllers, as real ones do.
 """
 
 from __future__ import annotations
@@ -182,28 +183,14 @@ def lived(seed: int, plan: FaultPlan, *, control_planes: int = 1, workers: int =
     return run(seed, lambda world: life(world, control_planes=control_planes, workers=workers, patience=patience), plan)
 
 
-def test_three_control_planes_and_three_workers_live_and_leave_nothing_behind() -> None:
-    outcome = lived(1, NO_FAULTS, control_planes=3, workers=3)
+def test_stand_alone_machines_live_and_leave_nothing_behind() -> None:
+    outcome = lived(1, NO_FAULTS)
 
     assert outcome.violation is None
     assert outcome.crashes == 0
 
 
-def test_the_same_seed_takes_the_same_steps_at_the_same_times() -> None:
-    def steps() -> list[str]:
-        traces = []
-
-        async def scenario(world: World) -> None:
-            traces.append(world.trace)
-            await life(world, control_planes=1, workers=2, patience=1)
-
-        run(3, scenario, NO_FAULTS)
-        return list(traces[0].lines)  # bodies differ: signatures of certificates are random
-
-    assert steps() == steps()
-
-
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_same_life_with_everything_going_wrong(seed: int) -> None:
     outcome = lived(seed, ALL_FAULTS, patience=60)
 
