@@ -20,10 +20,12 @@ from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
 from clusterwright.controllers.kubeadmconfig.reconciler import KubeadmConfigReconciler
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
+from clusterwright.kubeadm.tokens import SECRET_TYPE as TOKEN_TYPE
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 
 _GROUP = "bootstrap.cluster.x-k8s.io"
+_MADE_BY_PROGRAMS = frozenset({SECRET_TYPE, TOKEN_TYPE, "kubernetes.io/service-account-token", "helm.sh/release.v1"})
 
 
 def config_of(owner: Machine | MachinePool) -> ObjectKey | None:
@@ -144,8 +146,8 @@ def is_certificate(old: Secret | None, new: Secret | None) -> bool:
 
 
 def is_content(old: Secret | None, new: Secret | None) -> bool:
-    """A user's Secret that appeared or changed; what Cluster API keeps in Secrets is no content for files."""
-    return new is not None and new.type != SECRET_TYPE and (old is None or old.data != new.data)
+    """A user's Secret that appeared or changed; what programs keep in Secrets is no content for files."""
+    return new is not None and new.type not in _MADE_BY_PROGRAMS and (old is None or old.data != new.data)
 
 
 CONTROLLER = ControllerDefinition(
