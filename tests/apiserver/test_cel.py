@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterwright.apiserver.cel.program import CompileError, CostExceeded, compile_expression
+from clusterwright.apiserver.cel.operations import CostExceeded
+from clusterwright.apiserver.cel.program import CompileError, compile_expression
 from clusterwright.apiserver.cel.types import DYN, INT, STRING, Field, Type, list_of, type_of
 from clusterwright.apiserver.cel.values import CelError
 from clusterwright.apiserver.schema.rules import RuleSet

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.apiserver.builtins import columns, crd, defaults, events, validation
+from clusterwright.apiserver.builtins import columns, crd, defaults, events, validation, workloads
 from clusterwright.apiserver.builtins.handler import Builtin
 from clusterwright.apiserver.interfaces import Resource, Scale
 
@@ -201,12 +201,12 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     _kind(
         "", "Node", "core.v1.Node", namespaced=False, short=("no",), status=True, table=columns.NODE, on_create=_new_node,
-        validate=validation.node, validate_update=validation.node_update, selectable=_fields("spec.unschedulable"),
+        validate=workloads.node, validate_update=workloads.node_update, selectable=_fields("spec.unschedulable"),
         resource={"subresources": ("proxy",)},
     ),
     _kind(
         "", "Pod", "core.v1.Pod", short=("po",), all_category=True, status=True, table=columns.POD, fit=_fit_pod, defaults=defaults.pod,
-        on_create=_new_pod, on_update=_changed_pod, validate=validation.pod, validate_update=validation.pod_update,
+        on_create=_new_pod, on_update=_changed_pod, validate=workloads.pod, validate_update=workloads.pod_update,
         selectable=_fields(
             "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
             "status.podIP", "status.nominatedNodeName",
@@ -219,7 +219,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     _kind(
         "", "Service", "core.v1.Service", short=("svc",), all_category=True, status=True, table=columns.SERVICE, name_rule="label",
-        defaults=defaults.service, validate=validation.service, selectable=_fields("spec.clusterIP", "spec.type"),
+        defaults=defaults.service, validate=workloads.service, selectable=_fields("spec.clusterIP", "spec.type"),
         resource={**_RETURNED, **_UPSERT},
     ),
     _kind("", "Endpoints", "core.v1.Endpoints", plural="endpoints", short=("ep",), resource=_UPSERT),
@@ -235,28 +235,28 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     _kind("", "LimitRange", "core.v1.LimitRange", short=("limits",), resource=_UPSERT),
     _kind(
         "apps", "Deployment", "apps.v1.Deployment", short=("deploy",), all_category=True, status=True, table=columns.DEPLOYMENT,
-        defaults=defaults.deployment, validate=validation.workload, validate_update=validation.workload_update,
+        defaults=defaults.deployment, validate=workloads.workload, validate_update=workloads.workload_update,
         resource={**_GENERATION, "scale": _SCALE},
     ),
     _kind(
         "apps", "DaemonSet", "apps.v1.DaemonSet", short=("ds",), all_category=True, status=True, table=columns.DAEMON_SET,
-        defaults=defaults.daemon_set, validate=validation.workload, validate_update=validation.workload_update, resource=_GENERATION,
+        defaults=defaults.daemon_set, validate=workloads.workload, validate_update=workloads.workload_update, resource=_GENERATION,
     ),
     _kind(
         "apps", "ReplicaSet", "apps.v1.ReplicaSet", short=("rs",), all_category=True, status=True, table=columns.REPLICA_SET,
-        defaults=defaults.replica_set, validate=validation.workload, validate_update=validation.workload_update,
+        defaults=defaults.replica_set, validate=workloads.workload, validate_update=workloads.workload_update,
         selectable=_fields("status.replicas"), resource={**_GENERATION, "scale": _SCALE},
     ),
     _kind(
         "apps", "StatefulSet", "apps.v1.StatefulSet", short=("sts",), all_category=True, status=True, table=columns.STATEFUL_SET,
-        defaults=defaults.stateful_set, validate=validation.workload, validate_update=validation.stateful_set_update,
+        defaults=defaults.stateful_set, validate=workloads.workload, validate_update=workloads.stateful_set_update,
         resource={**_GENERATION, "scale": _SCALE},
     ),
     _kind("apps", "ControllerRevision", "apps.v1.ControllerRevision"),
     _kind("coordination.k8s.io", "Lease", "coordination.v1.Lease", table=columns.LEASE, validate=validation.lease, resource={**_UPSERT}),
     _kind(
         "policy", "PodDisruptionBudget", "policy.v1.PodDisruptionBudget", short=("pdb",), status=True, table=columns.PDB,
-        validate=validation.pod_disruption_budget, resource={**_GENERATION, **_STRICT},
+        validate=workloads.pod_disruption_budget, resource={**_GENERATION, **_STRICT},
     ),
     _kind("discovery.k8s.io", "EndpointSlice", "discovery.v1.EndpointSlice", resource=_GENERATION),
     _kind(

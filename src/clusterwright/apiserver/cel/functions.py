@@ -1,20 +1,26 @@
-"""The functions of CEL and of Kubernetes' extension libraries: a table of overloads."""
+"""The functions of CEL itself: conversions, strings, lists, optionals, times."""
 
 from __future__ import annotations
 
-import ipaddress
 import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from decimal import Decimal
 from typing import Any, Final
-from urllib.parse import SplitResult, parse_qs, urlsplit
-from urllib.parse import quote as percent
+from urllib.parse import SplitResult
 
-from clusterwright.apiserver.cel.types import DYN, Type, comparable
+from clusterwright.apiserver.cel.overloads import (
+    Cidr,
+    Implementation,
+    Ip,
+    NamedFormat,
+    checked,
+    contains,
+    define,
+    equal,
+    runtime_name,
+)
 from clusterwright.apiserver.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -26,185 +32,14 @@ from clusterwright.apiserver.cel.values import (
     TypeValue,
     UInt,
     parse_duration,
-    parse_quantity,
-    parse_semver,
     parse_timestamp,
     show_duration,
     show_timestamp,
 )
-from clusterwright.apiserver.schema.formats import LONG_NAME, is_cidr, is_ipv4, is_ipv6, is_uri
 from clusterwright.apiserver.schema.regex import BadPattern, compile_go
 from clusterwright.apiserver.status import quote
 
-Implementation = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Overload:
-    """One signature. `receiver` tells `x.f(y)` from `f(x, y)`; type variables are single capital letters."""
-
-    receiver: bool
-    params: tuple[Type, ...]
-    result: Type
-    run: Implementation
-
-
-OVERLOADS: Final[dict[str, list[Overload]]] = {}
-
-_TYPE = re.compile(r"\s*([A-Za-z_.]+)\s*(<)?")
-
-
-def _parse_type(text: str, at: int = 0) -> tuple[Type, int]:
-    found = _TYPE.match(text, at)
-    assert found is not None, text
-    name, at = found.group(1), found.end()
-    params = []
-    if found.group(2):
-        while True:
-            param, at = _parse_type(text, at)
-            params.append(param)
-            closing = text[at]
-            at += 1
-            if closing == ">":
-                break
-    return Type(name, tuple(params)), at
-
-
-def _types(text: str) -> tuple[Type, ...]:
-    out, at = [], 0
-    while at < len(text) and text[at:].strip():
-        kind, at = _parse_type(text, at)
-        out.append(kind)
-        at += 1
-    return tuple(out)
-
-
-def define(signature: str, run: Implementation) -> None:
-    """Add an overload: `f(string, int) bool` or `string.f(int) bool`."""
-    head, rest = signature.split("(", 1)
-    arguments, result = rest.rsplit(")", 1)
-    receiver: tuple[Type, ...] = ()
-    owner, dot, name = head.rpartition(".")
-    if dot and owner not in NAMESPACES:
-        receiver = _types(owner)
-    else:
-        name = head
-    params = receiver + _types(arguments)
-    OVERLOADS.setdefault(name, []).append(Overload(bool(receiver), params, _types(result)[0], run))
-
-
-NAMESPACES: Final = frozenset({"sets", "optional", "lists", "format", "strings"})
-
-
-def unify(param: Type, actual: Type, bound: dict[str, Type]) -> bool:
-    """Whether an argument of a type fits a parameter; binds type variables."""
-    if len(param.name) == 1 and param.name.isupper():
-        known = bound.get(param.name)
-        if known is None or known.name == "dyn":
-            bound[param.name] = actual
-            return True
-        return comparable(known, actual)
-    if actual.name == "dyn" or param.name == "dyn":
-        return True
-    if param.name != actual.name:
-        return False
-    if len(param.params) != len(actual.params):
-        return not actual.params or not param.params
-    return all(unify(p, a, bound) for p, a in zip(param.params, actual.params, strict=True))
-
-
-def substitute(kind: Type, bound: dict[str, Type]) -> Type:
-    """The type with its variables replaced."""
-    if len(kind.name) == 1 and kind.name.isupper():
-        return bound.get(kind.name, DYN)
-    return Type(kind.name, tuple(substitute(p, bound) for p in kind.params)) if kind.params else kind
-
-
-# ---------------------------------------------------------------- runtime types
-
-_RUNTIME: Final[dict[type, str]] = {
-    bool: "bool",
-    int: "int",
-    float: "double",
-    str: "string",
-    bytes: "bytes",
-    list: "list",
-    dict: "map",
-    type(None): "null",
-    datetime: "timestamp",
-    timedelta: "duration",
-    UInt: "uint",
-    TypeValue: "type",
-    Optional: "optional",
-    Quantity: "quantity",
-    Semver: "semver",
-    SplitResult: "url",
-}
-_SHOWN: Final = {
-    "null": "null_type",
-    "timestamp": "google.protobuf.Timestamp",
-    "duration": "google.protobuf.Duration",
-    "optional": "optional_type",
-    "quantity": "kubernetes.Quantity",
-    "url": "kubernetes.URL",
-    "ip": "net.IP",
-    "cidr": "net.CIDR",
-    "semver": "kubernetes.Semver",
-    "format": "kubernetes.NamedFormat",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Ip:
-    """An IP address."""
-
-    value: ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-@dataclass(frozen=True, slots=True)
-class Cidr:
-    """A network with the address it was written with."""
-
-    value: ipaddress.IPv4Interface | ipaddress.IPv6Interface
-
-
-@dataclass(frozen=True, slots=True)
-class NamedFormat:
-    """A validation format of the format library."""
-
-    name: str
-    check: Callable[[str], list[str]]
-
-
-_RUNTIME[Ip] = "ip"
-_RUNTIME[Cidr] = "cidr"
-_RUNTIME[NamedFormat] = "format"
-
-
-def runtime_name(value: Any) -> str:
-    """The type name of a value."""
-    return _RUNTIME.get(type(value), "dyn")
-
-
-def type_value(value: Any) -> TypeValue:
-    """type(value)."""
-    name = runtime_name(value)
-    return TypeValue(_SHOWN.get(name, name))
-
-
-def fits(param: Type, value: Any) -> bool:
-    """Whether a value may be passed for a parameter, by its outermost type."""
-    return param.name == "dyn" or (len(param.name) == 1 and param.name.isupper()) or runtime_name(value) == param.name
-
-
 # ---------------------------------------------------------------- numbers
-
-
-def checked(value: int) -> int:
-    """An integer, or the overflow error."""
-    if INT_MIN <= value <= INT_MAX:
-        return value
-    raise CelError("integer overflow")
 
 
 def _to_int(value: Any) -> int:
@@ -513,27 +348,6 @@ def _extreme(name: str, choose: Callable[[list[Any]], Any]) -> Implementation:
     return run
 
 
-def equal(a: Any, b: Any) -> bool:
-    """CEL equality: numbers by value, everything else only within its type."""
-    kind, other = type(a), type(b)
-    if kind is other:
-        if kind is list:
-            return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
-        if kind is dict:
-            return len(a) == len(b) and all(k in b and equal(v, b[k]) for k, v in a.items())
-        return bool(a == b)
-    if kind is bool or other is bool:
-        return False
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-        return a == b
-    return False
-
-
-def contains(values: list[Any], item: Any) -> bool:
-    """Item in values."""
-    return any(equal(item, v) for v in values)
-
-
 def _first_index(values: list[Any], item: Any) -> int:
     return next((i for i, v in enumerate(values) if equal(v, item)), -1)
 
@@ -649,237 +463,3 @@ define("duration.getHours() int", lambda d: _whole(d, timedelta(hours=1)))
 define("duration.getMinutes() int", lambda d: _whole(d, timedelta(minutes=1)))
 define("duration.getSeconds() int", lambda d: _whole(d, timedelta(seconds=1)))
 define("duration.getMilliseconds() int", lambda d: _whole(d, timedelta(milliseconds=1)))
-
-# ---------------------------------------------------------------- quantities
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except CelError:
-        return False
-    return True
-
-
-def _amount(value: Quantity | int) -> Decimal:
-    return value.amount if isinstance(value, Quantity) else Decimal(value)
-
-
-def _compare(a: Any, b: Any) -> int:
-    return int(a > b) - int(a < b)
-
-
-def _quantity_int(value: Quantity) -> int:
-    if value.amount != value.amount.to_integral_value() or not INT_MIN <= value.amount <= INT_MAX:
-        raise CelError("cannot convert value to integer")
-    return int(value.amount)
-
-
-define("quantity(string) quantity", parse_quantity)
-define("isQuantity(string) bool", _is_quantity)
-define("sign(quantity) int", lambda q: _compare(q.amount, 0))
-define("quantity.isInteger() bool", lambda q: q.amount == q.amount.to_integral_value() and INT_MIN <= q.amount <= INT_MAX)
-define("quantity.asInteger() int", _quantity_int)
-define("quantity.asApproximateFloat() double", lambda q: float(q.amount))
-define("quantity.isGreaterThan(quantity) bool", lambda a, b: a.amount > b.amount)
-define("quantity.isLessThan(quantity) bool", lambda a, b: a.amount < b.amount)
-define("quantity.compareTo(quantity) int", lambda a, b: _compare(a.amount, b.amount))
-for _other in ("quantity", "int"):
-    define(f"quantity.add({_other}) quantity", lambda a, b: Quantity(a.amount + _amount(b)))
-    define(f"quantity.sub({_other}) quantity", lambda a, b: Quantity(a.amount - _amount(b)))
-
-# ---------------------------------------------------------------- semver
-
-
-def _is_semver(text: str, normalize: bool = False) -> bool:
-    try:
-        parse_semver(text, normalize)
-    except CelError:
-        return False
-    return True
-
-
-define("semver(string) semver", parse_semver)
-define("semver(string, bool) semver", parse_semver)
-define("isSemver(string) bool", _is_semver)
-define("isSemver(string, bool) bool", _is_semver)
-define("semver.major() int", lambda v: v.major)
-define("semver.minor() int", lambda v: v.minor)
-define("semver.patch() int", lambda v: v.patch)
-define("semver.isGreaterThan(semver) bool", lambda a, b: a.key > b.key)
-define("semver.isLessThan(semver) bool", lambda a, b: a.key < b.key)
-define("semver.compareTo(semver) int", lambda a, b: _compare(a.key, b.key))
-
-# ---------------------------------------------------------------- URLs, IPs
-
-
-def _url(text: str) -> SplitResult:
-    if not is_uri(text):
-        raise CelError(f'URL parse error during conversion from string: parse "{text}": invalid URI for request')
-    return urlsplit(text)
-
-
-def _bracketed(url: SplitResult) -> str:
-    return url.netloc.rpartition("@")[2]
-
-
-define("url(string) url", _url)
-define("isURL(string) bool", is_uri)
-define("url.getScheme() string", lambda u: u.scheme)
-define("url.getHost() string", _bracketed)
-define("url.getHostname() string", lambda u: u.hostname or "")
-define("url.getPort() string", lambda u: str(u.port) if u.port is not None else "")
-define("url.getEscapedPath() string", lambda u: percent(u.path, safe="/%:@!$&'()*+,;=~"))
-define("url.getQuery() map<string, list<string>>", lambda u: parse_qs(u.query, keep_blank_values=True))
-
-
-def _ip(text: str) -> Ip:
-    if not is_ipv4(text) and not is_ipv6(text):
-        shown = quote(text)
-        raise CelError(f"IP Address {shown} parse error during conversion from string: ParseAddr({shown}): unable to parse IP")
-    address = ipaddress.ip_address(text)
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        raise CelError("IPv4-mapped IPv6 address is not allowed")
-    return Ip(address)
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        _ip(text)
-    except CelError:
-        return False
-    return True
-
-
-def _cidr(text: str) -> Cidr:
-    if not is_cidr(text):
-        prefix = "network address parse error during conversion from string: "
-        problem = "no '/'" if "/" not in text else "invalid address or prefix length"
-        raise CelError(f"{prefix}{prefix}netip.ParsePrefix({quote(text)}): {problem}")
-    return Cidr(ipaddress.ip_interface(text))
-
-
-def _is_canonical(text: str) -> bool:
-    return str(_ip(text).value) == text
-
-
-def _contains_ip(network: Cidr, address: Ip | str) -> bool:
-    ip = _ip(address) if isinstance(address, str) else address
-    return ip.value in network.value.network
-
-
-def _contains_cidr(network: Cidr, inner: Cidr | str) -> bool:
-    other: Any = (_cidr(inner) if isinstance(inner, str) else inner).value.network
-    outer: Any = network.value.network
-    return bool(
-        other.version == outer.version
-        and outer.network_address <= other.network_address
-        and other.broadcast_address <= outer.broadcast_address
-    )
-
-
-define("ip(string) ip", _ip)
-define("isIP(string) bool", _is_ip)
-OVERLOADS["ip.isCanonical"] = [Overload(False, (Type("string"),), Type("bool"), _is_canonical)]
-define("ip.family() int", lambda v: v.value.version)
-define("ip.isUnspecified() bool", lambda v: v.value.is_unspecified)
-define("ip.isLoopback() bool", lambda v: v.value.is_loopback)
-define("ip.isLinkLocalMulticast() bool", lambda v: v.value in ipaddress.ip_network("224.0.0.0/24" if v.value.version == 4 else "ff02::/16"))
-define("ip.isLinkLocalUnicast() bool", lambda v: v.value.is_link_local)
-define(
-    "ip.isGlobalUnicast() bool",
-    lambda v: not (v.value.is_multicast or v.value.is_loopback or v.value.is_link_local or v.value.is_unspecified),
-)
-define("cidr(string) cidr", _cidr)
-define("isCIDR(string) bool", is_cidr)
-for _kind in ("ip", "string"):
-    define(f"cidr.containsIP({_kind}) bool", _contains_ip)
-for _kind in ("cidr", "string"):
-    define(f"cidr.containsCIDR({_kind}) bool", _contains_cidr)
-define("cidr.ip() ip", lambda c: Ip(c.value.ip))
-define("cidr.masked() cidr", lambda c: Cidr(ipaddress.ip_interface(str(c.value.network))))
-define("cidr.prefixLength() int", lambda c: c.value.network.prefixlen)
-
-# ---------------------------------------------------------------- formats
-
-
-def _named(name: str, problem: str, check: Callable[[str], bool]) -> NamedFormat:
-    return NamedFormat(name, lambda text: [] if check(text) else [problem])
-
-
-def _label(text: str) -> bool:
-    return len(text) <= 63 and re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", text) is not None
-
-
-FORMATS: Final = {
-    "dns1123Label": _named(
-        "dns1123Label",
-        (
-            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
-            "start and end with an alphanumeric character"
-        ),
-        _label,
-    ),
-    "dns1123Subdomain": _named(
-        "dns1123Subdomain",
-        (
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
-            "must start and end with an alphanumeric character"
-        ),
-        lambda t: len(t) <= 253 and LONG_NAME.fullmatch(t) is not None,
-    ),
-    "dns1035Label": _named(
-        "dns1035Label",
-        (
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-            "alphabetic character, and end with an alphanumeric character"
-        ),
-        lambda t: len(t) <= 63 and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", t) is not None,
-    ),
-    "qualifiedName": _named(
-        "qualifiedName",
-        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-        lambda t: (
-            re.fullmatch(
-                r"(?:[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]", t
-            )
-            is not None
-        ),
-    ),
-    "labelValue": _named(
-        "labelValue",
-        (
-            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
-            "must start and end with an alphanumeric character"
-        ),
-        lambda t: len(t) <= 63 and re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", t) is not None,
-    ),
-    "uri": _named("uri", "invalid URI for request", is_uri),
-    "uuid": _named(
-        "uuid",
-        "does not match the UUID format",
-        lambda t: re.fullmatch(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", t) is not None,
-    ),
-    "byte": _named(
-        "byte", "invalid base64", lambda t: re.fullmatch(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", t) is not None
-    ),
-    "date": _named("date", "invalid date", lambda t: re.fullmatch(r"\d{4}-\d{2}-\d{2}", t) is not None),
-    "datetime": _named(
-        "datetime",
-        "invalid datetime",
-        lambda t: re.fullmatch(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", t) is not None,
-    ),
-}
-
-
-def _problems(named: NamedFormat, text: str) -> Optional:
-    found = named.check(text)
-    return Optional(found, True) if found else NONE
-
-
-for _name, _named_format in FORMATS.items():
-    define(f"format.{_name}() format", lambda f=_named_format: f)
-define("format.named(string) optional<format>", lambda n: Optional(FORMATS[n], True) if n in FORMATS else NONE)
-OVERLOADS.setdefault("validate", []).append(
-    Overload(True, (Type("format"), Type("string")), Type("optional", (Type("list", (Type("string"),)),)), _problems)
-)

@@ -10,11 +10,12 @@ from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver import metadata
 from clusterwright.apiserver.interfaces import Column, DecodeError, KindHandler, NameRule
 from clusterwright.apiserver.names import dns_label_1035
+from clusterwright.apiserver.schema.checks import is_valid
 from clusterwright.apiserver.schema.gotypes import decode_metadata
 from clusterwright.apiserver.schema.kindschema import KindSchema
 from clusterwright.apiserver.schema.rules import UNCHECKED, RuleSet, blocks_rules
 from clusterwright.apiserver.schema.structural import Node, apply_defaults, copy_json, prune
-from clusterwright.apiserver.schema.validation import ABSENT, find_duplicates, find_errors, is_valid
+from clusterwright.apiserver.schema.validation import ABSENT, find_duplicates, find_errors
 from clusterwright.apiserver.status import FieldError, invalid, required, show
 
 AGE: Final = Column(

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusterwright.apiserver.cel.program import CompileError, CostExceeded, Program, compile_expression
+from clusterwright.apiserver.cel.operations import CostExceeded
+from clusterwright.apiserver.cel.program import CompileError, Program, compile_expression
 from clusterwright.apiserver.cel.types import BOOL, STRING, Type, optional_of, type_of
 from clusterwright.apiserver.cel.values import NONE, CelError, Optional
 from clusterwright.apiserver.schema.structural import Node

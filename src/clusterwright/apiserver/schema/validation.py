@@ -1,17 +1,24 @@
 """Validation of a value against a structural schema, with kube-apiserver's field errors.
 
-Two implementations of one meaning: `is_valid` is a tree of closures that only says yes or no and costs a few microseconds;
-`find_errors` says what is wrong and runs only after a no. An update is forgiven what it did not change (ratcheting).
+`checks.is_valid` says yes or no; what is wrong is found here, and only after a no. An update is forgiven what it did not change
+(ratcheting).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any, Final
 
+from clusterwright.apiserver.schema.checks import (
+    FLOAT_MAXIMUM,
+    RANGES,
+    duplicates,
+    go_pattern,
+    in_enum,
+    is_fraction,
+    is_multiple,
+    truncated,
+)
 from clusterwright.apiserver.schema.formats import format_check
-from clusterwright.apiserver.schema.regex import BadPattern, compile_go
 from clusterwright.apiserver.schema.structural import Node, copy_json
 from clusterwright.apiserver.status import (
     FieldError,
@@ -26,248 +33,8 @@ from clusterwright.apiserver.status import (
     type_invalid,
 )
 
-Check = Callable[[Any], bool]
-
 ABSENT: Final = object()
 """An old value that does not exist or cannot be correlated."""
-
-_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
-_FLOAT_MAXIMUM: Final = 3.4028234663852886e38
-
-
-def _yes(_: Any) -> bool:
-    return True
-
-
-# ---------------------------------------------------------------- yes or no
-
-
-def is_valid(node: Node) -> Check:
-    """The closure that tells whether a value fits the schema (CEL rules and embedded resources excepted). Compiled once."""
-    if node.ok is None:
-        node.ok = _compile(node)
-    check: Check = node.ok
-    return check
-
-
-def _compile(node: Node) -> Check:
-    source = node.source
-    parts: list[Check] = []
-    if node.types == ("object",):
-        base = _object_check(node)
-    elif node.types == ("array",):
-        base = _array_check(node)
-    elif node.types == ("string",):
-        base = _string_check(node)
-    elif node.types == ("boolean",):
-        base = lambda v: v is True or v is False  # noqa: E731
-    elif node.types in (("integer",), ("number",)):
-        base = _number_check(node)
-    elif node.int_or_string:
-        text, num = _string_check(node), _number_check(node)
-        base = lambda v: text(v) if type(v) is str else num(v)  # noqa: E731
-    else:
-        base = _untyped_check(node)
-    if node.enum is not None:
-        if all(type(e) is str for e in node.enum):
-            values = frozenset(node.enum)
-            inner = base
-            base = lambda v: type(v) is str and v in values and inner(v)  # noqa: E731
-        else:
-            enum = node.enum
-            inner2 = base
-            base = lambda v: _in_enum(v, enum) and inner2(v)  # noqa: E731
-    parts.append(base)
-    parts.extend(is_valid(sub) for sub in node.all_of)
-    if node.any_of:
-        choices = [is_valid(s) for s in node.any_of]
-        parts.append(lambda v: any(c(v) for c in choices))
-    if node.one_of:
-        alternatives = [is_valid(s) for s in node.one_of]
-        parts.append(lambda v: sum(c(v) for c in alternatives) == 1)
-    if node.not_ is not None:
-        negated = is_valid(node.not_)
-        parts.append(lambda v: not negated(v))
-    if node.nullable or not node.types:
-        nullable = node.nullable or not node.types
-        checks = tuple(parts)
-        enum_ok = node.enum is None or None in node.enum
-        return lambda v: (nullable and enum_ok) if v is None else all(c(v) for c in checks)
-    if len(parts) == 1:
-        return parts[0]
-    several = tuple(parts)
-    del source
-    return lambda v: all(c(v) for c in several)
-
-
-def _object_check(node: Node) -> Check:
-    source = node.source
-    properties = {k: is_valid(c) for k, c in node.properties.items()}
-    # a child whose check can never fail need not be called
-    additional = is_valid(node.additional) if node.additional is not None else None
-    closed = source.get("additionalProperties") is False
-    need = node.required
-    least, most = source.get("minProperties"), source.get("maxProperties")
-    low, high = least if least is not None else 0, most if most is not None else 1 << 62
-    get = properties.get
-
-    def check(value: Any) -> bool:
-        if type(value) is not dict:
-            return False
-        if need:
-            for key in need:
-                if key not in value:
-                    return False
-        if not low <= len(value) <= high:
-            return False
-        for key, item in value.items():
-            child = get(key)
-            if child is None:
-                if additional is not None:
-                    if not additional(item):
-                        return False
-                elif closed:
-                    return False
-            elif not child(item):
-                return False
-        return True
-
-    return check
-
-
-def _array_check(node: Node) -> Check:
-    source = node.source
-    least, most = source.get("minItems"), source.get("maxItems")
-    low, high = least if least is not None else 0, most if most is not None else 1 << 62
-    item = is_valid(node.items) if node.items is not None else _yes
-    unique = _unique_check(node)
-
-    def check(value: Any) -> bool:
-        if type(value) is not list or not low <= len(value) <= high:
-            return False
-        for v in value:
-            if not item(v):
-                return False
-        return unique is None or len(value) < 2 or unique(value)
-
-    return check
-
-
-def _unique_check(node: Node) -> Callable[[list[Any]], bool] | None:
-    if node.list_type == "set" or node.source.get("uniqueItems"):
-        return lambda value: not _duplicates(value)
-    if node.list_type == "map" and node.keys:
-        if len(node.keys) == 1:
-            key = node.keys[0]
-            return lambda value: len({v.get(key) if type(v) is dict else None for v in value}) == len(value)
-        keys = node.keys
-        return lambda value: len({tuple(v.get(k) for k in keys) if type(v) is dict else () for v in value}) == len(value)
-    return None
-
-
-def _string_check(node: Node) -> Check:
-    source = node.source
-    least, most = source.get("minLength"), source.get("maxLength")
-    low, high = least if least is not None else 0, most if most is not None else 1 << 62
-    pattern = _pattern(source.get("pattern"))
-    fits = format_check(node.format) if node.format else None
-    if pattern is None and fits is None and low == 0 and most is None:
-        return lambda v: type(v) is str
-    search = pattern.search if pattern is not None else None
-
-    def check(value: Any) -> bool:
-        return (
-            type(value) is str
-            and low <= len(value) <= high
-            and (search is None or search(value) is not None)
-            and (fits is None or fits(value))
-        )
-
-    return check
-
-
-def _pattern(pattern: Any) -> re.Pattern[str] | None:
-    if not isinstance(pattern, str) or not pattern:
-        return None
-    try:
-        return compile_go(pattern)
-    except BadPattern:
-        return None
-
-
-def _number_check(node: Node) -> Check:
-    source = node.source
-    whole = "integer" in node.types
-    bounds = _RANGES.get(node.format) or ((-_FLOAT_MAXIMUM, _FLOAT_MAXIMUM) if node.format == "float" and not whole else None)
-    limited = bounds is not None or any(source.get(k) is not None for k in ("minimum", "maximum", "multipleOf"))
-
-    def plain(value: Any) -> bool:
-        kind = type(value)
-        return kind is int or (kind is float and (not whole or value.is_integer()))
-
-    if not limited:
-        return plain
-    minimum, maximum, multiple = source.get("minimum"), source.get("maximum"), source.get("multipleOf")
-    over, under = bool(source.get("exclusiveMinimum")), bool(source.get("exclusiveMaximum"))
-
-    if any(_is_fraction(node, limit) for limit in (minimum, maximum, multiple)):
-        return lambda v: False
-    least, most = _truncated(minimum), _truncated(maximum)
-
-    def check(value: Any) -> bool:
-        if not plain(value):
-            return False
-        if bounds is not None and not bounds[0] <= value <= bounds[1]:
-            return False
-        low, high = (least, most) if type(value) is int else (minimum, maximum)
-        if low is not None and (value < low or (over and value == low)):
-            return False
-        if high is not None and (value > high or (under and value == high)):
-            return False
-        return multiple is None or _is_multiple(value, multiple)
-
-    return check
-
-
-def _truncated(limit: Any) -> Any:
-    """A limit as integers meet it: its fraction is cut off."""
-    return int(limit) if type(limit) is float else limit
-
-
-def _is_fraction(node: Node, limit: Any) -> bool:
-    """Whether a limit cannot be that of an integer: then nothing is valid."""
-    return node.types == ("integer",) and type(limit) is float and not limit.is_integer()
-
-
-def _is_multiple(value: Any, multiple: Any) -> bool:
-    if type(value) is int:
-        factor = int(multiple)
-        return factor > 0 and value % factor == 0
-    quotient = value / multiple
-    return bool(abs(quotient - round(quotient)) < 1e-9)
-
-
-def _untyped_check(node: Node) -> Check:
-    obj, array, text, num = _object_check(node), _array_check(node), _string_check(node), _number_check(node)
-
-    def check(value: Any) -> bool:
-        kind = type(value)
-        if kind is dict:
-            return obj(value)
-        if kind is list:
-            return array(value)
-        if kind is str:
-            return text(value)
-        if kind is int or kind is float:
-            return num(value)
-        return True
-
-    return check
-
-
-def _in_enum(value: Any, enum: list[Any]) -> bool:
-    is_bool = isinstance(value, bool)
-    return any(value == e and isinstance(e, bool) == is_bool for e in enum)
 
 
 # ---------------------------------------------------------------- what is wrong
@@ -347,7 +114,7 @@ class _Finder:
             count += 1 + self._list(node, value, path, old, out)
         elif kind is dict:
             count += 1 + self._object(node, value, path, old, out)
-        if node.enum is not None and not _in_enum(value, node.enum):
+        if node.enum is not None and not in_enum(value, node.enum):
             self._enum(node, value, path, out)
         return count + 2
 
@@ -405,7 +172,7 @@ class _Finder:
             out.append(invalid(self.field(path), value, f"{path} in body should be at least {least} chars long"))
             return
         pattern = source.get("pattern")
-        compiled = _pattern(pattern)
+        compiled = go_pattern(pattern)
         if compiled is not None and compiled.search(value) is None:
             out.append(invalid(self.field(path), value, f"{path} in body should match '{pattern}'"))
 
@@ -414,23 +181,23 @@ class _Finder:
         self._range(node, value, path, out)
         whole = type(value) is int
         multiple = source.get("multipleOf")
-        if multiple is not None and not _is_multiple(value, multiple):
+        if multiple is not None and not is_multiple(value, multiple):
             if whole and int(multiple) < 1:
                 text = f"factor MultipleOf declared for {path} must be positive: {int(multiple)}"
                 out.append(invalid(self.field(path), int(multiple), text))
             else:
                 out.append(invalid(self.field(path), value, f"{path} in body should be a multiple of {number(multiple)}"))
         maximum = source.get("maximum")
-        if whole and not _is_fraction(node, maximum):
-            maximum = _truncated(maximum)
+        if whole and not is_fraction(node, maximum):
+            maximum = truncated(maximum)
         if maximum is not None:
             exclusive = bool(source.get("exclusiveMaximum"))
             if value > maximum or (exclusive and value == maximum):
                 words = "less than" if exclusive else "less than or equal to"
                 out.append(invalid(self.field(path), value, f"{path} in body should be {words} {number(maximum)}"))
         minimum = source.get("minimum")
-        if whole and not _is_fraction(node, minimum):
-            minimum = _truncated(minimum)
+        if whole and not is_fraction(node, minimum):
+            minimum = truncated(minimum)
         if minimum is not None:
             exclusive = bool(source.get("exclusiveMinimum"))
             if value < minimum or (exclusive and value == minimum):
@@ -442,15 +209,15 @@ class _Finder:
         known = self._known_format(node)
         fits = True
         if kind == "integer":
-            low, high = _RANGES.get(known, _RANGES["int64"])
+            low, high = RANGES.get(known, RANGES["int64"])
             fits = (type(value) is int or value.is_integer()) and low <= value <= high
         elif known == "float":
-            fits = abs(value) <= _FLOAT_MAXIMUM
+            fits = abs(value) <= FLOAT_MAXIMUM
         words = f"with format {known}" if known else "(default format)"
         if not fits:
             self._composite(f"Checked value must be of type {kind} {words} in {path}", out)
         for key, name in (("maximum", "Maximum boundary"), ("minimum", "Minimum boundary"), ("multipleOf", "MultipleOf")):
-            if _is_fraction(node, node.source.get(key)):
+            if is_fraction(node, node.source.get(key)):
                 self._composite(f"{name} value must be of type {kind} {words} in {path}", out)
 
     def _list(self, node: Node, value: list[Any], path: str, old: Any, out: list[FieldError]) -> int:
@@ -463,7 +230,7 @@ class _Finder:
             out.append(invalid(self.field(path), len(value), f"{path} in body should have at least {least} items"))
         if most is not None and len(value) > most:
             out.append(too_many(self.field(path), len(value), most))
-        if node.source.get("uniqueItems") and _duplicates(value):
+        if node.source.get("uniqueItems") and duplicates(value):
             out.append(invalid(self.field(path), "", f"{path} in body shouldn't contain duplicates"))
         return count
 
@@ -572,26 +339,6 @@ def correlated_item(node: Node, item: Any, old: Any) -> Any:
 # ---------------------------------------------------------------- sets and map lists
 
 
-def _freeze(value: Any) -> Any:
-    if type(value) is dict:
-        return ("{", *sorted((k, _freeze(v)) for k, v in value.items()))
-    if type(value) is list:
-        return ("[", *(_freeze(v) for v in value))
-    return (type(value) if type(value) is bool else None, value)
-
-
-def _duplicates(values: list[Any]) -> list[int]:
-    """Indices at which a value occurs for the second time."""
-    seen: dict[Any, int] = {}
-    found = []
-    for i, value in enumerate(values):
-        key = _freeze(value)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] == 2:
-            found.append(i)
-    return found
-
-
 def find_duplicates(node: Node, value: Any, path: str = "") -> list[FieldError]:
     """Repeated items of sets and repeated keys of map lists, anywhere below."""
     out: list[FieldError] = []
@@ -610,14 +357,14 @@ def _find_duplicates(node: Node, value: Any, path: str, out: list[FieldError]) -
                 _find_duplicates(node.additional, item, f"{path}[{key}]", out)
     elif type(value) is list:
         if node.list_type == "set":
-            out.extend(duplicate(f"{path}[{i}]", value[i]) for i in _duplicates(value))
+            out.extend(duplicate(f"{path}[{i}]", value[i]) for i in duplicates(value))
         elif node.list_type == "map":
             wrong = next((i for i, v in enumerate(value) if v is not None and type(v) is not dict), None)
             if wrong is not None:
                 out.append(invalid(f"{path}[{wrong}]", value[wrong], "must be an object for an array of list-type map"))
             else:
                 keys = [{k: v[k] for k in node.keys if k in v} if v is not None else {} for v in value]
-                out.extend(duplicate(f"{path}[{i}]", copy_json(keys[i])) for i in _duplicates(keys))
+                out.extend(duplicate(f"{path}[{i}]", copy_json(keys[i])) for i in duplicates(keys))
         if node.items is not None and node.items.has_unique:
             for i, item in enumerate(value):
                 _find_duplicates(node.items, item, f"{path}[{i}]", out)

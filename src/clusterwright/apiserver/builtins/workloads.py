@@ -1,0 +1,340 @@
+"""The rules of nodes, Pods and what makes Pods, in kube-apiserver's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.builtins.validation import immutable, internal
+from clusterwright.apiserver.names import dns_label, label_value, qualified_name
+from clusterwright.apiserver.status import (
+    ErrorType,
+    FieldError,
+    Verbatim,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+# ---------------------------------------------------------------- nodes
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def node(obj: Json) -> list[FieldError]:
+    """Taints."""
+    errors: list[FieldError] = []
+    seen: set[tuple[Any, str]] = set()
+    for i, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
+        path = f"metadata.taints[{i}]"
+        errors.extend(invalid(f"{path}.key", taint.get("key") or "", p) for p in qualified_name(taint.get("key") or ""))
+        errors.extend(invalid(f"{path}.value", taint.get("value"), p) for p in label_value(taint.get("value") or ""))
+        effect = taint.get("effect") or ""
+        if not effect:
+            errors.append(required(f"{path}.effect"))
+        elif effect not in _EFFECTS:
+            errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+        key = (taint.get("key"), effect)
+        if key in seen:
+            errors.append(FieldError(ErrorType.DUPLICATE, path, _shown_taint(taint), "taints must be unique by key and effect pair"))
+        seen.add(key)
+    return errors
+
+
+def _shown_taint(taint: Json) -> Verbatim:
+    return Verbatim(
+        json.dumps(
+            {f.capitalize(): taint.get(f) or "" for f in ("key", "value", "effect")} | {"TimeAdded": taint.get("timeAdded")},
+            separators=(",", ":"),
+        )
+    )
+
+
+def node_update(obj: Json, old: Json) -> list[FieldError]:
+    """The provider ID and the Pod CIDR are set once."""
+    errors = []
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    if before.get("providerID") and spec.get("providerID") != before["providerID"]:
+        errors.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
+    if before.get("podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
+        errors.append(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
+    return errors
+
+
+# ---------------------------------------------------------------- pods
+
+_POLICIES: Final = ("Always", "OnFailure", "Never")
+
+
+def pod(obj: Json) -> list[FieldError]:
+    """A Pod's spec."""
+    return pod_spec(obj.get("spec") or {}, "spec")
+
+
+def pod_spec(spec: Json, path: str, policies: tuple[str, ...] = _POLICIES) -> list[FieldError]:
+    """Containers with names and images; the usual enumerations."""
+    errors: list[FieldError] = []
+    names: set[str] = set()
+    if not spec.get("containers"):
+        errors.append(required(f"{path}.containers"))
+    for group in ("containers", "initContainers", "ephemeralContainers"):
+        for i, container in enumerate(spec.get(group) or ()):
+            errors.extend(_container(container, f"{path}.{group}[{i}]", names))
+    policy = spec.get("restartPolicy")
+    if policy not in policies:
+        if not policy:
+            errors.append(required(f"{path}.restartPolicy"))
+        else:
+            errors.append(not_supported(f"{path}.restartPolicy", policy, policies))
+    volumes: set[str] = set()
+    for i, volume in enumerate(spec.get("volumes") or ()):
+        name = volume.get("name") or ""
+        where = f"{path}.volumes[{i}].name"
+        if not name:
+            errors.append(required(where))
+        elif problems := dns_label(name):
+            errors.extend(invalid(where, name, p) for p in problems)
+        elif name in volumes:
+            errors.append(duplicate(where, name))
+        volumes.add(name)
+    for group in ("containers", "initContainers"):
+        for i, container in enumerate(spec.get(group) or ()):
+            for j, mount in enumerate(container.get("volumeMounts") or ()):
+                where = f"{path}.{group}[{i}].volumeMounts[{j}]"
+                name = mount.get("name") or ""
+                if not name:
+                    errors.append(required(f"{where}.name"))
+                elif name not in volumes:
+                    errors.append(FieldError(ErrorType.NOT_FOUND, f"{where}.name", name))
+                if not mount.get("mountPath"):
+                    errors.append(required(f"{where}.mountPath"))
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
+        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
+    grace = spec.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0:
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
+    return errors
+
+
+def _container(container: Json, path: str, names: set[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = container.get("name") or ""
+    if not name:
+        errors.append(required(f"{path}.name"))
+    else:
+        errors.extend(invalid(f"{path}.name", name, p) for p in dns_label(name))
+        if name in names:
+            errors.append(duplicate(f"{path}.name", name))
+        names.add(name)
+    image = container.get("image") or ""
+    if not image:
+        errors.append(required(f"{path}.image"))
+    elif image != image.strip():
+        errors.append(invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
+    policy = container.get("imagePullPolicy")
+    if policy and policy not in ("Always", "IfNotPresent", "Never"):
+        errors.append(not_supported(f"{path}.imagePullPolicy", policy, ("Always", "IfNotPresent", "Never")))
+    for i, port in enumerate(container.get("ports") or ()):
+        number = port.get("containerPort") or 0
+        if not number:
+            errors.append(required(f"{path}.ports[{i}].containerPort"))
+        elif not 1 <= number <= 65535:
+            errors.append(invalid(f"{path}.ports[{i}].containerPort", number, "must be between 1 and 65535, inclusive"))
+        if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
+            errors.append(not_supported(f"{path}.ports[{i}].protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
+    for i, variable in enumerate(container.get("env") or ()):
+        if not variable.get("name"):
+            errors.append(required(f"{path}.env[{i}].name"))
+    return errors
+
+
+_POD_CHANGES: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+    "(allow it to be set to 1 if it was previously negative)"
+)
+
+
+def pod_update(obj: Json, old: Json) -> list[FieldError]:
+    """Hardly anything of a Pod's spec may change."""
+    errors = []
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    deadline, earlier = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    if earlier is not None:
+        if deadline is None:
+            errors.append(invalid("spec.activeDeadlineSeconds", deadline, "must not update from a positive integer to nil value"))
+        elif deadline > earlier:
+            errors.append(invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value"))
+    if len(spec.get("containers") or ()) != len(before.get("containers") or ()):
+        return [*errors, forbidden("spec.containers", "pod updates may not add or remove containers")]
+    if _comparable_spec(spec, before) != _comparable_spec(before, before):
+        errors.append(forbidden("spec", _POD_CHANGES))
+    return errors
+
+
+def _comparable_spec(spec: Json, before: Json) -> Json:
+    out = {k: v for k, v in spec.items() if k not in ("activeDeadlineSeconds", "containers", "initContainers", "schedulingGates")}
+    for group in ("containers", "initContainers"):
+        out[group] = [{k: v for k, v in c.items() if k != "image"} for c in spec.get(group) or ()]
+    added = [t for t in spec.get("tolerations") or () if t not in (before.get("tolerations") or ())]
+    out["tolerations"] = [t for t in spec.get("tolerations") or () if t not in added]
+    return out
+
+
+# ---------------------------------------------------------------- workloads
+
+
+_NO_MATCH: Final = "`selector` does not match template `labels`"
+
+
+def _selector(obj: Json, *, allow_empty: bool = False) -> list[FieldError]:
+    spec = obj.get("spec") or {}
+    selector = spec.get("selector")
+    if selector is None:
+        labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+        return [required("spec.selector"), invalid("spec.template.metadata.labels", labels, _NO_MATCH)]
+    errors: list[FieldError] = []
+    if not selector and not allow_empty:
+        return [invalid("spec.selector", selector, "empty selector is invalid for deployment")]
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if not matches(selector, labels):
+        errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
+    return errors
+
+
+def matches(selector: Json, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector selects labels."""
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if labels.get(key) != value:
+            return False
+    for expression in selector.get("matchExpressions") or ():
+        key, values = expression.get("key"), expression.get("values") or ()
+        match expression.get("operator"):
+            case "In":
+                if labels.get(key) not in values:
+                    return False
+            case "NotIn":
+                if key in labels and labels[key] in values:
+                    return False
+            case "Exists":
+                if key not in labels:
+                    return False
+            case "DoesNotExist":
+                if key in labels:
+                    return False
+    return True
+
+
+def workload(obj: Json) -> list[FieldError]:
+    """Replicas, selector, template."""
+    spec = obj.get("spec") or {}
+    errors = []
+    for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
+        value = spec.get(field)
+        if value is not None and value < 0:
+            errors.append(invalid(f"spec.{field}", value, "must be greater than or equal to 0"))
+    errors.extend(_selector(obj))
+    template = (spec.get("template") or {}).get("spec") or {}
+    found = pod_spec(template, "spec.template.spec")
+    errors.extend(found)
+    if not found and template.get("restartPolicy") != "Always":
+        errors.append(not_supported("spec.template.spec.restartPolicy", template.get("restartPolicy"), ("Always",)))
+    return errors
+
+
+def workload_update(obj: Json, old: Json) -> list[FieldError]:
+    """The selector stays."""
+    return immutable(obj.get("spec") or {}, old.get("spec") or {}, "selector", "spec.selector")
+
+
+_STATEFUL: Final = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+    "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+def stateful_set_update(obj: Json, old: Json) -> list[FieldError]:
+    """Little may change."""
+    fixed = immutable(obj.get("spec") or {}, old.get("spec") or {}, "serviceName", "spec.serviceName")
+    if fixed:
+        return fixed
+    movable = {
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    }
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    if {k: v for k, v in spec.items() if k not in movable} != {k: v for k, v in before.items() if k not in movable}:
+        return [forbidden("spec", _STATEFUL)]
+    return []
+
+
+def service(obj: Json) -> list[FieldError]:
+    """Types, ports."""
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    kinds = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+    if spec.get("type") not in kinds:
+        errors.append(not_supported("spec.type", spec.get("type"), kinds))
+    ports = spec.get("ports") or ()
+    headless = spec.get("clusterIP") == "None"
+    if not ports and not headless and spec.get("type") != "ExternalName":
+        errors.append(required("spec.ports"))
+    if spec.get("type") == "ExternalName" and not spec.get("externalName"):
+        errors.append(required("spec.externalName"))
+    names: set[str] = set()
+    for i, port in enumerate(ports):
+        path = f"spec.ports[{i}]"
+        name = port.get("name") or ""
+        if not name:
+            if len(ports) > 1:
+                errors.append(required(f"{path}.name"))
+        else:
+            errors.extend(invalid(f"{path}.name", name, p) for p in dns_label(name))
+            if name in names:
+                errors.append(duplicate(f"{path}.name", name))
+            names.add(name)
+        number = port.get("port") or 0
+        if not 1 <= number <= 65535:
+            errors.append(invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive"))
+        if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
+            errors.append(not_supported(f"{path}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
+    affinity = spec.get("sessionAffinity")
+    if affinity not in ("ClientIP", "None"):
+        errors.append(not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
+    return errors
+
+
+def pod_disruption_budget(obj: Json) -> list[FieldError]:
+    """One of two limits."""
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        shown = internal(spec, ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"), None)
+        errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+    for field in ("minAvailable", "maxUnavailable"):
+        value = spec.get(field)
+        if isinstance(value, int) and value < 0:
+            errors.append(invalid(f"spec.{field}", value, "must be greater than or equal to 0"))
+        elif isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) is None:
+            errors.append(
+                invalid(
+                    f"spec.{field}",
+                    value,
+                    (
+                        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+                        "regex used for validation is '[0-9]+%')"
+                    ),
+                )
+            )
+    return errors
