@@ -320,7 +320,7 @@ async def test_a_full_disk_ends_the_process_instead_of_lying(tmp_path: Path):
     )
     running = await start(options)
     assert running.journal is not None
-    running.journal._connection.execute("PRAGMA max_page_count = 1")
+    running.journal._connection.execute("PRAGMA query_only = 1")
     api = Api.of(running.server)
 
     answers = [await api.post(CONFIGMAPS, configmap(f"c{n}", data={"x": "y" * 50_000})) for n in range(3)]
