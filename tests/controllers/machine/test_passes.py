@@ -9,6 +9,7 @@ import pytest
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.controllers.machine.reconciler import MachineError
 from clusterwright.runtime.errors import Conflict, ServerError
 
 KEY = ObjectKey("ns1", "m1")
@@ -267,3 +268,53 @@ async def test_nodes_are_watched_before_the_control_plane_is_initialized(a: Any)
 
     assert woken == [(KEY, "Node node-1 changed")]
     assert (await running.machine()).status.node_ref.name == "node-1"
+
+
+# ----------------------------------------------------------------------------------------------------------- events
+
+
+def recorded(running: Any) -> list[tuple[str, str]]:
+    """Type and reason of the Events since the last look."""
+    found = [(e["type"], e["reason"]) for e in running.world.events]
+    running.world.events.clear()
+    return found
+
+
+async def test_a_node_that_is_found_is_told_once(a: Any) -> None:
+    running = a.Build(machine=a.machine(status={"nodeRef": None})).start()
+    await running.run()
+    first = recorded(running)
+    await running.run()
+
+    assert (first, recorded(running)) == ([("Normal", "SuccessfulSetNodeRef")], [])
+
+
+async def test_a_drain_and_detached_volumes_are_told_once(a: Any) -> None:
+    running = a.Build(machine=a.deleted(), more=[a.other_control_plane()]).start()
+    await running.run()
+    first = recorded(running)
+    await running.run()
+
+    assert (first, recorded(running)) == ([("Normal", "SuccessfulDrainNode"), ("Normal", "NodeVolumesDetached")], [])
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason"),
+    [
+        pytest.param({"unlistable": ["Pod"]}, "FailedDrainNode", id="drain"),
+        pytest.param({"unlistable": ["VolumeAttachment"]}, "FailedWaitForVolumeDetach", id="volumes"),
+        pytest.param({"unwritable": [{"verb": "delete", "kind": "Node"}]}, "FailedDeleteNode", id="node"),
+    ],
+)
+async def test_what_fails_on_the_node_is_told(a: Any, faults: Any, reason: str) -> None:
+    running = a.Build(
+        machine=a.deleted(metadata={"finalizers": ["machine.cluster.x-k8s.io", "x/y"]}),
+        bootstrap=None,
+        infra=None,
+        more=[a.other_control_plane()],
+        workload=faults,
+    ).start()
+    with pytest.raises(MachineError, match="cannot be listed|is refused"):
+        await running.run()
+
+    assert ("Warning", reason) in recorded(running)
