@@ -42,6 +42,7 @@ from clusterwright.tables import Decision, Table
 S = TypeVar("S")
 
 DEFAULT_CONNECTION_GRACE = timedelta(seconds=50)
+_ADOPTION_TRIES = 3
 
 
 class ClusterReconcileError(Exception):
@@ -150,20 +151,27 @@ class ClusterReconciler:
 
     async def _make_ours(self, cluster: Cluster, external: External, *, adopt: bool) -> External | Lookup:
         """Own the object and label it; what fails makes it unreadable, or missing if it is gone."""
-        obj = external.object
+        client, obj = self._deps.client, external.object
         if not adopt:
             return external
         try:
-            patch = plan.adoption(cluster, external)
-            if patch is None:
-                return external
-            return External(await self._deps.client.patch(obj.gvk, obj.key, patch), external.contract)
+            for _ in range(_ADOPTION_TRIES - 1):
+                try:
+                    return await self._adopted(cluster, external)
+                except Conflict:  # someone else wrote the object meanwhile: look at what is there now
+                    external = External(await client.live.get(obj.gvk, obj.key), external.contract)
+            return await self._adopted(cluster, external)
         except NotFound:
             return Missing()
-        except Conflict:
-            raise  # what was read is out of date: the next pass knows better
         except (ApiError, AlreadyControlled) as error:
             return Unreadable(f"failed to set the owner of {obj.kind} {obj.key}: {error}")
+
+    async def _adopted(self, cluster: Cluster, external: External) -> External:
+        patch = plan.adoption(cluster, external)
+        if patch is None:
+            return external
+        obj = external.object
+        return External(await self._deps.client.patch(obj.gvk, obj.key, patch), external.contract)
 
     # ---------------------------------------------------------------------------------------------- phases
 
