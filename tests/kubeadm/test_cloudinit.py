@@ -192,6 +192,32 @@ def test_cloud_init_accepts_our_config(a_full_node: MakeNode, role: Role, writte
     assert "Valid" in done.stdout
 
 
+@pytest.mark.skipif(CLOUD_INIT is None, reason="cloud-init is not installed: see tests/README.md")
+def test_cloud_init_evaluates_what_users_wrote_and_nothing_else(a_full_node: MakeNode, tmp_path: Path) -> None:
+    node = a_full_node(
+        Role.JOIN_WORKER,
+        files=(File(path="/a", content="name={{ ds.meta_data.hostname }}\n"), File(path="/b", content="  $x # {not} 'jinja' \\n\n")),
+        pre_kubeadm_commands=('hostnamectl set-hostname "{{ ds.meta_data.hostname }}"', "printf \"%s\\n\" 'a'"),
+    )
+    (tmp_path / "user-data").write_bytes(cloudinit.render(node))
+    (tmp_path / "instance.json").write_text('{"ds": {"meta_data": {"hostname": "h1"}}}')
+
+    done = subprocess.run(
+        [str(CLOUD_INIT), "devel", "render", "-i", str(tmp_path / "instance.json"), str(tmp_path / "user-data")],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    before, after = parsed(node), yaml.safe_load(done.stdout)
+    assert [f["content"] for f in after["write_files"][:2]] == ["name=h1\n", before["write_files"][1]["content"]]
+    assert after["runcmd"] == ['hostnamectl set-hostname "h1"', *before["runcmd"][1:]]
+    assert {k: v for k, v in after.items() if k not in ("write_files", "runcmd")} == {
+        k: v for k, v in before.items() if k not in ("write_files", "runcmd")
+    }
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_bash_can_parse_every_command(a_full_node: MakeNode, role: Role, written: Callable[[str], Path]) -> None:
     commands = parsed(a_full_node(role))["runcmd"]
