@@ -71,6 +71,9 @@ async def _create(scope: Scope, *, join: bool) -> None:
     ):
         try:
             answer = await client.apply(intent, field_manager=names.FIELD_MANAGER)
+            if answer.metadata.deletion_timestamp is not None:
+                # left from a creation that was refused: the name is free again when it is gone
+                raise ReconcileFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
             if intent is not machine:
                 made.append(answer)
                 await _give_up_metadata(client, answer)
