@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,11 @@ from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
 from clusterwright.simulation.sample import broken, scenario, sound
 from clusterwright.simulation.world import run
 
-PLANS = {"all-faults": ALL_FAULTS, "twice-as-bad": ALL_FAULTS.scaled(2)}
+PLANS = {
+    "all-faults": ALL_FAULTS,
+    "twice-as-bad": ALL_FAULTS.scaled(2),
+    "caches-minutes-old": replace(ALL_FAULTS, watch_late=0.4, latest=600.0),
+}
 
 
 def test_without_faults_the_desired_state_is_reached_with_few_requests():
@@ -27,13 +32,13 @@ def test_the_sample_controller_survives_seeded_runs(plan):
 
     assert [(o.seed, str(o.violation), o.trace[-30:]) for o in outcomes if o.violation] == []
     # the runs were hard: processes died in them
-    assert sum(o.crashes for o in outcomes) > 20
+    assert sum(o.crashes for o in outcomes) > 10
 
 
 def test_a_broken_controller_is_caught_by_the_same_runs():
-    caught = [seed for seed in range(60) if run(seed, scenario(broken), ALL_FAULTS).violation]
+    caught = [seed for seed in range(30) if run(seed, scenario(broken), ALL_FAULTS).violation]
 
-    assert len(caught) > 30
+    assert len(caught) > 15
 
 
 def test_the_same_seed_gives_the_same_trace_and_another_seed_another():

@@ -76,7 +76,7 @@ class World:
         while found := await problem():
             if self.clock.monotonic() >= deadline:
                 raise Violation(found)
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(5.0)
 
     async def close(self) -> None:
         """End all processes."""
