@@ -15,6 +15,7 @@ import pytest
 import clusterwright
 from clusterwright.cli import explain as command
 from clusterwright.offline.bundle import assemble
+from clusterwright.offline.complaints import references
 from clusterwright.offline.explain import explain
 
 HERE = Path(__file__).resolve().parent
@@ -501,3 +502,44 @@ def test_other_kinds_of_trouble_are_traced_to_their_cause(base: str, trouble: Ca
     cause = first_cause(world)
 
     assert is_named(cause, truth), (cause, truth)
+
+
+# ------------------------------------------------------------------ one object of a healthy world, made bad in turn
+
+
+def missing(world: World, obj: Json) -> bool:
+    named = {(r.kind, r.name) for o in world["objects"] for r in references(o.get("spec"))}
+    if (obj["kind"], obj["metadata"]["name"]) not in named:
+        return False
+    remove(world, obj)
+    return True
+
+
+def held(world: World, obj: Json) -> bool:
+    deleting(obj, "example.com/keep")
+    return True
+
+
+def halted(world: World, obj: Json) -> bool:
+    obj["metadata"].setdefault("annotations", {})["cluster.x-k8s.io/paused"] = ""
+    return not obj["kind"].endswith("Template")
+
+
+@pytest.mark.parametrize("make_bad", [missing, held, halted], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("name", ["topology", "standalone"])
+def test_whatever_object_is_made_bad_is_named(name: str, make_bad: Callable[[World, Json], bool]) -> None:
+    pristine = load(name)
+    wrong, tried = [], 0
+    for n, obj in enumerate(pristine["objects"]):
+        if obj["kind"] in {"Event", "Observation", "Secret", "ConfigMap"}:
+            continue
+        world = copy.deepcopy(pristine)
+        if not make_bad(world, world["objects"][n]):
+            continue
+        tried += 1
+        truth = f"{obj['kind']}/{obj['metadata']['name']}"
+        if not is_named(first_cause(world), truth):
+            wrong.append(truth)
+
+    assert tried >= 7
+    assert wrong == []

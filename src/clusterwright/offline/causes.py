@@ -477,7 +477,7 @@ class Investigation:
         troubled = {n.id: [t for t in n.because_of if t in self.nodes] for n in self.nodes.values() if n.complaints}
         for node_name in [t for targets in list(troubled.values()) for t in targets]:
             troubled.setdefault(node_name, [])
-        reach = _reach(troubled)
+        backwards = _reversed(troubled)
         from_subject = _reachable(troubled, self.subject)
         chosen: dict[str, Node] = {}
         for group in sinks(troubled):
@@ -486,13 +486,14 @@ class Investigation:
             best = self._lifted(best)
             if best.tier is not Tier.PROGRESS and (best.id in from_subject or self.subject.startswith("Cluster/")):
                 chosen.setdefault(best.id, best)
+        reach = {name: len(_reachable(backwards, name)) for name in chosen}
         return sorted(
             chosen.values(),
             key=lambda n: (
                 n.tier > Tier.UNHEALTHY,
                 n.id not in from_subject,
                 n.tier,
-                -reach.get(n.id, 0),
+                -reach[n.id],
                 n.worst.since if n.worst else "",
                 n.id,
             ),
@@ -540,10 +541,10 @@ def _reachable(graph: Mapping[str, Sequence[str]], start: str) -> set[str]:
     return seen
 
 
-def _reach(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """How many others' trouble leads to a node."""
-    counts: dict[str, int] = {}
-    for start in graph:
-        for reached in _reachable(graph, start):
-            counts[reached] = counts.get(reached, 0) + 1
-    return counts
+def _reversed(graph: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The same edges, seen from where they lead to."""
+    turned: dict[str, list[str]] = {}
+    for node, targets in graph.items():
+        for target in targets:
+            turned.setdefault(target, []).append(node)
+    return turned
