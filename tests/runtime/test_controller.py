@@ -12,7 +12,7 @@ from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.dynamic import OwnerWatches
-from clusterwright.runtime.errors import ConnectionFailed, NoKindMatch, Terminal, TooManyRequests
+from clusterwright.runtime.errors import ConnectionFailed, NoKindMatch, NotFound, Terminal, TooManyRequests
 from clusterwright.runtime.leases import LEASE, LeadershipLost, LeaseTimes
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.mapping import to_itself, to_label, to_owners
@@ -418,6 +418,21 @@ async def test_a_write_is_seen_by_the_next_read_and_costs_no_further_request():
     assert await client.list(Parent) == []
 
     assert len(bench.transport.sent) == 10
+    await bench.stop()
+
+
+@virtual
+async def test_a_missing_object_is_told_in_the_same_words_by_cache_and_server():
+    bench = await Bench().start(watches=(Watch(Child, to_owners(GROUP, "Parent")),))
+    await asyncio.sleep(5)
+    told = []
+    for reader in (bench.manager.client, bench.manager.client.live):
+        with pytest.raises(NotFound) as caught:
+            await reader.get(Parent, ObjectKey("default", "nobody"))
+        told.append((str(caught.value), caught.value.reason, dict(caught.value.status["details"])))
+
+    assert told[0] == told[1]
+    assert bench.transport.sent[-1].path.endswith("/parents/nobody")
     await bench.stop()
 
 

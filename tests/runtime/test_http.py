@@ -23,7 +23,7 @@ from clusterwright.kubeadm.certificates import new_admin_client, new_ca, sign
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.credentials import NoCredentials
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, Unauthorized
-from clusterwright.runtime.http import HttpTransport
+from clusterwright.runtime.http import HttpTransport, proxy_of
 from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.kubeconfig import Connection, ExecPlugin
@@ -328,6 +328,31 @@ async def test_requests_go_through_a_proxy(mirror, certificates):
     assert asked == [b"CONNECT api.test:6443 HTTP/1.1"]
     with pytest.raises(ValueError, match="proxies"):
         HttpTransport(to(mirror, certificates, proxy_url="socks5://h:1"), SystemClock())
+
+
+@pytest.mark.parametrize(
+    ("server", "no_proxy", "expected"),
+    [
+        ("https://api.example.com:6443", "", "http://p:3128"),
+        ("http://api.example.com:6443", "", ""),
+        ("https://localhost:6443", "", ""),
+        ("https://127.0.0.1:6443", "", ""),
+        ("https://[::1]:6443", "", ""),
+        ("https://api.example.com:6443", "*", ""),
+        ("https://api.example.com:6443", "other.com, example.com", ""),
+        ("https://example.com:6443", "example.com", ""),
+        ("https://example.com:6443", ".example.com", "http://p:3128"),
+        ("https://api.example.com:6443", ".example.com", ""),
+        ("https://notexample.com:6443", "example.com", "http://p:3128"),
+        ("https://api.example.com:6443", "example.com:443", "http://p:3128"),
+        ("https://api.example.com:6443", "example.com:6443", ""),
+        ("https://10.1.2.3:6443", "10.0.0.0/8", ""),
+        ("https://11.1.2.3:6443", "10.0.0.0/8,example.com", "http://p:3128"),
+        ("https://10.1.2.3:6443", "10.1.2.3", ""),
+    ],
+)
+def test_the_environments_proxy_and_its_exceptions(server, no_proxy, expected):
+    assert proxy_of(server, {"HTTPS_PROXY": "p:3128", "NO_PROXY": no_proxy}) == expected
 
 
 async def test_nobody_listening_is_a_failed_connection():

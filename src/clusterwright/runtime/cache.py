@@ -124,10 +124,13 @@ class CachedClient:
         """The object; raises NotFound."""
         found = await self.find(kind, key)
         if found is None:
-            gvk = gvk_of(kind)
-            details = {"name": key.name, "group": gvk.group, "kind": gvk.kind}
-            status = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "details": details}
-            raise NotFound(f'{gvk.kind} "{key.name}" not found', status)
+            # in the API server's own words
+            resource = await self.rest.resources.of(kind)
+            details = {"name": key.name, "group": resource.gvk.group, "kind": resource.plural}
+            named = f"{resource.plural}.{resource.gvk.group}" if resource.gvk.group else resource.plural
+            message = f'{named} "{key.name}" not found'
+            status = {"kind": "Status", "status": "Failure", "message": message, "reason": "NotFound", "details": details, "code": 404}
+            raise NotFound(message, status)
         return found
 
     async def find(self, kind: Any, key: ObjectKey) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import socket
 import ssl
@@ -19,7 +20,7 @@ from yarl import URL
 from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.credentials import Credentials, CredentialSource
-from clusterwright.runtime.errors import ConnectionFailed, from_response
+from clusterwright.runtime.errors import ConnectionFailed, Unauthorized, from_response
 from clusterwright.runtime.kubeconfig import Connection
 
 _REQUEST = aiohttp.ClientTimeout(total=75.0, sock_connect=15.0)
@@ -46,10 +47,10 @@ class HttpTransport:
         self._options: dict[str, Any] = {}
         if connection.tls_server_name:
             self._options["server_hostname"] = connection.tls_server_name
-        if connection.proxy_url:
-            if not connection.proxy_url.startswith(("http://", "https://")):
+        if proxy := connection.proxy_url or proxy_of(connection.server, environ or {}):
+            if not proxy.startswith(("http://", "https://")):
                 raise ValueError("only http and https proxies are supported")
-            self._options["proxy"] = connection.proxy_url
+            self._options["proxy"] = proxy
 
     async def send(self, request: Request) -> Response:
         """One request, one whole answer."""
@@ -96,27 +97,30 @@ class HttpTransport:
 
     async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
         """A WebSocket; raises the error that the API server's refusal means."""
-        session, headers = await self._prepare(request, refresh=False)
         try:
-            socket = await session.ws_connect(
-                self._url(request),
-                method=request.method,
-                protocols=protocols,
-                headers=headers,
-                max_msg_size=0,
-                autoclose=True,
-                **self._options,
+            socket = await self._connect(request, protocols, refresh=False)
+        except Unauthorized:
+            if not self._credentials.can_refresh:
+                raise
+            socket = await self._connect(request, protocols, refresh=True)
+        if protocols and socket.protocol not in protocols:
+            await socket.close()
+            raise ConnectionFailed(f"{request.method} {request.path}: the server speaks none of {', '.join(protocols)}")
+        return _WebSocket(socket)
+
+    async def _connect(self, request: Request, protocols: tuple[str, ...], *, refresh: bool) -> aiohttp.ClientWebSocketResponse:
+        session, headers = await self._prepare(request, refresh=refresh)
+        try:
+            socket: aiohttp.ClientWebSocketResponse = await session.ws_connect(
+                self._url(request), method=request.method, protocols=protocols, headers=headers, max_msg_size=0, **self._options
             )
+            return socket
         except aiohttp.WSServerHandshakeError as error:
             if error.status == 101:  # it did upgrade, but not as the protocol wants it
                 raise ConnectionFailed(f"{request.method} {request.path}: {error.message}") from error
             raise from_response(error.status, b"") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._failed(request, error) from error
-        if protocols and socket.protocol not in protocols:
-            await socket.close()
-            raise ConnectionFailed(f"{request.method} {request.path}: the server speaks none of {', '.join(protocols)}")
-        return _WebSocket(socket)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -212,6 +216,36 @@ class _WebSocket:
     async def close(self) -> None:
         """Close; safe to call twice."""
         await self._socket.close()
+
+
+def proxy_of(server: str, environ: Mapping[str, str]) -> str:
+    """The proxy that the environment names for a server, as curl and Go read it; empty: none. Loopback is never proxied."""
+    url = URL(server)
+    host = url.host or ""
+    proxy = environ.get(f"{url.scheme}_proxy") or environ.get(f"{url.scheme.upper()}_PROXY") or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        address = None
+    if not proxy or host == "localhost" or (address is not None and address.is_loopback):
+        return ""
+    for entry in (environ.get("no_proxy") or environ.get("NO_PROXY") or "").split(","):
+        name, _, port = entry.strip().partition(":") if entry.count(":") == 1 else (entry.strip(), "", "")
+        if name and (not port or port == str(url.port)) and _is_excepted(host, address, name):
+            return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_excepted(host: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None, entry: str) -> bool:
+    if entry == "*":
+        return True
+    if address is not None:
+        try:
+            return address in ipaddress.ip_network(entry, strict=False)
+        except ValueError:
+            return False
+    suffix = entry.removeprefix("*").removeprefix(".").lower()
+    return host.lower().endswith(f".{suffix}") or (host.lower() == suffix and not entry.startswith((".", "*")))
 
 
 def ssl_context(connection: Connection, certificate: tuple[bytes, bytes] | None) -> ssl.SSLContext:
