@@ -314,7 +314,7 @@ async def test_what_fails_on_the_node_is_told(a: Any, faults: Any, reason: str) 
         more=[a.other_control_plane()],
         workload=faults,
     ).start()
-    with pytest.raises(MachineError, match="cannot be listed|is refused"):
+    with pytest.raises(MachineError, match=r"cannot be listed|is refused"):
         await running.run()
 
     assert ("Warning", reason) in recorded(running)
