@@ -244,3 +244,44 @@ class TestRules:
         assert self.errors({}) == []
         assert self.errors({}, {}) == ["spec: Required value: low"], "rules about the old value are never forgiven"
         assert self.errors({"fixed": "x"}, {"low": 1}) == ["spec: Required value: low"]
+
+
+def test_order_does_not_matter_to_sets_and_map_lists():
+    items = {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}, "n": {"type": "integer"}}}
+    rule = [{"rule": "self == oldSelf"}]
+    schema = {
+        "type": "object",
+        "properties": {
+            "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "x-kubernetes-validations": rule},
+            "map": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["k"],
+                "items": items,
+                "x-kubernetes-validations": rule,
+            },
+            "list": {"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": rule},
+        },
+    }
+    rules = RuleSet(Node(schema))
+
+    def changed(**fields: object) -> list[str]:
+        old = {"set": ["a", "b"], "map": [{"k": "a", "n": 1}, {"k": "b"}], "list": ["a", "b"]}
+        return [e.field for e in rules.validate({**old, **fields}, old)]
+
+    assert changed(set=["b", "a"], map=[{"k": "b"}, {"k": "a", "n": 1}]) == []
+    assert changed(set=["b", "c"], map=[{"k": "b"}, {"k": "a", "n": 2}], list=["b", "a"]) == ["set", "map", "list"]
+
+
+def test_rules_in_all_of_speak_of_the_structure():
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+        "allOf": [
+            {"x-kubernetes-validations": [{"rule": "self.a < 5", "message": "low"}]},
+            {"properties": {"a": {"x-kubernetes-validations": [{"rule": "self > 0", "message": "high"}]}}},
+        ],
+    }
+    rules = RuleSet(Node(schema))
+    assert [str(e) for e in rules.validate({"a": 9})] == ["<nil>: Invalid value: low"]
+    assert [str(e) for e in rules.validate({"a": -1})] == ["a: Invalid value: -1: high"]

@@ -183,6 +183,10 @@ class Expressions:
         (left, a), (right, b) = (self.visit(n) for n in node.args)
         if not comparable(a, b):
             return self.fail(node, f"found no matching overload for '_{node.op}_' applied to '({a}, {b})'")
+        unordered = a.unordered if a.unordered is not None else b.unordered
+        if unordered is not None and a.name == b.name == "list":
+            wanted = node.op == "=="
+            return lambda env: fn.equal_unordered(left(env), right(env), unordered) is wanted, BOOL
         plain = a == b and a.name in ("string", "int", "bool", "timestamp", "duration", "bytes", "double")
         if node.op == "==":
             if plain:

@@ -209,3 +209,18 @@ def equal(a: Any, b: Any) -> bool:
 def contains(values: list[Any], item: Any) -> bool:
     """Item in values."""
     return any(equal(item, v) for v in values)
+
+
+def equal_unordered(a: Any, b: Any, keys: tuple[str, ...]) -> bool:
+    """Equality of sets, and of map lists by the keys of their items: order does not matter."""
+    if type(a) is not list or type(b) is not list:
+        return equal(a, b)
+    if len(a) != len(b):
+        return False
+    if not keys:
+        return all(contains(b, v) for v in a) and all(contains(a, v) for v in b)
+
+    def keyed(values: list[Any]) -> dict[Any, Any]:
+        return {tuple(repr(v.get(k)) for k in keys) if type(v) is dict else repr(v): v for v in values}
+
+    return equal(keyed(a), keyed(b))

@@ -30,6 +30,8 @@ class Type:
     params: tuple[Type, ...] = ()
     fields: dict[str, Field] | None = field(default=None, compare=False, repr=False)
     identity: int = 0
+    unordered: tuple[str, ...] | None = field(default=None, compare=False)
+    """Of lists whose order does not matter to equality: the keys of their items, none for sets."""
 
     def __str__(self) -> str:
         if self.fields is not None:
@@ -168,9 +170,11 @@ def type_of(node: Node, *, root: bool = False) -> tuple[Type | None, Callable[[A
         item, convert = type_of(node.items)
         if item is None:
             return None, None
+        unordered = node.keys if node.list_type == "map" else () if node.list_type == "set" else None
+        listed = Type("list", (item,), unordered=unordered)
         if convert is None:
-            return list_of(item), None
-        return list_of(item), lambda v, c=convert: [c(x) for x in v] if type(v) is list else v
+            return listed, None
+        return listed, lambda v, c=convert: [c(x) for x in v] if type(v) is list else v
     if node.type == "object":
         if node.additional is not None:
             value, convert = type_of(node.additional)

@@ -148,12 +148,31 @@ class RuleSet:
         if not node.has_rules:
             return
         self._rules[id(node)] = compiled_rules(node, kind)
+        for part in node.all_of:
+            self._prepare_part(part, node, kind)
         children = [*node.properties.values(), *([node.additional] if node.additional else []), *([node.items] if node.items else [])]
         for child in children:
             if child.has_rules:
                 child_kind, convert = type_of(child, root=child.embedded)
                 child.programs = convert
                 self._prepare(child, child_kind)
+
+    def _prepare_part(self, part: Node, structure: Node, kind: Type | None) -> None:
+        """The rules of an alternative: it has no types of its own but those of the structure."""
+        if not part.has_rules:
+            return
+        self._rules[id(part)] = compiled_rules(part, kind)
+        part.type, part.programs = structure.type, structure.programs
+        for name, child in part.properties.items():
+            found = structure.child(name)
+            if found is not None and child.has_rules:
+                child_kind, child.programs = type_of(found)
+                self._prepare_part(child, found, child_kind)
+        if part.items is not None and structure.items is not None and part.items.has_rules:
+            item_kind, part.items.programs = type_of(structure.items)
+            self._prepare_part(part.items, structure.items, item_kind)
+        for inner in part.all_of:
+            self._prepare_part(inner, structure, kind)
 
     def problems(self) -> list[tuple[Node, int, Rule]]:
         """Rules that did not compile, with their node and index."""
@@ -195,6 +214,9 @@ class RuleSet:
         unchanged = same if same is not None else bool(parent_same)
         for rule in self._rules.get(id(node), ()):
             self._run(node, rule, value, old, unchanged, path, out)
+        for part in node.all_of:
+            if part.has_rules:
+                self._validate(part, value, old, ABSENT, unchanged, path, out)
         if type(value) is list:
             items = node.items
             if items is not None and items.has_rules:

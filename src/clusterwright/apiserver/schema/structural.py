@@ -80,7 +80,7 @@ class Node:
         self.has_defaults: bool = any(c.has_default or c.has_defaults for c in children)
         self.has_embedded: bool = self.embedded or any(c.has_embedded for c in children)
         self.has_unique: bool = self.list_type in ("set", "map") or any(c.has_unique for c in children)
-        self.has_rules: bool = bool(source.get("x-kubernetes-validations")) or any(c.has_rules for c in children)
+        self.has_rules: bool = bool(source.get("x-kubernetes-validations")) or any(c.has_rules for c in (*children, *self.all_of))
         self.subtree_all_open: bool = self.preserve and not children
         self.programs: Any = None
         self.ok: Any = None
