@@ -25,7 +25,9 @@ from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import Counter, Gauge, Registry
 from clusterwright.runtime.reconcile import Mapper, Result
+from clusterwright.runtime.transports import Throttled
 from clusterwright.workload.access import EtcdClient, Health, NotConnected
+from clusterwright.workload.bounded import Bounded
 from clusterwright.workload.connection import Connection, digest
 from clusterwright.workload.credentials import EtcdAccess
 
@@ -33,6 +35,8 @@ PROBE_INTERVAL = timedelta(seconds=10)
 RETRY_INTERVAL = timedelta(seconds=30)
 FALLBACK = timedelta(seconds=10)
 AT_ONCE = timedelta(milliseconds=1)
+READ_TIMEOUT = 10.0
+QPS, BURST = 20.0, 30
 FAILURE_THRESHOLD = 5
 WATCH_FILTER_LABEL = "cluster.x-k8s.io/watch-filter"
 CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
@@ -90,6 +94,8 @@ class _Accessor:
     last_probe: datetime | None = None
     last_probe_success: datetime | None = None
     failures: int = 0
+    tried: str = ""
+    """Which kubeconfig the last attempt to connect was made with; empty: there was none."""
     retry_now: bool = False
     probe_now: bool = False
     told: dict[int, datetime] = field(default_factory=dict)
@@ -185,7 +191,7 @@ class ClusterCache:
         wait = await self._connect_or_probe(key, accessor)
         await self._tell(cluster, accessor, was)
         self._measure(key, accessor)
-        return Result.after(wait)
+        return Result.after(min([wait, *self._deadlines(accessor)]))
 
     async def _connect_or_probe(self, key: ObjectKey, accessor: _Accessor) -> timedelta:
         retry_now, probe_now = accessor.retry_now, accessor.probe_now
@@ -197,7 +203,8 @@ class ClusterCache:
             connection = None
         if connection is None:
             error_at = accessor.last_creation_error
-            if error_at is not None and not retry_now and now - error_at < RETRY_INTERVAL:
+            is_recent = error_at is not None and now - error_at < RETRY_INTERVAL
+            if error_at is not None and is_recent and not retry_now and not await self._has_news(key, accessor):
                 return max(RETRY_INTERVAL - (now - error_at), AT_ONCE)
             return await self._open(key, accessor)
         probed = accessor.last_probe
@@ -209,6 +216,13 @@ class ClusterCache:
         """Whether the kubeconfig in the Secret is another one by now; one that cannot be read changes nothing."""
         try:
             return digest(await self._kubeconfig(key)) != connection.digest
+        except ApiError:
+            return False
+
+    async def _has_news(self, key: ObjectKey, accessor: _Accessor) -> bool:
+        """Whether there is another kubeconfig than the one that failed: then there is nothing to wait for."""
+        try:
+            return digest(await self._kubeconfig(key)) != accessor.tried
         except ApiError:
             return False
 
@@ -224,11 +238,13 @@ class ClusterCache:
 
     async def _open(self, key: ObjectKey, accessor: _Accessor) -> timedelta:
         connection: Connection | None = None
+        accessor.tried = ""
         try:
             kubeconfig = await self._kubeconfig(key)
+            accessor.tried = digest(kubeconfig)
             transport = await self._connect(key, kubeconfig)
             connection = Connection(
-                transport,
+                Throttled(Bounded(transport, READ_TIMEOUT), self._clock, qps=QPS, burst=BURST),
                 kubeconfig,
                 clock=self._clock,
                 random=Random(self._random.getrandbits(64)),
@@ -236,12 +252,14 @@ class ClusterCache:
             )
             await connection.open()
         except (ApiError, OSError, ValueError) as error:
+            text = str(error)
             if connection is not None:
                 await connection.close()
+                text = f"error creating HTTP client and mapper: cluster is not reachable: {text}"
             now = self._clock.now()
             accessor.failed(now)
             accessor.last_creation_error = now
-            _log.info("Connect failed", cluster=str(key), error=str(error), failures=accessor.failures)
+            _log.info("Connect failed", cluster=str(key), error=text, failures=accessor.failures)
             return RETRY_INTERVAL
         except BaseException:
             if connection is not None:
@@ -305,6 +323,14 @@ class ClusterCache:
                 await source.tell(cluster, reason)
             except Exception as error:
                 _log.warning("Source failed", cluster=str(cluster.key), error=str(error))
+
+    def _deadlines(self, accessor: _Accessor) -> list[timedelta]:
+        """How long until the probe will have failed for as long as some source cares about."""
+        success, now = accessor.last_probe_success, self._clock.now()
+        if success is None or not accessor.failures:
+            return []
+        left = [success + source.failing_for + AT_ONCE - now for source in self._sources if source.failing_for is not None]
+        return [wait for wait in left if wait > timedelta()]
 
     def _measure(self, key: ObjectKey, accessor: _Accessor) -> None:
         self._up.set(1 if accessor.connection is not None else 0, key.name, key.namespace)
