@@ -12,12 +12,12 @@ from clusterwright.apiserver.interfaces import NameRule
 from clusterwright.apiserver.names import dns_label, dns_label_1035, dns_subdomain, label_value, path_segment, qualified_name
 from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, required, too_long
 
-_NAME_RULES: Final[Mapping[str, Callable[[str], list[str]]]] = {
+_NAME_RULES: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
     "subdomain": dns_subdomain,
     "label": dns_label,
     "label1035": dns_label_1035,
     "path": path_segment,
-    "none": lambda _: [],
+    "none": lambda _: (),
 }
 _ANNOTATIONS_MAXIMUM: Final = 256 * 1024
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
@@ -159,11 +159,11 @@ def _finalizers(finalizers: Sequence[str], *, custom: bool) -> Iterable[FieldErr
         yield invalid(path, list(finalizers), "finalizer orphan and foregroundDeletion cannot be both set")
 
 
-def finalizer_problems(finalizer: str) -> list[str]:
+def finalizer_problems(finalizer: str) -> tuple[str, ...]:
     """What is wrong with a finalizer of a built-in."""
     problems = qualified_name(finalizer)
     if not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-        return ["name is neither a standard finalizer name nor is it fully qualified"]
+        return ("name is neither a standard finalizer name nor is it fully qualified",)
     return problems
 
 

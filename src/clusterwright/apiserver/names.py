@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -39,43 +40,38 @@ _VALUE_TEXT: Final = (
 )
 
 
-def dns_subdomain(text: str) -> list[str]:
+def dns_subdomain(text: str) -> tuple[str, ...]:
     """DNS-1123 subdomain: most names."""
-    problems = [] if len(text.encode()) <= 253 else ["must be no more than 253 characters"]
-    if not _subdomain(text):
-        problems.append(_SUBDOMAIN_TEXT)
-    return problems
+    problems = () if len(text.encode()) <= 253 else ("must be no more than 253 characters",)
+    return problems if _subdomain(text) else (*problems, _SUBDOMAIN_TEXT)
 
 
-def dns_label(text: str) -> list[str]:
+def dns_label(text: str) -> tuple[str, ...]:
     """DNS-1123 label: namespaces."""
-    problems = [] if len(text.encode()) <= 63 else ["must be no more than 63 characters"]
-    if not _label(text):
-        problems.append("must not contain dots" if _subdomain(text) else _LABEL_TEXT)
-    return problems
+    problems = () if len(text.encode()) <= 63 else ("must be no more than 63 characters",)
+    return problems if _label(text) else (*problems, "must not contain dots" if _subdomain(text) else _LABEL_TEXT)
 
 
-def dns_label_1035(text: str) -> list[str]:
+def dns_label_1035(text: str) -> tuple[str, ...]:
     """DNS-1035 label: services."""
-    problems = [] if len(text.encode()) <= 63 else ["must be no more than 63 characters"]
-    if not _label_1035(text):
-        problems.append(_LABEL_1035_TEXT)
-    return problems
+    problems = () if len(text.encode()) <= 63 else ("must be no more than 63 characters",)
+    return problems if _label_1035(text) else (*problems, _LABEL_1035_TEXT)
 
 
-def path_segment(text: str) -> list[str]:
+def path_segment(text: str) -> tuple[str, ...]:
     """What can stand between slashes: RBAC names."""
     if text in {".", ".."}:
-        return [f"may not be '{text}'"]
-    return [f"may not contain '{c}'" for c in "/%" if c in text]
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{c}'" for c in "/%" if c in text)
 
 
-def qualified_name(text: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def qualified_name(text: str) -> tuple[str, ...]:
     """`prefix/name` with an optional DNS subdomain prefix: label and annotation keys, finalizers."""
     problems: list[str] = []
     prefix, slash, name = text.rpartition("/")
     if text.count("/") > 1:
-        return ["a valid label key " + _QUALIFIED_TEXT + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        return ("a valid label key " + _QUALIFIED_TEXT + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
     if slash:
         if not prefix:
             problems.append("prefix part must be non-empty")
@@ -87,12 +83,11 @@ def qualified_name(text: str) -> list[str]:
         problems.append("name part must be no more than 63 bytes")
     if not _qualified(name):
         problems.append("name part " + _QUALIFIED_TEXT)
-    return problems
+    return tuple(problems)
 
 
-def label_value(text: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def label_value(text: str) -> tuple[str, ...]:
     """The value of a label."""
-    problems = [] if len(text.encode()) <= 63 else ["must be no more than 63 bytes"]
-    if not _value(text):
-        problems.append(_VALUE_TEXT)
-    return problems
+    problems = () if len(text.encode()) <= 63 else ("must be no more than 63 bytes",)
+    return problems if _value(text) else (*problems, _VALUE_TEXT)

@@ -155,14 +155,14 @@ class _Parser:
         return text
 
 
-def _check(field: str, value: str, problems: list[str]) -> None:
+def _check(field: str, value: str, problems: tuple[str, ...]) -> None:
     if problems:
         raise ValueError(
             ", ".join(str(invalid(field, value, p)) for p in problems) if len(problems) == 1 else _several(field, value, problems)
         )
 
 
-def _several(field: str, value: str, problems: list[str]) -> str:
+def _several(field: str, value: str, problems: tuple[str, ...]) -> str:
     return "[" + ", ".join(str(invalid(field, value, p)) for p in problems) + "]"
 
 

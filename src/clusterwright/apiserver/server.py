@@ -130,6 +130,7 @@ class ApiServer:
         self._tables: tuple[int, dict[str, Resource]] = (-1, {})
         self._computes_budgets = False
         self.token_sources: list[Callable[[str], User | None]] = []
+        self._stamp: tuple[datetime | None, str] = (None, "")
         self._later: deque[Callable[[], None]] = deque()
         self._draining = False
         self.crds = CrdController(self)
@@ -279,7 +280,10 @@ class ApiServer:
 
     def timestamp(self) -> str:
         """Now, to the second."""
-        return rfc3339(self.now())
+        now = self.now().replace(microsecond=0)
+        if now != self._stamp[0]:
+            self._stamp = (now, rfc3339(now))
+        return self._stamp[1]
 
     def new_uid(self) -> str:
         """A random uid."""
