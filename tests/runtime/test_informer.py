@@ -291,6 +291,14 @@ def test_the_same_entry_gives_the_same_model_and_a_new_one_another(informer):
     assert informer.decode(Parent, informer.find(key())).spec.children == 2
 
 
+def test_changing_an_untyped_object_changes_nothing_for_others(informer):
+    informer.applied(an_object(rv=1, spec={"children": 1}))
+
+    informer.decode(gvk_of(Parent), informer.find(key())).json["spec"]["children"] = 9
+
+    assert informer.decode(gvk_of(Parent), informer.find(key())).at("spec", "children") == 1
+
+
 @pytest.mark.parametrize(
     ("selector", "labels", "matches"),
     [

@@ -120,7 +120,12 @@ class Informer:
         return found
 
     def decode(self, kind: Any, entry: Entry) -> Any:
-        """The model of an entry; the same object for the same entry, as long as it is remembered."""
+        """The model of an entry; the same object for the same entry, as long as it is remembered.
+
+        Untyped objects are made anew each time: their JSON could be changed by whoever gets it.
+        """
+        if isinstance(kind, GroupVersionKind):
+            return models.decode(kind, entry.raw)
         at = (entry.key, kind)
         remembered = self._memo.get(at) or self._older_memo.get(at)
         if remembered is None or remembered[0] is not entry:
