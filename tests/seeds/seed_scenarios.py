@@ -189,9 +189,20 @@ FAILING_ENTRY = [
     ),
     Scenario(
         name="terminal-failure",
-        objects=(cluster(INITIALIZED), infrastructure(status={"failureReason": "Broken", "failureMessage": "for ever"}), control_plane()),
+        crds=OLD_CRDS,
+        objects=(
+            cluster(INITIALIZED),
+            infrastructure(provisioned=None, status={"ready": True, "failureReason": "Broken", "failureMessage": "for ever"}),
+            control_plane(initialized=None, status={"initialized": True}),
+        ),
         rows={"reconcile": "normal"},
         status={"phase": "Failed", "deprecated.v1beta1.failureReason": "Broken"},
+    ),
+    Scenario(
+        name="failure-that-the-contract-does-not-know",
+        objects=(cluster(INITIALIZED), infrastructure(status={"failureReason": "Broken"}), control_plane()),
+        rows={"reconcile": "normal"},
+        status={"phase": "Provisioned", "deprecated.v1beta1.failureReason": "Broken"},
     ),
 ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachinePool, MachineSet, ReplicaCounters
 from clusterwright.conditions import is_true
 from clusterwright.controllers.cluster.guards import Snapshot
-from clusterwright.controllers.cluster.providers import Found, control_plane_counters
+from clusterwright.controllers.cluster.providers import Found, Lookup, control_plane_counters
 from clusterwright.controllers.cluster.snapshot import is_child_of, is_defined
 
 PHASES = frozenset({"Pending", "Provisioning", "Provisioned", "Deleting", "Failed"})
@@ -26,9 +26,14 @@ def phase(c: Snapshot, *, was_initialized: bool) -> str:
         now = "Provisioning"
     if c.provisioned and is_true(c.conditions, "ControlPlaneInitialized") and (was_initialized or not c.waiting_for_topology):
         now = "Provisioned"
-    if any(isinstance(f, Found) and (f.failure_reason or f.failure_message) for f in (c.infrastructure, c.control_plane)):
+    if any(_has_failed(found) for found in (c.infrastructure, c.control_plane)):
         now = "Failed"
     return "Deleting" if c.deleting else now
+
+
+def _has_failed(found: Lookup) -> bool:
+    """Whether the object reports a terminal failure, which only the old contract knows."""
+    return isinstance(found, Found) and found.contract == "v1beta1" and bool(found.failure_reason or found.failure_message)
 
 
 def known_phase(cluster: Cluster) -> str:
