@@ -55,38 +55,38 @@ async def certificates_expire(control_plane: ControlPlane) -> None:
     """Machines whose certificates are about to expire are replaced, the others are not."""
     await control_plane.until_settled(3)
     machines = await control_plane.machines()
-    old, kept = machines[0], {m.metadata.name for m in machines[1:]}
+    old, kept = machines[0], {m.metadata.uid for m in machines[1:]}
     soon = (control_plane.world.clock.now() + timedelta(days=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
     mark = {"metadata": {"annotations": {"machine.cluster.x-k8s.io/certificates-expiry": soon}}}
     await control_plane.world.client.patch(KUBEADM_CONFIG, ObjectKey(KEY.namespace, old.metadata.name), mark)
     await control_plane.change({"rollout": {"before": {"certificatesExpiryDays": 30}}})
 
     async def replaced() -> bool:
-        names = {m.metadata.name for m in await control_plane.machines()}
-        return old.metadata.name not in names and await control_plane.settled(3)
+        return old.metadata.uid not in {m.metadata.uid for m in await control_plane.machines()} and await control_plane.settled(3)
 
     await control_plane.world.until(replaced, within=14400, what="the Machine with the old certificate is replaced")
     control_plane.check()
-    if not kept <= {m.metadata.name for m in await control_plane.machines()}:
+    if not kept <= {m.metadata.uid for m in await control_plane.machines()}:
         raise Violation("a Machine with a good certificate was replaced")
 
 
 async def remediate_each_in_turn(control_plane: ControlPlane) -> None:
     """Each of three members fails once and is replaced; the others stay."""
     await control_plane.until_settled(3)
-    for sick in [m.metadata.name for m in await control_plane.machines()]:
-        others = {m.metadata.name for m in await control_plane.machines()} - {sick}
-        await control_plane.break_machine(sick, "etcd-stops", "kubelet-stops")
-        await control_plane.mark_unhealthy(sick)
+    for sick in await control_plane.machines():
+        name, uid = sick.metadata.name, sick.metadata.uid
+        others = {m.metadata.uid for m in await control_plane.machines()} - {uid}
+        await control_plane.break_machine(name, "etcd-stops", "kubelet-stops")
+        await control_plane.mark_unhealthy(name)
 
-        async def replaced(name: str = sick) -> bool:
-            names = {m.metadata.name for m in await control_plane.machines()}
-            return name not in names and await control_plane.settled(3)
+        async def replaced(old: str = uid) -> bool:
+            # by uid: once it is gone, its name may be given again
+            return old not in {m.metadata.uid for m in await control_plane.machines()} and await control_plane.settled(3)
 
-        await control_plane.world.until(replaced, within=14400, what=f"{sick} is replaced")
+        await control_plane.world.until(replaced, within=14400, what=f"{name} is replaced")
         control_plane.check()
-        if not others <= {m.metadata.name for m in await control_plane.machines()}:
-            raise Violation(f"a healthy Machine was deleted while {sick} was remediated")
+        if not others <= {m.metadata.uid for m in await control_plane.machines()}:
+            raise Violation(f"a healthy Machine was deleted while {name} was remediated")
 
 
 async def lose_two_of_three(control_plane: ControlPlane) -> None:
