@@ -247,7 +247,14 @@ async def test_a_missing_secret_that_appears_wakes_who_waits_for_it(world: Any) 
     source = {"secret": {"name": "s", "key": "k"}}
     await world.config("file", {"files": [{"path": "/a", "contentFrom": source}]})
     await world.config("user", {"users": [{"name": "u", "passwdFrom": source}]})
-    await world.config("done", {"files": [{"path": "/a", "contentFrom": source}]}, status={"dataSecretName": "done"})
+    available = {
+        "type": "DataSecretAvailable",
+        "status": "True",
+        "reason": "Available",
+        "message": "",
+        "lastTransitionTime": "2030-01-01T00:00:00Z",
+    }
+    await world.config("done", {"files": [{"path": "/a", "contentFrom": source}]}, status={"conditions": [available]})
     await world.config("other", {"files": [{"path": "/a", "content": "x"}]})
     await world.secret("s", {"k": "v"})
     await world.secret("ours", {"value": "v"}, type="cluster.x-k8s.io/secret")

@@ -190,3 +190,45 @@ async def test_a_pool_that_is_scaled_goes_from_rotation_to_refresh(world: Any) -
 
     assert await world.token("mp1") == token
     assert await world.expiration(token) == world.clock.now() + TTL
+
+
+FROM = {"files": [{"path": "/a", "contentFrom": {"secret": {"name": "s", "key": "k"}}}]}
+
+
+@pytest.mark.parametrize("form", ["cloud-config", "ignition"])
+@pytest.mark.parametrize(("kind", "nodes"), [("pool_config", 1), ("pool_config", 0), ("worker", 0)])
+async def test_data_with_an_old_token_is_written_anew_once_the_reason_is_gone(world: Any, kind: str, nodes: int, form: str) -> None:
+    """A pass makes a new token and then fails: the spec has the new one, the data still the old."""
+    await world.secret("s", {"k": "v"})
+    how = {"replicas": 1, "nodes": nodes} if kind == "pool_config" else {}
+    token = await _joined(world, kind, spec=FROM | {"format": form}, **how)
+    name = "mp1" if kind == "pool_config" else "m1"
+    await world.remote.delete(Secret, ObjectKey("kube-system", tokens.secret_name(token)))
+    await world.delete(Secret, "s")
+    await world.failing(name)
+    new = await world.token(name)
+    assert new != token
+    assert token in await world.data(name)
+    await world.secret("s", {"k": "v"})
+
+    assert await world.reconcile(name) == CHECK
+
+    assert await world.token(name) == new
+    assert new in await world.data(name)
+    assert token not in await world.data(name)
+    world.transport.writes.clear()
+    assert await world.reconcile(name) == CHECK
+    assert not any("secrets" in path for _, path in world.transport.writes)
+
+
+async def test_data_for_init_is_never_turned_into_data_for_a_join(world: Any) -> None:
+    await world.cluster()
+    await world.certificates()
+    token = "abcdef.0123456789abcdef"
+    await world.control_plane_machine(spec={"joinConfiguration": {"discovery": {"bootstrapToken": {"token": token}}}})
+    await world.reconcile()
+    await world.set_initialized()
+    await world.remote.create(tokens.token_secret(token, now=world.clock.now(), ttl=TTL))
+
+    assert await world.reconcile() == CHECK
+    assert "kubeadm init" in await world.data()

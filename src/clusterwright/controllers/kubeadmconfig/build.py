@@ -14,8 +14,9 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.reasons import KubeadmConfigCondition as Type
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
-from clusterwright.conditions import get
+from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
 from clusterwright.controllers.kubeadmconfig.reconciler import KubeadmConfigReconciler
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
@@ -54,9 +55,11 @@ async def certificate_to_configs(secret: Secret, reader: Reader) -> Sequence[Obj
 
 
 async def content_to_configs(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
-    """A user's Secret wakes the configs that take a file or a password from it and have no data yet."""
+    """A user's Secret wakes the configs that take a file or a password from it and are not content with their data."""
     configs = await reader.list(KubeadmConfig, namespace=secret.metadata.namespace)
-    return tuple(c.key for c in configs if not c.status.data_secret_name and secret.metadata.name in _sources(c))
+    return tuple(
+        c.key for c in configs if not is_true(c.status.conditions, Type.DATA_SECRET_AVAILABLE) and secret.metadata.name in _sources(c)
+    )
 
 
 def _sources(config: KubeadmConfig) -> set[str]:

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from datetime import datetime
 from random import Random
+from urllib.parse import unquote_to_bytes
 
 from clusterwright.api.bootstrap import ClusterConfiguration, File, KubeadmConfig, User
 from clusterwright.api.core import Cluster
@@ -170,6 +171,18 @@ async def store(client: Client, config: KubeadmConfig, cluster: Cluster, data: b
         raise OutcomeUnknown(f"failed to {what} bootstrap data secret for KubeadmConfig {config.key}: {error}") from error
     except ApiError as error:
         raise MaterialFailed(f"failed to {what} bootstrap data secret for KubeadmConfig {config.key}: {error}") from error
+
+
+async def holds_other_token(client: Client, config: KubeadmConfig, token: str) -> bool:
+    """Whether the stored data makes a node join with another token than this one. Raises ApiError.
+
+    A pass that made a token and then failed leaves such data: the spec has the new token, the data the old one.
+    """
+    secret = await client.find(Secret, config.key)
+    if secret is None or not any(owner.uid == config.metadata.uid for owner in secret.metadata.owner_references):
+        return False
+    data = secret.data.get("value", b"")
+    return b"kubeadm join" in unquote_to_bytes(data) and token.encode() not in data
 
 
 async def discard_unused(client: Client, config: KubeadmConfig) -> bool:

@@ -319,6 +319,12 @@ class KubeadmConfigReconciler:
                 log.info("bootstrap token prolonged", kubeadmconfig=str(work.config.key))
         except TokenGone as error:
             return await self._replace_lost_token(work, error)
+        return await self._with_current_token(work)
+
+    async def _with_current_token(self, work: Work) -> Result:
+        """The token is good; so must be the data, unless a machine was already made with it."""
+        if not work.seen.owner.has_consumed_data and await material.holds_other_token(self._client, work.config, _token(work.config)):
+            return await self._join(work)
         return Result.after(tokens.check_interval(self._ttl))
 
     async def _replace_lost_token(self, work: Work, lost: TokenGone) -> Result:
@@ -338,7 +344,7 @@ class KubeadmConfigReconciler:
         """Replace a pool's token in time, for nodes that may still come."""
         remote = await self._deps.workload.client(work.seen.cluster.key)
         if not await needs_rotation(remote, _token(work.config), self._deps.clock.now(), self._ttl):
-            return Result.after(tokens.check_interval(self._ttl))
+            return await self._with_current_token(work)
         await self._new_token(work)
         return await self._join(work)
 
