@@ -13,8 +13,13 @@ BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
 @pytest.fixture
-def api() -> Api:
-    server = make_server(Clock())
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def api(clock: Clock) -> Api:
+    server = make_server(clock)
     server.ensure(widget_crds())
     server.start_controllers()
     return Api.of(server)
@@ -193,3 +198,20 @@ async def test_a_pod_that_does_not_run_is_evicted_whatever_the_budget(api: Api):
     await api.post(BUDGETS, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec})
 
     assert (await evict(api, "pending")).status == 201
+
+
+async def test_events_are_forgotten_an_hour_after_they_were_written(api: Api, clock: Clock):
+    events = "/api/v1/namespaces/default/events"
+
+    def event(name: str) -> dict[str, Any]:
+        about = {"kind": "Widget", "name": "w", "namespace": "default"}
+        return {"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": about, "reason": "R", "type": "Normal"}
+
+    for name in ("first", "touched"):
+        assert (await api.post(events, event(name))).status == 201
+    clock.pass_(minutes=50)
+    await api.merge(f"{events}/touched", {"count": 2})
+    clock.pass_(minutes=20)
+    await api.post(events, event("new"))
+
+    assert (await api.get(events)).names == ["new", "touched"]

@@ -194,3 +194,36 @@ async def test_nothing_is_answered_before_the_handshake_of_tls(http: HttpServer)
     context = ssl.create_default_context()
     with pytest.raises((ssl.SSLError, OSError)):
         await asyncio.open_connection("127.0.0.1", http.port, ssl=context)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GET /%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /api/v1/namespaces?labelSelector=%ff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /api/v1/namespaces?labelSelector=%zz&%=% HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET //api//v1//namespaces HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /api/v1/../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"BREW /api HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nImpersonate-Group: only\r\n\r\n",
+        b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40_000 + b"\r\n\r\n",
+        b"POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\r\n\r\n\r\n",
+        bytes(range(256)) * 8 + b"\r\n\r\n",
+    ],
+)
+async def test_malformed_http_is_answered_or_cut_off_and_harms_nobody(http: HttpServer, session: aiohttp.ClientSession, raw: bytes):
+    reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
+    writer.write(raw)
+    writer.write_eof()
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    writer.close()
+
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 ")
+    assert not answer.startswith(b"HTTP/1.1 500")
+    async with session.get("/readyz") as response:
+        assert response.status == 200

@@ -5,6 +5,8 @@ Optional. Each reacts within the request that caused it, so that nothing waits f
 
 from __future__ import annotations
 
+from collections import deque
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from clusterwright.apiserver.server import ApiServer
 
 _ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
+_EVENTS: Final = "events"
+_EVENT_TTL: Final = timedelta(hours=1)
 _FOREGROUND: Final = "foregroundDeletion"
 _ORPHAN: Final = "orphan"
 
@@ -300,11 +304,41 @@ class RoleAggregator:
                 self.server.put_system(table, entry, obj)
 
 
+class EventExpiry:
+    """Forgets Events an hour after they were last written, as kube-apiserver does; whoever writes one makes room."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self._written: deque[tuple[datetime, str, int]] = deque()
+        now = server.now()
+        for entry in server.store.table(_EVENTS).range():
+            self._written.append((now, entry.key, entry.rv))
+        server.store.listeners.append(self.offer)
+
+    def offer(self, table: Table, event: Event) -> None:
+        """Note the time of a write, and forget what is too old."""
+        if table.name != _EVENTS or event.type == "DELETED":
+            return
+        self._written.append((self.server.now(), event.entry.key, event.entry.rv))
+        self.server.later(self.expire)
+
+    def expire(self) -> None:
+        """Take out Events that nobody has written for an hour."""
+        table = self.server.store.table(_EVENTS)
+        oldest = self.server.now() - _EVENT_TTL
+        while self._written and self._written[0][0] <= oldest:
+            _, key, rv = self._written.popleft()
+            entry = table.objects.get(key)
+            if entry is not None and entry.rv == rv:
+                self.server.remove_system(table, entry, msgspec.json.decode(entry.raw))
+
+
 def start_controllers(server: ApiServer) -> None:
-    """Have a server collect garbage, empty namespaces and aggregate roles from now on."""
+    """Have a server collect garbage, empty namespaces, aggregate roles and forget old Events from now on."""
     Collector(server)
     NamespaceController(server)
     RoleAggregator(server)
+    EventExpiry(server)
     server.drain()
 
 
