@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusterwright.api.contract import crd_name
+from clusterwright.api.contract import CONTRACT_VERSIONS, crd_name
 from clusterwright.api.core import Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, MachineSet
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
@@ -17,6 +17,7 @@ from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Pu
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Reconciler, Watch
 
+_CONTRACT_LABELS = tuple(f"cluster.x-k8s.io/{version}" for version in CONTRACT_VERSIONS)
 _COUNTED = ("Ready", "Available", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated")
 
 
@@ -49,7 +50,13 @@ async def clusters_of_class(cluster_class: ClusterClass, reader: Reader) -> Sequ
 
 
 async def clusters_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> Sequence[ObjectKey]:
-    """The Clusters that refer to an object of the kind: whether and how it can be read may have changed."""
+    """The Clusters that refer to an object of the kind: whether and how it can be read may have changed.
+
+    Most CRDs follow no contract, and nobody refers to templates: for those, no Cluster is looked at.
+    """
+    follows_contract = any(label in crd.metadata.labels for label in _CONTRACT_LABELS)
+    if not follows_contract or crd.metadata.name.partition(".")[0].endswith("templates"):
+        return []
     found = []
     for cluster in await reader.list(Cluster):
         references = (cluster.spec.infrastructure_ref, cluster.spec.control_plane_ref)

@@ -1,0 +1,149 @@
+"""Whom a change wakes: the mappings and predicates of the Cluster controller's watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from seed_worlds import (
+    CONTROL_PLANE,
+    INFRASTRUCTURE,
+    LABEL,
+    NAME,
+    NAMESPACE,
+    TOPOLOGY,
+    cluster,
+    condition,
+    crd,
+    infrastructure,
+    machine,
+    meta,
+    secret,
+)
+
+from clusterwright.api import codec
+from clusterwright.api.core import Cluster, ClusterClass, Machine
+from clusterwright.api.kubernetes import Secret
+from clusterwright.api.meta import ObjectKey, Unstructured
+from clusterwright.controllers.cluster.build import (
+    CONTROLLER,
+    cluster_of,
+    cluster_of_secret,
+    clusters_of_class,
+    clusters_of_crd,
+    contribution_changed,
+    labels_changed,
+    spec_changed,
+)
+from clusterwright.controllers.cluster.snapshot import referrers
+from clusterwright.controllers.external import CustomResourceDefinitionMeta
+
+KEY = ObjectKey(NAMESPACE, NAME)
+
+
+class Clusters:
+    """A reader that knows a few Clusters."""
+
+    def __init__(self, *clusters: dict[str, Any]) -> None:
+        self._clusters = [codec.convert(c, Cluster) for c in clusters]
+
+    async def list(self, kind: type[Any], *, namespace: str = "", **_: Any) -> Sequence[Any]:
+        assert kind is Cluster
+        return [c for c in self._clusters if namespace in ("", c.metadata.namespace)]
+
+
+def woken(mapping: Any, obj: Any, *clusters: dict[str, Any]) -> list[ObjectKey]:
+    return list(asyncio.run(mapping(obj, Clusters(*clusters))))
+
+
+def other(**spec: Any) -> dict[str, Any]:
+    """Another Cluster."""
+    obj = cluster(spec=spec)
+    obj["metadata"]["name"] = "other"
+    return obj
+
+
+def a_machine(*conditions: dict[str, Any], **more: Any) -> Machine:
+    return codec.convert(machine("m", *conditions, **more), Machine)
+
+
+def test_every_kind_of_descendant_is_watched() -> None:
+    kinds = {w.kind.__name__ for w in CONTROLLER.watches}  # type: ignore[union-attr]
+
+    assert kinds == {"Machine", "MachineDeployment", "MachineSet", "MachinePool", "ClusterClass", "Secret", "CustomResourceDefinitionMeta"}
+
+
+def test_a_machine_wakes_its_cluster() -> None:
+    assert woken(cluster_of, a_machine()) == [KEY]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: a_machine(condition("Ready", "False")),
+        lambda m: a_machine(condition("Ready", "True", message="other")),
+        lambda m: a_machine(condition("Ready", "True"), node=False),
+        lambda m: a_machine(condition("Ready", "True"), deletionTimestamp="2026-05-01T11:00:00Z"),
+        lambda m: a_machine(condition("Ready", "True"), labels={LABEL: NAME, "cluster.x-k8s.io/control-plane": ""}),
+        lambda m: a_machine(condition("Ready", "True"), ownerReferences=[]),
+        lambda m: a_machine(condition("Ready", "True"), condition("UpToDate", "False")),
+    ],
+    ids=["status", "message", "node", "deletion", "role", "owner", "another condition"],
+)
+def test_what_a_machine_adds_to_the_status_wakes(change: Any) -> None:
+    before = a_machine(condition("Ready", "True"))
+
+    assert contribution_changed(before, change(before))
+
+
+def test_what_it_does_not_add_does_not() -> None:
+    before = a_machine(condition("Ready", "True"))
+    annotated = replace(before, metadata=replace(before.metadata, annotations={"a": "b"}, resource_version="9"))
+    other = a_machine(condition("Ready", "True"), condition("NodeKubeadmLabelsAndTaintsSet", "False"))
+
+    assert not contribution_changed(before, annotated)
+    assert not contribution_changed(before, other)
+
+
+def test_a_machine_that_appears_or_goes_wakes() -> None:
+    assert contribution_changed(None, a_machine())
+    assert contribution_changed(a_machine(), None)
+
+
+@pytest.mark.parametrize(("purpose", "wakes"), [("ca", True), ("kubeconfig", True), ("etcd", False), ("nonsense", False)])
+def test_the_secrets_that_a_stand_alone_control_plane_waits_for_wake(purpose: str, wakes: bool) -> None:
+    obj = codec.convert(secret(purpose), Secret)
+
+    assert woken(cluster_of_secret, obj) == ([KEY] if wakes else [])
+
+
+def test_a_class_wakes_the_clusters_made_from_it() -> None:
+    ours = codec.convert({"metadata": meta("class"), "spec": {}}, ClusterClass)
+
+    assert woken(clusters_of_class, ours, cluster(spec={"topology": TOPOLOGY}), other()) == [KEY]
+    assert spec_changed(None, ours)
+    assert not spec_changed(ours, ours)
+
+
+def test_a_crd_wakes_the_clusters_that_refer_to_its_kind() -> None:
+    for reference in (INFRASTRUCTURE, CONTROL_PLANE):
+        obj = codec.convert(crd(reference, v1beta2="v1"), CustomResourceDefinitionMeta)
+
+        assert woken(clusters_of_crd, obj, cluster(), other(infrastructureRef=None, controlPlaneRef=None)) == [KEY]
+        assert labels_changed(None, obj)
+        assert not labels_changed(obj, obj)
+        assert labels_changed(obj, codec.convert(crd(reference, v1beta1="v1"), CustomResourceDefinitionMeta))
+
+
+def test_a_crd_that_follows_no_contract_wakes_nobody() -> None:
+    assert woken(clusters_of_crd, codec.convert(crd(INFRASTRUCTURE), CustomResourceDefinitionMeta), cluster()) == []
+
+
+def test_an_object_that_nobody_owns_wakes_the_cluster_that_names_it() -> None:
+    free, owned = Unstructured(infrastructure(ownerReferences=[])), Unstructured(infrastructure())
+
+    assert woken(referrers, free, cluster(), other(infrastructureRef={**INFRASTRUCTURE, "name": "another"})) == [KEY]
+    assert woken(referrers, owned, cluster()) == []
