@@ -10,6 +10,7 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
+from clusterwright.runtime.errors import Invalid
 
 NS = "default"
 WAITING = ("False", "NotAvailable", "Waiting for Cluster control plane to be initialized")
@@ -408,6 +409,13 @@ async def test_edge_105_missing_secrets(world: Any, role: str, what: str, data: 
 
 
 # ------------------------------------------------------------------------------------------- bad input
+
+
+async def test_an_unknown_format_never_gets_past_the_api_server(world: Any) -> None:
+    with pytest.raises(Invalid) as caught:
+        await world.config(spec={"format": "cloud-init"})
+
+    assert [c["field"] for c in caught.value.status["details"]["causes"] if c["field"] != "<nil>"] == ["spec.format"]
 
 
 async def test_an_unreachable_workload_cluster_is_an_error_and_nothing_is_half_written(world: Any) -> None:
