@@ -10,7 +10,7 @@ from clusterwright.api.core import APIEndpoint, Cluster, FailureDomain
 from clusterwright.api.infrastructure import DevCluster, DevInitializationStatus
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import DEV_CLUSTER_FINALIZER, IN_MEMORY_LISTENER_ANNOTATION, MANAGED_BY_ANNOTATION
-from clusterwright.controllers.inmemory.owners import find_owner, owner_key
+from clusterwright.controllers.inmemory.owners import find_owner, owner_key, unless_paused
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import faults
 from clusterwright.inmemory.cloud import Cloud, EndpointRefused, NoPortLeft
@@ -18,7 +18,6 @@ from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import Terminal
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.paused import ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
 
 
@@ -48,13 +47,13 @@ class DevClusterReconciler:
         cluster = await find_owner(self._client, original.object, Cluster)
         if cluster is None:
             return await self._tear_down(original) if is_deleting else Result.await_change()
-        check = await ensure_paused_condition(self._patcher, self._clock, original, cluster_paused=bool(cluster.spec.paused))
-        if check.ends_pass:
+        obj = await unless_paused(self._patcher, self._clock, original, cluster)
+        if obj is None:
             return Result.await_change()
         if is_deleting:
             return await self._tear_down(original)
         try:
-            provisioned = await self._provision(check.object, cluster)
+            provisioned = await self._provision(obj, cluster)
         except (EndpointRefused, NoPortLeft, faults.UnknownFault) as error:
             self._events.record(original.object, "Warning", "EndpointRefused", str(error))
             raise Terminal(str(error)) from error

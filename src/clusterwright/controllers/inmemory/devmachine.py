@@ -19,7 +19,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZER
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
-from clusterwright.controllers.inmemory.owners import find_owner
+from clusterwright.controllers.inmemory.owners import find_owner, unless_paused
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude, known_address
 from clusterwright.controllers.wiring import Dependencies
@@ -31,7 +31,6 @@ from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, Terminal
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.paused import ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
 
 VM_STARTED = "inmemory.clusterwright.dev/vm-started"
@@ -83,8 +82,8 @@ class DevMachineReconciler:
         cluster = await self._client.find(Cluster, cluster_key) if cluster_name else None
         if machine is None or cluster is None:
             return await self._tear_down(original, cluster_key) if is_deleting else Result.await_change()
-        check = await ensure_paused_condition(self._patcher, self._clock, original, cluster_paused=bool(cluster.spec.paused))
-        if check.ends_pass:
+        obj = await unless_paused(self._patcher, self._clock, original, cluster)
+        if obj is None:
             return Result.await_change()
         if is_deleting:
             return await self._tear_down(original, cluster_key)
@@ -95,7 +94,7 @@ class DevMachineReconciler:
         if simulated is None:
             self._waiting.setdefault(cluster_key, set()).add(key)
             return Result.await_change()
-        return await self._advance(original, Scene(check.object, machine, cluster, simulated, self._clock.now()))
+        return await self._advance(original, Scene(obj, machine, cluster, simulated, self._clock.now()))
 
     def _wake(self, cluster: ObjectKey) -> None:
         """A cluster has come, or begins or ceases to answer: machines that wait for it look again."""
