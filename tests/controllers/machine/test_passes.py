@@ -9,7 +9,7 @@ import pytest
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.controllers.machine.reconciler import MachineError
+from clusterwright.controllers.machine.work import MachineError
 from clusterwright.runtime.errors import Conflict, ServerError
 
 KEY = ObjectKey("ns1", "m1")
