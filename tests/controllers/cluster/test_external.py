@@ -1,0 +1,128 @@
+"""Provider objects by contract, and who belongs to whom."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from seed_worlds import INFRASTRUCTURE, NAMESPACE, crd, infrastructure
+
+from clusterwright.api.core import ContractVersionedObjectReference
+from clusterwright.api.meta import ObjectMeta, OwnerReference, Unstructured
+from clusterwright.controllers.external import (
+    AlreadyControlled,
+    ContractUnknown,
+    WrongType,
+    flag_at,
+    get_external,
+    group_of,
+    is_owned_by,
+    number_at,
+    text_at,
+    with_owner,
+)
+from clusterwright.offline.bundle import assemble
+from clusterwright.offline.world import World
+from clusterwright.runtime.clock import utc
+from clusterwright.runtime.errors import NotFound, ServerError
+from clusterwright.runtime.keys import sample_keys
+
+REFERENCE = ContractVersionedObjectReference(api_group=INFRASTRUCTURE["apiGroup"], kind=INFRASTRUCTURE["kind"], name=INFRASTRUCTURE["name"])
+
+
+def read(*objects: dict[str, Any], **observed: Any) -> Any:
+    observation = {"apiVersion": "clusterwright.dev/v1alpha1", "kind": "Observation", "now": "2026-05-01T12:00:00Z", **observed}
+    world = World(assemble([*objects, observation]), utc("2026-05-01T12:00:00Z"), sample_keys())
+    return asyncio.run(get_external(world.client, REFERENCE, NAMESPACE))
+
+
+def test_an_object_is_read_in_the_highest_version_of_the_newest_contract() -> None:
+    found = read(crd(INFRASTRUCTURE, v1beta1="v3", v1beta2="v1alpha2_v1_v1beta7"), infrastructure())
+
+    assert (found.contract, found.object.gvk.version) == ("v1beta2", "v1")
+
+
+def test_only_a_missing_object_is_not_found() -> None:
+    with pytest.raises(NotFound):
+        read(crd(INFRASTRUCTURE, v1beta2="v1"))
+
+
+def test_a_missing_crd_is_no_missing_object() -> None:
+    with pytest.raises(ContractUnknown, match="CustomResourceDefinition"):
+        read(infrastructure())
+
+
+def test_a_crd_without_labels_names_no_contract() -> None:
+    with pytest.raises(ContractUnknown, match="contract"):
+        read(crd(INFRASTRUCTURE), infrastructure())
+
+
+def test_other_errors_come_as_they_are() -> None:
+    with pytest.raises(ServerError):
+        read(
+            crd(INFRASTRUCTURE, v1beta2="v1"),
+            infrastructure(),
+            unreadable=[{"kind": "ExampleCluster", "namespace": NAMESPACE, "name": "infra"}],
+        )
+
+
+# ------------------------------------------------------------------------------------------------ ownership
+
+
+def owner(api_version: str = "a.io/v1", kind: str = "K", name: str = "n", **more: Any) -> OwnerReference:
+    return OwnerReference(api_version=api_version, kind=kind, name=name, uid="u", **more)
+
+
+def test_an_owner_is_told_by_group_kind_and_name_in_any_version() -> None:
+    metadata = ObjectMeta(owner_references=(owner("a.io/v7"),))
+
+    assert is_owned_by(metadata, "a.io", "K", "n")
+    assert not is_owned_by(metadata, "b.io", "K", "n")
+    assert not is_owned_by(metadata, "a.io", "K", "m")
+
+
+def test_an_owner_takes_the_place_of_its_older_reference() -> None:
+    first, second, new = owner("b.io/v1"), owner("a.io/v1"), owner("a.io/v2")
+
+    assert with_owner([first, second], new) == (first, new)
+    assert with_owner([first], new) == (first, new)
+
+
+def test_there_is_only_one_controller() -> None:
+    mine, theirs = owner(controller=True), owner("b.io/v1", controller=True)
+
+    with pytest.raises(AlreadyControlled, match="K controller n"):
+        with_owner([theirs], mine)
+    assert with_owner([theirs], owner()) == (theirs, owner())
+
+
+@pytest.mark.parametrize(("api_version", "group"), [("v1", ""), ("a.io/v1", "a.io")])
+def test_the_group_of_an_api_version(api_version: str, group: str) -> None:
+    assert group_of(api_version) == group
+
+
+@pytest.mark.parametrize("api_version", ["", "a/b/c", "/v1", "a/"])
+def test_an_api_version_that_is_none(api_version: str) -> None:
+    with pytest.raises(ValueError, match="unexpected GroupVersion"):
+        group_of(api_version)
+
+
+# --------------------------------------------------------------------------------------------------- fields
+
+
+def test_fields_are_read_by_type_and_absence_is_no_error() -> None:
+    obj = Unstructured({"kind": "K", "status": {"flag": True, "text": "t", "number": 3, "none": None}})
+
+    assert (flag_at(obj, "status", "flag"), text_at(obj, "status", "text"), number_at(obj, "status", "number")) == (True, "t", 3)
+    assert (flag_at(obj, "status", "no"), text_at(obj, "no", "way"), number_at(obj, "status", "none")) == (None, "", None)
+
+
+def test_a_wrong_type_is_an_error_that_names_the_field() -> None:
+    obj = Unstructured({"kind": "K", "metadata": {"name": "n"}, "status": {"flag": "yes", "number": True, "deep": 5}})
+
+    for ask, path in ((flag_at, "flag"), (text_at, "number"), (number_at, "number")):
+        with pytest.raises(WrongType, match=f"status.{path} of K"):
+            ask(obj, "status", path)
+    with pytest.raises(WrongType, match=r"status\.deep of K"):
+        text_at(obj, "status", "deep", "deeper")
