@@ -189,6 +189,38 @@ def _walk(value: Any, path: str, found: list[str]) -> None:
                 _walk(item, f"{path}[{index}]", found)
 
 
+def in_order(body: bytes, repeated: list[str], unknown: list[str]) -> list[str]:
+    """What is said of a built-in's fields, in the order a reader meets them; what is inside an unknown field it skips."""
+    texts = {path: f'unknown field "{path}"' for path in unknown}
+    if not repeated or not unknown:
+        return [*repeated, *texts.values()]
+    try:
+        tree = json.loads(body, object_pairs_hook=_Repeated)
+    except (ValueError, RecursionError):
+        return [*repeated, *texts.values()]
+    met: list[str] = []
+    _meet(tree, "", texts, met)
+    known = {*repeated, *texts.values()}
+    return [*dict.fromkeys(m for m in met if m in known), *(t for t in texts.values() if t not in met)]
+
+
+def _meet(value: Any, path: str, unknown: dict[str, str], met: list[str]) -> None:
+    if isinstance(value, _Repeated):
+        seen: set[str] = set()
+        for key, item in value.items:
+            here = f"{path}.{key}" if path else key
+            if key in seen:
+                met.append(f'duplicate field "{here}"')
+            seen.add(key)
+            if here in unknown:
+                met.append(unknown[here])
+            else:
+                _meet(item, here, unknown, met)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _meet(item, f"{path}[{index}]", unknown, met)
+
+
 def unrecognized(kind: str, problem: str, body: bytes) -> StatusError:
     """400 for a body that could not be read as any object."""
     return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(body)})")

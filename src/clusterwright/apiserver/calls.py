@@ -181,7 +181,13 @@ def strictness(call: Call, unknown: list[str], duplicates: list[str]) -> str:
     if directive == "Ignore" or not (unknown or duplicates):
         return ""
     of_yaml = [d.removeprefix(bodies.REPEATED_IN_YAML) for d in duplicates if d.startswith(bodies.REPEATED_IN_YAML)]
-    others = [*(d for d in duplicates if not d.startswith(bodies.REPEATED_IN_YAML)), *(f'unknown field "{p}"' for p in unknown)]
+    repeated = [d for d in duplicates if not d.startswith(bodies.REPEATED_IN_YAML)]
+    if call.resource.custom:  # metadata is read first, by a reader of its own
+        unknown = sorted(unknown, key=lambda path: not path.startswith("metadata."))
+    if call.resource.custom or call.info.verb == "patch":  # found one after the other
+        others = [*repeated, *(f'unknown field "{p}"' for p in unknown)]
+    else:
+        others = bodies.in_order(call.request.body, repeated, unknown)
     if directive == "Warn":
         call.warnings.extend([*of_yaml, *others])
         return ""

@@ -209,22 +209,21 @@ def _parts(rule: Rule) -> Iterable[Rule]:
                     yield Rule(verbs=(verb,), api_groups=(group,), resources=(resource,), resource_names=names)
 
 
-def _shown(rule: Rule) -> str:
-    def values(items: Sequence[str]) -> str:
-        return "[" + ", ".join(f'"{i}"' for i in items) + "]"
+def _shown(rules: Iterable[Rule]) -> str:
+    """Rules as Go prints them, one a line; those that differ in their verbs only are one."""
+    verbs: dict[tuple[tuple[str, ...], ...], dict[str, None]] = {}
+    for rule in rules:
+        key = (rule.api_groups, rule.resources, rule.non_resource_urls, rule.resource_names)
+        verbs.setdefault(key, {}).update(dict.fromkeys(rule.verbs))
+    lines = []
+    for fields, found in verbs.items():
+        parts = [*zip(("APIGroups", "Resources", "NonResourceURLs", "ResourceNames"), fields, strict=True), ("Verbs", tuple(found))]
+        lines.append("{" + ", ".join(f"{name}:{_quoted(items)}" for name, items in parts if items) + "}")
+    return "\n".join(sorted(lines))
 
-    parts = [
-        f"{name}:{values(items)}"
-        for name, items in (
-            ("APIGroups", rule.api_groups),
-            ("Resources", rule.resources),
-            ("ResourceNames", rule.resource_names),
-            ("NonResourceURLs", rule.non_resource_urls),
-            ("Verbs", rule.verbs),
-        )
-        if items
-    ]
-    return "{" + ", ".join(parts) + "}"
+
+def _quoted(items: Iterable[str]) -> str:
+    return "[" + " ".join(f'"{i}"' for i in items) + "]"
 
 
 def check_grants(server: ApiServer, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
@@ -256,9 +255,9 @@ def check_grants(server: ApiServer, user: User, plural: str, namespace: str, obj
     held = list(authorizer.rules(server, user, namespace))
     missing = [part for rule in wanted for part in _parts(rule) if not any(h.covers(part) for h in held)]
     if missing:
-        groups = ", ".join(f'"{g}"' for g in user.groups)
-        text = f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
-        raise forbidden_error(GROUP, plural, name, text + "\n".join(dict.fromkeys(map(_shown, missing))))
+        who = f'user "{user.name}" (groups={_quoted(user.groups)})'
+        text = f"{who} is attempting to grant RBAC permissions not currently held:\n{_shown(missing)}"
+        raise forbidden_error(GROUP, plural, name, text)
 
 
 def _cluster_role(name: str, rules: list[Json], **extra: Any) -> Json:
