@@ -1,634 +1,480 @@
-"""The cluster cache: when it connects, probes, disconnects, and whom it tells; in virtual time."""
+"""The cluster cache in virtual time: connect, probe, back off, disconnect, tell; and what it hands out."""
 
-import asyncio
-from base64 import b64encode
-from datetime import timedelta
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
+from clusterwright import app
 from clusterwright.api.core import Cluster
-from clusterwright.api.kubernetes import Node, Secret
+from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wire import Response
+from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.kubeadm import certificates as pki
 from clusterwright.runtime.clock import LoopClock
-from clusterwright.runtime.errors import ConnectionFailed, ServerError
-from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.metrics import Registry
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.world import START
-from clusterwright.workload.access import Health, NotConnected
-from clusterwright.workload.bounded import Bounded
-from clusterwright.workload.clusters import ClusterCache, Source, connection_matters, mapped_source, secret_to_cluster
+from clusterwright.workload.access import EtcdError, Health, NotConnected
+from clusterwright.workload.clusters import ClusterCache, Source, mapped_source, secret_to_cluster
+from clusterwright.workload.credentials import EtcdAccess
 
-KEY = ObjectKey("default", "c")
-
-
-class Remote:
-    """A workload cluster that can be broken: refuses, hangs, or answers with a status."""
-
-    def __init__(self, clock):
-        self.server = ApiServer(now=clock.now, random=Random(1))
-        self.inner = InProcessTransport(self.server)
-        self.trouble = None
-        self.connects = self.closes = self.gets = 0
-
-    async def send(self, request):
-        self.gets += 1
-        if self.trouble == "refused":
-            raise ConnectionFailed("connection refused")
-        if self.trouble == "hangs":
-            await asyncio.sleep(3600)
-        if isinstance(self.trouble, int):
-            return Response(status=self.trouble, body=b'{"kind":"Status","status":"Failure","message":"no","code":%d}' % self.trouble)
-        return await self.inner.send(request)
-
-    async def stream(self, request):
-        if self.trouble is not None:
-            raise ConnectionFailed("connection refused")
-        return await self.inner.stream(request)
-
-    async def upgrade(self, request, protocols):
-        raise ConnectionFailed("not here")
-
-    async def close(self):
-        self.closes += 1
-        self.server.close()
+KEY = ObjectKey("default", "c1")
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Stage:
-    """A cache, the API server that it reads Clusters from, and one workload cluster."""
+class Switch:
+    """A workload cluster that can be cut off, or stop believing us; requests are counted."""
 
-    def __init__(self, **options):
-        self.clock = LoopClock(START)
-        self.server = ApiServer(now=self.clock.now, random=Random(1), permissive=True)
-        self.remote = Remote(self.clock)
-        self.told = []
-        self.woken = []
-        self.registry = Registry()
-        self.client = RestClient(InProcessTransport(self.server), clock=self.clock)
-        self.cache = ClusterCache(
-            client=options.pop("client", self.client),
-            clock=self.clock,
-            random=Random(1),
-            keys=FixedKeySource(1),
-            connect=self._connect,
-            registry=self.registry,
-            **options,
-        )
-        self.cache.bind(lambda key, reason: self.woken.append(reason))
+    def __init__(self, server: ApiServer) -> None:
+        self._inner = InProcessTransport(server)
+        self.mode = "up"
+        self.paths: list[str] = []
+        self.closed = 0
 
-    async def _connect(self, key, kubeconfig):
-        self.remote.connects += 1
-        if kubeconfig == b"garbled":
-            raise ValueError("the kubeconfig cannot be read")
-        return self.remote
+    def _check(self, request: Request) -> Response | None:
+        self.paths.append(request.path)
+        if self.mode == "down":
+            raise ConnectionFailed("dial tcp: connection refused")
+        if self.mode == "unauthorized":
+            body = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}'
+            return Response(status=401, body=body)
+        return None
 
-    def listen(self, failing_for=None):
-        async def tell(cluster, reason):
-            self.told.append(reason)
+    async def send(self, request: Request) -> Response:
+        return self._check(request) or await self._inner.send(request)
 
-        self.cache.add_source(Source(tell, failing_for))
+    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
+        self._check(request)
+        return await self._inner.stream(request)
 
-    def have(self, *, provisioned=True, kubeconfig=b"one", labels=None):
-        cluster = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "default"}}
-        cluster["metadata"]["labels"] = labels or {}
-        cluster["status"] = {"initialization": {"infrastructureProvisioned": provisioned}}
-        self.server.load([cluster])
-        if kubeconfig is not None:
-            self.have_kubeconfig(kubeconfig)
+    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+        self._check(request)
+        return await self._inner.upgrade(request, protocols)
 
-    def have_kubeconfig(self, value):
-        metadata = {"name": "c-kubeconfig", "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "c"}}
-        data = {"value": b64encode(value).decode()} if value else {}
-        self.server.load([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}])
+    async def close(self) -> None:
+        self.closed += 1
 
-    async def look(self):
-        """One pass; the seconds until the next, None if only a change brings it."""
+
+@dataclass
+class World:
+    cache: ClusterCache
+    client: RestClient
+    workload: RestClient
+    switch: Switch
+    clock: LoopClock
+    registry: Registry
+    told: list[str] = field(default_factory=list)
+    woken: list[tuple[ObjectKey, str]] = field(default_factory=list)
+    connects: list[bytes] = field(default_factory=list)
+
+    async def turn(self) -> float | None:
+        """One pass; the seconds after which it wants the next."""
         result = await self.cache.reconcile(KEY)
-        return None if result.requeue_after is None else round(result.requeue_after.total_seconds(), 3)
+        return result.requeue_after.total_seconds() if result.requeue_after else None
 
-    @property
-    def health(self):
-        return self.cache.health(KEY)
+    async def later(self, seconds: float) -> float | None:
+        await self.clock.sleep(seconds)
+        return await self.turn()
 
-    async def connect(self):
-        self.have()
-        assert await self.look() == 10
-        assert self.health.connected
-        self.told.clear()
-
-    async def fail_probes(self, count, trouble="refused"):
-        self.remote.trouble = trouble
-        waits = []
-        for _ in range(count):
-            await asyncio.sleep(10)
-            waits.append(await self.look())
-        return waits
+    def up(self) -> float:
+        return float(self.registry.add(type(self.cache._up)("capi_cluster_cache_connection_up", "", ["cluster_name", "cluster_namespace"])).value("c1", "default"))
 
 
-def staged(body, **options):
-    async def main():
-        stage = Stage(**options)
+Story = Callable[[World], Awaitable[None]]
+
+
+def play(story: Story, *, provisioned: bool = True, kubeconfig: bool = True, failing_for: float | None = 50.0, watch_filter: str = "") -> None:
+    async def main() -> None:
+        clock, random = LoopClock(START), Random(1)
+        management, remote = ApiServer(now=clock.now, random=random), ApiServer(now=clock.now, random=random)
+        for server in (management, remote):
+            server.ensure_namespaces()
+        client = RestClient(InProcessTransport(management), clock=clock)
+        await app.install_crds(client)
+        await client.create({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c1", "namespace": "default"}, "spec": {"infrastructureRef": {"apiGroup": "x.y", "kind": "X", "name": "x"}}})
+        if provisioned:
+            await client.patch(Cluster, KEY, {"status": {"initialization": {"infrastructureProvisioned": True}}}, subresource="status")
+        if kubeconfig:
+            await create_kubeconfig(client, b"one")
+        switch, registry = Switch(remote), Registry()
+        connects: list[bytes] = []
+
+        async def connect(_cluster: ObjectKey, content: bytes) -> Transport:
+            connects.append(content)
+            return switch
+
+        cache = ClusterCache(client=client, clock=clock, random=random, keys=sample_keys(), connect=connect, watch_filter=watch_filter, registry=registry)
+        world = World(cache, client, RestClient(InProcessTransport(remote), clock=clock), switch, clock, registry, connects=connects)
+        cache.bind(lambda key, reason: world.woken.append((key, reason)))
+
+        async def tell(_cluster: Cluster, reason: str) -> None:
+            world.told.append(reason)
+
+        cache.add_source(Source(tell, timedelta(seconds=failing_for) if failing_for else None))
         try:
-            return await body(stage)
+            await story(world)
         finally:
-            await stage.cache.close()
+            await cache.close()
+            management.close()
+            remote.close()
 
-    return run_virtual(main())
-
-
-# ------------------------------------------------------------------------------------------------------------ rows
-
-
-def test_a_cluster_that_is_gone_is_disconnected_and_forgotten():
-    async def body(s):
-        await s.connect()
-        await s.client.delete(Cluster, KEY)
-        assert await s.look() is None
-        assert s.remote.closes == 1
-        assert s.health == Health()
-        with pytest.raises(NotConnected):
-            await s.cache.client(KEY)
-        assert s.cache._accessors == {}
-
-    staged(body)
+    run_virtual(main())
 
 
-def test_a_cluster_that_cannot_be_read_is_looked_at_after_ten_seconds():
-    class Broken:
-        async def find(self, kind, key):
-            raise ServerError("no")
-
-    async def body(s):
-        assert await s.look() == 10
-        assert s.health == Health()
-
-    staged(body, client=Broken())
+async def create_kubeconfig(client: RestClient, content: bytes) -> None:
+    labels = {"cluster.x-k8s.io/cluster-name": "c1"}
+    data = {"value": base64.b64encode(content).decode()}
+    await client.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c1-kubeconfig", "namespace": "default", "labels": labels}, "data": data})
 
 
-def test_clusters_beyond_the_watch_filter_are_left_alone_and_let_go():
-    async def body(s):
-        s.have(labels={"cluster.x-k8s.io/watch-filter": "mine"})
-        assert await s.look() == 10
-        s.have(labels={"cluster.x-k8s.io/watch-filter": "yours"})
-        assert await s.look() is None
-        assert s.remote.closes == 1
-        assert s.health == Health()
+def test_nothing_is_tried_before_the_infrastructure_is_there() -> None:
+    async def story(world: World) -> None:
+        assert await world.turn() is None
+        assert world.connects == []
+        assert world.cache.health(KEY) == Health()
 
-    staged(body, watch_filter="mine")
+    play(story, provisioned=False)
 
 
-def test_before_the_infrastructure_is_provisioned_nothing_is_tried():
-    async def body(s):
-        s.have(provisioned=False)
-        assert await s.look() is None
-        assert s.remote.connects == 0
-        s.have(provisioned=True)
-        assert await s.look() == 10
-        assert s.health.connected
+def test_a_connection_is_made_told_and_probed_every_ten_seconds() -> None:
+    async def story(world: World) -> None:
+        assert await world.turn() == 10
+        assert world.told == ["workload cluster connected"]
+        assert world.cache.health(KEY).connected
+        assert world.cache.health(KEY).last_probe_success == START
+        world.switch.paths.clear()
 
-    staged(body)
+        assert await world.later(4) == pytest.approx(6)
+        assert world.switch.paths == []
+        assert await world.later(6) == 10
+        assert world.switch.paths == ["/"]
+        assert world.cache.health(KEY).last_probe_success == START + timedelta(seconds=10)
 
-
-def test_without_a_kubeconfig_it_waits_for_one_and_then_connects_at_once():
-    async def body(s):
-        s.have(kubeconfig=None)
-        assert await s.look() == 30
-        assert s.health.consecutive_failures == 1
-        await asyncio.sleep(12)
-        assert await s.look() == 18
-        assert s.remote.connects == 0
-        assert s.health.consecutive_failures == 1
-        s.have_kubeconfig(b"one")
-        assert await s.look() == 10
-        assert s.health.connected
-
-    staged(body)
+    play(story)
 
 
-@pytest.mark.parametrize("kubeconfig", [b"", b"garbled"])
-def test_a_kubeconfig_that_says_nothing_is_a_failed_attempt(kubeconfig):
-    async def body(s):
-        s.have(kubeconfig=kubeconfig)
-        assert await s.look() == 30
-        assert (s.health.connected, s.health.consecutive_failures) == (False, 1)
+def test_a_failed_connect_counts_and_is_tried_again_after_thirty_seconds() -> None:
+    async def story(world: World) -> None:
+        world.switch.mode = "down"
+        assert await world.turn() == 30
+        assert world.cache.health(KEY).consecutive_failures == 1
+        assert not world.cache.health(KEY).connected
+        assert world.cache.health(KEY).last_probe_success is None
 
-    staged(body)
+        assert await world.later(10) == pytest.approx(20, abs=1)
+        assert len(world.connects) == 1
+        world.switch.mode = "up"
+        assert await world.later(21) == 10
+        assert world.cache.health(KEY).consecutive_failures == 0
 
-
-@pytest.mark.parametrize("trouble", ["refused", 401, 500])
-def test_after_a_failed_attempt_the_next_is_made_when_thirty_seconds_are_over(trouble):
-    async def body(s):
-        s.have()
-        s.remote.trouble = trouble
-        assert await s.look() == 30
-        failed_at = s.clock.now()
-        await asyncio.sleep(29)
-        assert await s.look() == 1
-        assert s.remote.connects == 1
-        health = s.health
-        assert health == Health(last_probe=failed_at, consecutive_failures=1)
-        await asyncio.sleep(1)
-        assert await s.look() == 30
-        assert (s.remote.connects, s.health.consecutive_failures) == (2, 2)
-        assert s.remote.closes == 2  # what was half open is closed
-
-    staged(body)
+    play(story)
 
 
-def test_connecting_sets_the_health_anew():
-    async def body(s):
-        s.have()
-        s.remote.trouble = "refused"
-        for _ in range(6):
-            await s.look()
-            await asyncio.sleep(30)
-        assert s.health.consecutive_failures == 6
-        s.remote.trouble = None
-        await s.look()
-        now = s.clock.now()
-        assert s.health == Health(connected=True, last_probe=now, last_probe_success=now, consecutive_failures=0)
-        connects = s.remote.connects
-        assert await s.look() == 10
-        assert s.remote.connects == connects  # it is connected already
+def test_a_missing_kubeconfig_is_a_failed_connect_and_its_arrival_wakes_us() -> None:
+    async def story(world: World) -> None:
+        assert await world.turn() == 30
+        assert world.connects == []
+        from clusterwright.api.kubernetes import Secret
 
-    staged(body)
+        await create_kubeconfig(world.client, b"one")
+        secret = await world.client.get(Secret, ObjectKey("default", "c1-kubeconfig"))
+        assert list(await secret_to_cluster(secret, world.client)) == [KEY]
+        world.cache.wake(KEY)
+        assert world.woken == [(KEY, "workload cluster changed")]
+        assert await world.turn() == 10
+
+    play(story, kubeconfig=False)
 
 
-def test_the_probe_runs_every_ten_seconds():
-    async def body(s):
-        await s.connect()
-        gets = s.remote.gets
-        await asyncio.sleep(4)
-        assert await s.look() == 6
-        assert s.remote.gets == gets
-        await asyncio.sleep(6)
-        assert await s.look() == 10
-        assert s.remote.gets == gets + 1
-        assert s.health.last_probe_success == s.clock.now()
+def test_other_secrets_wake_nobody() -> None:
+    from clusterwright.api.kubernetes import Secret
+    from clusterwright.api.meta import ObjectMeta
 
-    staged(body)
+    async def main() -> list[Any]:
+        found = []
+        for name, labels in (("c1-ca", {"cluster.x-k8s.io/cluster-name": "c1"}), ("c1-kubeconfig", {})):
+            found += await secret_to_cluster(Secret(metadata=ObjectMeta(name=name, namespace="default", labels=labels)), None)  # type: ignore[arg-type]
+        return found
+
+    assert run_virtual(main()) == []
 
 
-def test_up_to_four_failed_probes_are_tolerated():
-    async def body(s):
-        await s.connect()
-        connected_at = s.clock.now()
-        assert await s.fail_probes(4) == [10] * 4
-        assert (s.health.connected, s.health.consecutive_failures) == (True, 4)
-        assert s.health.last_probe_success == connected_at
-        assert s.health.last_probe > connected_at
-        s.remote.trouble = None
-        await asyncio.sleep(10)
-        assert await s.look() == 10
-        assert (s.health.connected, s.health.consecutive_failures) == (True, 0)
+def test_four_failed_probes_are_tolerated_the_fifth_disconnects() -> None:
+    async def story(world: World) -> None:
+        await world.turn()
+        client = await world.cache.client(KEY)
+        world.switch.mode = "down"
+        for failures in range(1, 5):
+            assert await world.later(10) == 10
+            assert world.cache.health(KEY).consecutive_failures == failures
+            assert await world.cache.client(KEY) is client
 
-    staged(body)
-
-
-@pytest.mark.parametrize("trouble", ["refused", 400, 500])
-def test_the_fifth_failed_probe_disconnects(trouble):
-    async def body(s):
-        s.listen()
-        await s.connect()
-        assert (await s.fail_probes(5, trouble))[-1] == 30
-        assert (s.health.connected, s.health.consecutive_failures) == (False, 5)
-        assert s.remote.closes == 1
-        assert s.told == ["workload cluster disconnected"]
-        await asyncio.sleep(29)
-        assert await s.look() == 1
-        s.remote.trouble = None
-        await asyncio.sleep(1)
-        assert await s.look() == 10
-        assert s.told[-1] == "workload cluster connected"
-
-    staged(body)
-
-
-def test_a_probe_that_hangs_is_a_failed_one():
-    async def body(s):
-        await s.connect()
-        s.remote.trouble = "hangs"
-        await asyncio.sleep(10)
-        started = s.clock.monotonic()
-        await s.look()
-        assert s.clock.monotonic() - started == 5
-        assert s.health.consecutive_failures == 1
-
-    staged(body)
-
-
-def test_an_unauthorized_probe_disconnects_at_once_and_the_next_attempt_follows():
-    async def body(s):
-        await s.connect()
-        assert await s.fail_probes(1, 401) == [0.001]
-        assert (s.health.connected, s.health.consecutive_failures) == (False, 1)
-        assert s.health.last_probe_success is not None  # what was known is kept
-        s.remote.trouble = None
-        assert await s.look() == 10
-        assert s.health.connected
-
-    staged(body)
-
-
-def test_another_kubeconfig_is_taken_at_once():
-    async def body(s):
-        await s.connect()
-        s.have_kubeconfig(b"two")
-        assert await s.look() == 10
-        assert (s.remote.connects, s.remote.closes) == (2, 1)
-        await s.client.delete(Secret, ObjectKey("default", "c-kubeconfig"))
-        await s.look()
-        assert s.health.connected  # one that is missing proves nothing
-
-    staged(body)
-
-
-def test_a_cluster_that_is_said_to_have_changed_is_looked_at_without_waiting():
-    async def body(s):
-        s.have()
-        s.remote.trouble = "refused"
-        await s.look()
-        s.remote.trouble = None
-        s.cache.wake(KEY)
-        assert s.woken == ["workload cluster changed"]
-        assert await s.look() == 10
-        assert s.health.connected
-        gets = s.remote.gets
-        s.cache.wake(KEY)
-        await s.look()
-        assert s.remote.gets > gets
-
-    staged(body)
-
-
-def test_a_paused_or_deleting_cluster_stays_connected():
-    async def body(s):
-        await s.connect()
-        cluster = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "default"}}
-        cluster["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
-        s.server.load([{**cluster, "spec": {"paused": True}, "status": {"initialization": {"infrastructureProvisioned": True}}}])
-        await asyncio.sleep(10)
-        assert await s.look() == 10
-        assert s.health.connected
-
-    staged(body)
-
-
-# ---------------------------------------------------------------------------------------------------------- access
-
-
-def test_without_a_connection_everything_says_that_it_is_down():
-    async def body(s):
-        s.have(kubeconfig=None)
-        await s.look()
+        assert await world.later(10) == 30
+        assert world.told[-1] == "workload cluster disconnected"
+        assert world.switch.closed == 1
         with pytest.raises(NotConnected, match="error getting client: connection to the workload cluster is down"):
-            await s.cache.client(KEY)
-        with pytest.raises(NotConnected):
-            await s.cache.etcd(KEY, ["n"])
-        with pytest.raises(NotConnected):
-            await s.cache.serving_certificate_expiry(KEY, "n")
-        with pytest.raises(NotConnected, match="connection to the workload cluster is down"):
-            await s.cache.watch(KEY, "me", Node, print)
-        assert s.cache.health(ObjectKey("default", "never-seen")) == Health()
+            await world.cache.client(KEY)
+        health = world.cache.health(KEY)
+        assert (health.connected, health.consecutive_failures) == (False, 5)
+        assert health.last_probe_success == START
 
-    staged(body)
+    play(story, failing_for=None)
 
 
-def test_the_client_knows_nodes_by_heart():
-    async def body(s):
-        await s.connect()
-        client = await s.cache.client(KEY)
-        gets = s.remote.gets
-        remote = RestClient(s.remote.inner)
-        await remote.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
-        await asyncio.sleep(0.1)
-        assert [n.metadata.name for n in await client.list(Node)] == ["n"]
-        assert s.remote.gets == gets
+def test_the_health_state_survives_the_disconnect_until_a_connect_succeeds() -> None:
+    async def story(world: World) -> None:
+        await world.turn()
+        world.switch.mode = "down"
+        for _ in range(5):
+            await world.later(10)
+        await world.later(31)
+        assert world.cache.health(KEY).consecutive_failures == 6
+        world.switch.mode = "up"
+        assert await world.later(31) == 10
+        assert world.cache.health(KEY).consecutive_failures == 0
+        assert world.told.count("workload cluster connected") == 2
 
-    staged(body)
-
-
-def test_a_watch_has_a_name_and_is_made_once_per_name_and_connection():
-    async def body(s):
-        await s.connect()
-        heard = []
-        with pytest.raises(ValueError, match="name"):
-            await s.cache.watch(KEY, "", Node, heard.append)
-        for _ in range(2):
-            await s.cache.watch(KEY, "me", Node, heard.append)
-        remote = RestClient(s.remote.inner)
-        await remote.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
-        await asyncio.sleep(0.1)
-        assert len(heard) == 1
-        # a new connection knows nothing of the old one's watches
-        await s.fail_probes(1, 401)
-        s.remote.trouble = None
-        await s.look()
-        await remote.patch(Node, ObjectKey("", "n"), {"metadata": {"labels": {"a": "b"}}})
-        await asyncio.sleep(0.1)
-        assert len(heard) == 1
-        await s.cache.watch(KEY, "me", Node, heard.append)
-        await asyncio.sleep(0.1)
-        assert len(heard) == 2
-
-    staged(body)
+    play(story)
 
 
-def test_reads_end_after_ten_seconds_and_writes_do_not():
-    async def body(s):
-        await s.connect()
-        bounded = RestClient(Bounded(s.remote, 10), max_tries=1)
-        s.remote.trouble = "hangs"
-        started = s.clock.monotonic()
-        with pytest.raises(ConnectionFailed, match="no answer within 10 s"):
-            await bounded.get(Node, ObjectKey("", "n"))
-        assert s.clock.monotonic() - started == 10
-        write = asyncio.ensure_future(bounded.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}))
-        await asyncio.sleep(60)
-        assert not write.done()
-        write.cancel()
+def test_being_unauthorized_disconnects_at_once_and_tries_again_at_once() -> None:
+    async def story(world: World) -> None:
+        await world.turn()
+        world.switch.mode = "unauthorized"
+        assert await world.later(10) == 0.001
+        assert world.told[-1] == "workload cluster disconnected"
 
-    staged(body)
+    play(story)
 
 
-def test_at_most_thirty_requests_at_once_and_twenty_a_second():
-    async def body(s):
-        await s.connect()
-        client = await s.cache.client(KEY)
-        await asyncio.sleep(10)
-        started = s.clock.monotonic()
-        await asyncio.gather(*(client.find(Secret, ObjectKey("default", f"s{n}")) for n in range(70)))
-        return s.clock.monotonic() - started
+def test_a_source_is_told_once_when_probes_have_failed_for_long() -> None:
+    async def story(world: World) -> None:
+        await world.turn()
+        world.told.clear()
+        world.switch.mode = "down"
+        await world.later(10)
+        await world.later(10)
+        assert world.told == []
+        await world.later(11)
+        assert world.told == ["workload cluster probe fails"]
+        await world.later(10)
+        assert world.told == ["workload cluster probe fails"]
 
-    assert staged(body) == pytest.approx(2.0, abs=0.1)
-
-
-# --------------------------------------------------------------------------------------------------------- sources
-
-
-def test_sources_are_told_of_connecting_and_disconnecting_and_of_nothing_between():
-    async def body(s):
-        s.listen()
-        s.have()
-        await s.look()
-        assert s.told == ["workload cluster connected"]
-        await asyncio.sleep(10)
-        await s.look()
-        await s.fail_probes(4)
-        assert s.told == ["workload cluster connected"]
-        await s.fail_probes(1)
-        assert s.told == ["workload cluster connected", "workload cluster disconnected"]
-
-    staged(body)
+    play(story, failing_for=30)
 
 
-def test_a_cluster_that_never_answered_is_told_of_once_it_counts_as_failed():
-    async def body(s):
-        s.listen(timedelta(seconds=50))
-        s.have()
-        s.remote.trouble = "refused"
-        for _ in range(8):
-            await s.look()
-            await asyncio.sleep(30)
-        assert s.told == ["workload cluster does not answer"]
+def test_the_fifth_failed_connect_is_told_although_nothing_was_ever_connected() -> None:
+    async def story(world: World) -> None:
+        world.switch.mode = "down"
+        await world.turn()
+        for _ in range(4):
+            await world.later(31)
+        assert world.told == ["workload cluster does not answer"]
 
-    staged(body)
+    play(story)
 
 
-def test_a_failure_that_lasts_is_told_of_when_it_has_lasted_long_enough():
-    """Exactly then: the pass that would say so is asked for."""
-
-    async def body(s):
-        s.listen(timedelta(seconds=25))
-        await s.connect()
-        connected_at = s.clock.monotonic()
-        _, wait = await s.fail_probes(2)
-        assert s.told == []
-        assert s.clock.monotonic() + wait - connected_at == pytest.approx(25.001)
-        await asyncio.sleep(wait)
-        await s.look()
-        assert s.told == ["workload cluster probe fails"]
-        await asyncio.sleep(10)
-        await s.look()
-        assert len(s.told) == 1  # once
-
-    staged(body)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "last_told", "is_told"),
-    [(21, 40, True), (21, 39, False), (61, 40, False)],
-    ids=["not heard since", "heard since", "not yet"],
-)
-def test_who_has_heard_of_a_failure_is_not_told_again(seconds, last_told, is_told):
-    """The probe was well 60 s ago; a source was last told of anything `last_told` seconds ago."""
-
-    async def body(s):
-        s.listen(timedelta(seconds=seconds))
-        await s.connect()
-        accessor = s.cache._accessors[KEY]
-        await asyncio.sleep(60)
-        s.remote.trouble = "refused"
-        accessor.told[0] = s.clock.now() - timedelta(seconds=last_told)
-        await s.look()
-        assert bool(s.told) is is_told
-
-    staged(body)
-
-
-def test_a_source_that_fails_does_not_keep_the_others_from_hearing():
-    async def body(s):
-        async def broken(cluster, reason):
+def test_a_source_that_fails_disturbs_nobody() -> None:
+    async def story(world: World) -> None:
+        async def broken(_cluster: Cluster, _reason: str) -> None:
             raise RuntimeError("no")
 
-        s.cache.add_source(Source(broken))
-        s.listen()
-        s.have()
-        assert await s.look() == 10
-        assert s.told == ["workload cluster connected"]
+        world.cache._sources.insert(0, Source(broken))
+        assert await world.turn() == 10
+        assert world.told == ["workload cluster connected"]
 
-    staged(body)
+    play(story)
 
 
-def test_a_mapped_source_wakes_the_keys_of_a_cluster():
-    async def body(s):
-        woken = []
+def test_a_mapped_source_wakes_the_keys_of_the_cluster() -> None:
+    async def story(world: World) -> None:
+        woken: list[tuple[ObjectKey, str]] = []
 
-        async def machines(cluster, reader):
-            return [ObjectKey("default", f"{cluster.metadata.name}-{n}") for n in range(2)]
+        async def mapper(cluster: Cluster, _reader: Any) -> list[ObjectKey]:
+            return [ObjectKey(cluster.metadata.namespace, "a"), ObjectKey(cluster.metadata.namespace, "b")]
 
-        s.cache.add_source(mapped_source(s.client, machines, lambda key, reason: woken.append((str(key), reason)), None))
-        s.have()
-        await s.look()
-        assert woken == [("default/c-0", "workload cluster connected"), ("default/c-1", "workload cluster connected")]
+        world.cache.add_source(mapped_source(world.client, mapper, lambda key, reason: woken.append((key, reason)), None))
+        await world.turn()
+        assert [key.name for key, _ in woken] == ["a", "b"]
 
-    staged(body)
-
-
-def test_a_connection_whose_watch_ends_is_probed_at_once():
-    async def body(s):
-        await s.connect()
-        connection = s.cache._accessors[KEY].connection
-        connection._failed()
-        assert s.woken == ["connection part ended"]
-        gets = s.remote.gets
-        await s.look()
-        assert s.remote.gets == gets + 1
-
-    staged(body)
+    play(story)
 
 
-# ---------------------------------------------------------------------------------------------------------- wiring
+def test_a_cluster_that_is_gone_is_dropped() -> None:
+    async def story(world: World) -> None:
+        await world.turn()
+        await world.client.delete(Cluster, KEY)
+        assert await world.turn() is None
+        assert world.cache.health(KEY) == Health()
+        assert world.switch.closed == 1
+
+    play(story)
 
 
-def test_the_kubeconfig_secret_wakes_its_cluster():
-    async def body(s):
-        s.have()
-        secrets = await s.client.list(Secret)
-        assert await secret_to_cluster(secrets[0], s.client) == [KEY]
-        other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c-ca", "namespace": "default"}}
-        s.server.load([{**other, "metadata": {**other["metadata"], "labels": {"cluster.x-k8s.io/cluster-name": "c"}}}])
-        found = await s.client.get(Secret, ObjectKey("default", "c-ca"))
-        assert await secret_to_cluster(found, s.client) == []
+def test_a_cluster_outside_of_the_watch_filter_is_left_alone() -> None:
+    async def story(world: World) -> None:
+        assert await world.turn() is None
+        assert world.connects == []
 
-    staged(body)
+    play(story, watch_filter="mine")
 
 
-def test_only_changes_that_concern_the_connection_wake_the_cache():
-    async def body(s):
-        s.have(provisioned=False)
-        before = await s.client.get(Cluster, KEY)
-        s.have(provisioned=True)
-        after = await s.client.get(Cluster, KEY)
-        s.have(provisioned=True, labels={"a": "b"})
-        labelled = await s.client.get(Cluster, KEY)
-        assert connection_matters(None, before)
-        assert connection_matters(after, None)
-        assert connection_matters(before, after)
-        assert connection_matters(after, labelled)
-        assert not connection_matters(after, after)
+def test_a_new_kubeconfig_makes_a_new_connection() -> None:
+    async def story(world: World) -> None:
+        from clusterwright.api.kubernetes import Secret
 
-    staged(body)
+        await world.turn()
+        before = await world.cache.client(KEY)
+        await world.client.patch(Secret, ObjectKey("default", "c1-kubeconfig"), {"data": {"value": base64.b64encode(b"two").decode()}})
+        assert await world.turn() == 10
+        assert world.connects == [b"one", b"two"]
+        assert await world.cache.client(KEY) is not before
+
+    play(story)
 
 
-def test_metrics_tell_of_connections_and_probes():
-    async def body(s):
-        await s.connect()
-        await asyncio.sleep(10)
-        await s.look()
-        await s.fail_probes(5)
-        text = s.registry.text() if hasattr(s.registry, "text") else s.registry.render()
-        if isinstance(text, bytes):
-            text = text.decode()
-        labels = 'cluster_name="c",cluster_namespace="default"'
-        assert f"capi_cluster_cache_connection_up{{{labels}}} 0" in text
-        assert f"capi_cluster_cache_healthcheck{{{labels}}} 0" in text
-        assert f'capi_cluster_cache_healthchecks_total{{{labels},status="success"}} 1' in text
-        assert f'capi_cluster_cache_healthchecks_total{{{labels},status="error"}} 5' in text
+def test_nodes_are_read_from_memory_and_a_watch_tells_of_them_once_each() -> None:
+    async def story(world: World) -> None:
+        await world.workload.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+        await world.turn()
+        client = await world.cache.client(KEY)
+        world.switch.paths.clear()
+        assert [n.metadata.name for n in await client.list(Node)] == ["n1"]
+        assert world.switch.paths == []
 
-    staged(body)
+        seen: list[tuple[str, bool]] = []
+
+        def notify(node: Any) -> None:
+            seen.append((node.metadata.name, node.metadata.deletion_timestamp is not None))
+
+        await world.cache.watch(KEY, "test", Node, notify)
+        await world.cache.watch(KEY, "test", Node, notify)
+        assert seen == [("n1", False)]
+        await world.workload.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}})
+        await world.clock.sleep(1)
+        await world.workload.delete(Node, ObjectKey("", "n2"))
+        await world.clock.sleep(1)
+        assert seen == [("n1", False), ("n2", False), ("n2", True)]
+
+    play(story)
+
+
+def test_a_watch_may_be_narrowed_to_a_namespace_and_labels() -> None:
+    async def story(world: World) -> None:
+        from clusterwright.api.kubernetes import ConfigMap
+
+        await world.turn()
+        seen: list[str] = []
+        await world.cache.watch(KEY, "test", ConfigMap, lambda c: seen.append(f"{c.metadata.namespace}/{c.metadata.name}"), namespace="kube-system", labels="a=b")
+        for namespace, name, labels in (("kube-system", "x", {"a": "b"}), ("kube-system", "y", {}), ("default", "z", {"a": "b"})):
+            await world.workload.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace, "labels": labels}})
+        await world.clock.sleep(1)
+        assert seen == ["kube-system/x"]
+
+    play(story)
+
+
+def test_a_watch_has_a_name_and_needs_a_connection() -> None:
+    async def story(world: World) -> None:
+        with pytest.raises(NotConnected, match="error creating watch"):
+            await world.cache.watch(KEY, "test", Node, lambda _: None)
+        await world.turn()
+        with pytest.raises(ValueError, match="name"):
+            await world.cache.watch(KEY, "", Node, lambda _: None)
+
+    play(story)
+
+
+def test_metrics_say_whether_the_connection_is_up() -> None:
+    async def story(world: World) -> None:
+        await world.turn()
+        text = world.registry.render()
+        assert 'capi_cluster_cache_connection_up{cluster_name="c1",cluster_namespace="default"} 1' in text
+        await world.later(10)
+        assert 'capi_cluster_cache_healthchecks_total{cluster_name="c1",cluster_namespace="default",status="success"} 1' in world.registry.render()
+
+    play(story)
+
+
+# ---------------------------------------------------------------------------------------- credentials
+
+
+def secret(purpose: pki.Purpose, pair: pki.KeyPair) -> dict[str, Any]:
+    return pki.pair_secret(namespace="default", cluster="c1", purpose=purpose, pair=pair)
+
+
+def with_access(story: Callable[[EtcdAccess, RestClient, LoopClock], Awaitable[None]]) -> None:
+    async def main() -> None:
+        clock, random = LoopClock(START), Random(1)
+        server = ApiServer(now=clock.now, random=random)
+        server.ensure_namespaces()
+        client = RestClient(InProcessTransport(server), clock=clock)
+        await story(EtcdAccess(client, clock=clock, random=random, keys=sample_keys()), client, clock)
+        server.close()
+
+    run_virtual(main())
+
+
+def test_without_the_authority_there_is_no_way_to_etcd() -> None:
+    async def story(access: EtcdAccess, _client: RestClient, _clock: LoopClock) -> None:
+        with pytest.raises(EtcdError, match="Secret c1-etcd does not exist"):
+            await access.context(KEY)
+
+    with_access(story)
+
+
+def test_the_client_certificate_is_kept_for_a_day() -> None:
+    async def story(access: EtcdAccess, client: RestClient, clock: LoopClock) -> None:
+        key = await sample_keys().new_key("RSA-2048")
+        await client.create(secret(pki.Purpose.ETCD_CA, pki.new_ca(key, now=START, serial=1)))
+        first = await access.context(KEY)
+        await clock.sleep(86399)
+        assert await access.context(KEY) is first
+        await clock.sleep(2)
+        assert await access.context(KEY) is not first
+
+    with_access(story)
+
+
+def test_an_authority_without_key_needs_the_client_certificate_of_the_user() -> None:
+    async def story(access: EtcdAccess, client: RestClient, _clock: LoopClock) -> None:
+        keys = sample_keys()
+        ca = pki.new_ca(await keys.new_key("RSA-2048"), now=START, serial=1)
+        await client.create(secret(pki.Purpose.ETCD_CA, pki.KeyPair(ca.certificate, b"")))
+        with pytest.raises(EtcdError, match="c1-apiserver-etcd-client does not exist"):
+            await access.context(KEY)
+        pair = pki.sign(ca, await keys.new_key("RSA-2048"), common_name="x", serial=2, not_before=START, not_after=START + timedelta(days=1), client=True)
+        await client.create(secret(pki.Purpose.API_SERVER_ETCD_CLIENT, pair))
+        assert await access.context(KEY)
+
+    with_access(story)
+
+
+# ------------------------------------------------------------------------------------------ certificates
+
+
+def test_only_an_api_servers_certificate_has_an_expiry_for_us() -> None:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    from clusterwright.workload.connection import certificate_expiry
+
+    async def pair(name: str) -> bytes:
+        keys = sample_keys()
+        ca = pki.new_ca(await keys.new_key("RSA-2048"), now=START, serial=1)
+        signed = pki.sign(ca, await keys.new_key("RSA-2048"), common_name=name, serial=2, not_before=START, not_after=START + timedelta(days=9), server=True)
+        return pki.decode_certificate(signed.certificate).public_bytes(Encoding.DER)
+
+    assert certificate_expiry(run_virtual(pair("kube-apiserver"))) == START + timedelta(days=9)
+    with pytest.raises(ValueError, match="not an API server's"):
+        certificate_expiry(run_virtual(pair("somebody")))

@@ -134,3 +134,6 @@ class ObservedWorkloadClusters:
     ) -> None:
         """One pass sees no changes."""
         self._connected(cluster, "error creating watch")
+
+    def unwatch(self, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
+        """There is nothing to end."""

@@ -103,3 +103,6 @@ class WorkloadClusters(Protocol):
 
         Once per watcher name, selection and connection; raises NotConnected.
         """
+
+    def unwatch(self, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
+        """End the watches of this name and kind; what was kept for them alone is let go. It is no error if there are none."""

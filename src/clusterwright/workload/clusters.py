@@ -384,6 +384,12 @@ class ClusterCache:
             raise ValueError("a watch needs a name")
         await self._connection(cluster, "error creating watch").watch(watcher, kind, notify, namespace=namespace, labels=labels)
 
+    def unwatch(self, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
+        """End the watches of this name and kind; a connection that is gone took them with it."""
+        accessor = self._accessors.get(cluster)
+        if accessor is not None and accessor.connection is not None:
+            accessor.connection.unwatch(watcher, kind)
+
 
 def _reason(was: tuple[bool, bool], is_now: tuple[bool, bool]) -> str:
     if was[0] != is_now[0]:

@@ -56,6 +56,7 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._informers: dict[_Selection, Informer] = {}
         self._watchers: set[tuple[str, _Selection]] = set()
+        self._watching: dict[_Selection, asyncio.Task[None]] = {}
         self._is_closing = False
 
     async def open(self) -> None:
@@ -84,12 +85,22 @@ class Connection:
         self._watchers.add((watcher, selection))
 
         def handle(old: Entry | None, new: Entry | None, _initial: bool) -> None:
+            if (watcher, selection) not in self._watchers:
+                return
             if new is not None:
                 notify(informer.decode(kind, new))
             elif old is not None:
                 notify(_gone(informer.decode(kind, old), self._clock.now()))
 
         informer.subscribe(handle)
+
+    def unwatch(self, watcher: str, kind: type[Object]) -> None:
+        """End the watches of this name and kind; a selection that nobody watches any more is let go."""
+        for name, selection in [w for w in self._watchers if w[0] == watcher and w[1][0] == gvk_of(kind)]:
+            self._watchers.discard((name, selection))
+            if not any(other == selection for _, other in self._watchers) and (task := self._watching.pop(selection, None)) is not None:
+                self._informers.pop(selection, None)
+                task.cancel()
 
     async def _informer(self, kind: type[Object], selection: _Selection) -> Informer:
         gvk, namespace, labels = selection
@@ -103,7 +114,7 @@ class Connection:
         # beside the client's cache: only changes are wanted, reads of these kinds stay live
         informer = self._informers[selection] = Informer(gvk, namespace=namespace)
         watcher = Watcher(self.rest, resource, informer, random=Random(self._random.getrandbits(64)), namespace=namespace, labels=labels)
-        self._spawn(watcher.run(), f"watch {gvk.kind}")
+        self._watching[selection] = self._spawn(watcher.run(), f"watch {gvk.kind}")
         return informer
 
     async def etcd(self, nodes: list[str], context: ssl.SSLContext) -> GatewayClient:
@@ -141,10 +152,11 @@ class Connection:
             await asyncio.wait(tasks)
         await self._transport.close()
 
-    def _spawn(self, coroutine: Any, name: str) -> None:
+    def _spawn(self, coroutine: Any, name: str) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coroutine, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -353,6 +353,7 @@ class Running:
         deps = self.world.dependencies()
         self.deps = replace(deps, clock=self.clock, enqueue=lambda key, reason: self.woken.append((key, reason)))
         self.world.workload.watch = self._watch  # type: ignore[method-assign]
+        self.world.workload.unwatch = lambda _cluster, watcher, _kind: self.notify.pop(watcher, None)  # type: ignore[method-assign]
         self.reconciler = CONTROLLER.make(self.deps)
 
     async def _watch(self, cluster: ObjectKey, watcher: str, kind: type[Object], notify: Callable[[Object], None]) -> None:

@@ -139,10 +139,11 @@ async def test_a_pod_that_leaves_ends_the_rest(a: Any) -> None:
     pod = await running.remote_pod("web")
     await (await running.remote()).patch(Pod, ObjectKey("default", "web"), {"metadata": {"finalizers": None}})
     running.notify["machine-pods"](pod)
-    woken = list(running.woken)
+    woken, watched = list(running.woken), set(running.notify)
     await running.run(seconds=1)
 
     assert woken == [(KEY, "Pod default/web changed")]
+    assert (watched, set(running.notify)) == ({"machine-nodes", "machine-pods"}, {"machine-nodes"})
     assert (await deleting(running))[0] == "WaitingForInfrastructureDeletion"
 
 

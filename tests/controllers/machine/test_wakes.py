@@ -28,6 +28,10 @@ def a_node(name: str = "n1", provider_id: str = "", **annotations: str) -> Node:
     return Node(metadata=ObjectMeta(name=name, annotations=annotations), spec=NodeSpec(provider_id=provider_id))
 
 
+def unwatched(cluster: ObjectKey, watcher: str, kind: Any) -> None:
+    raise AssertionError("no watch was needed")
+
+
 class Woken(list[str]):
     def __call__(self, key: ObjectKey, reason: str) -> None:
         self.append(key.name)
@@ -46,7 +50,7 @@ class Woken(list[str]):
 )
 def test_which_machine_a_node_wakes(machines: Any, node: Node, expected: Any) -> None:
     woken = Woken()
-    wakes = Wakes(woken)
+    wakes = Wakes(woken, unwatched)
     for machine in machines:
         wakes.learn(machine, CLUSTER)
 
@@ -57,7 +61,7 @@ def test_which_machine_a_node_wakes(machines: Any, node: Node, expected: Any) ->
 
 def test_a_node_that_says_it_is_of_another_cluster_wakes_nobody() -> None:
     woken = Woken()
-    wakes = Wakes(woken)
+    wakes = Wakes(woken, unwatched)
     wakes.learn(a_machine(node="n1"), CLUSTER)
     claimed = {"cluster.x-k8s.io/cluster-name": "c2", "cluster.x-k8s.io/cluster-namespace": "ns1"}
 
@@ -68,7 +72,7 @@ def test_a_node_that_says_it_is_of_another_cluster_wakes_nobody() -> None:
 
 def test_a_machine_that_changed_its_node_or_is_gone_is_not_woken_by_the_old_one() -> None:
     woken = Woken()
-    wakes = Wakes(woken)
+    wakes = Wakes(woken, unwatched)
     wakes.learn(a_machine(node="n1"), CLUSTER)
     wakes.learn(a_machine(node="n2"), CLUSTER)
     wakes.node_changed(CLUSTER)(a_node("n1"))
@@ -81,7 +85,7 @@ def test_a_machine_that_changed_its_node_or_is_gone_is_not_woken_by_the_old_one(
 
 def resting() -> tuple[Wakes, Woken, ObjectKey]:
     woken = Woken()
-    wakes = Wakes(woken)
+    wakes = Wakes(woken, unwatched)
     machine = a_machine(node="n1")
     wakes.learn(machine, CLUSTER)
     wakes.begin_look(machine.key)
@@ -144,7 +148,7 @@ def test_a_pod_that_leaves_its_node_shortens_the_rest(pod: Pod, stirs: bool) -> 
 
 def test_what_happens_during_a_look_is_not_missed() -> None:
     woken = Woken()
-    wakes = Wakes(woken)
+    wakes = Wakes(woken, unwatched)
     machine = a_machine(node="n1")
     wakes.learn(machine, CLUSTER)
     wakes.begin_look(machine.key)
@@ -162,7 +166,7 @@ def test_a_volume_attachment_shortens_the_rest() -> None:
 
 
 async def test_an_object_that_is_awaited_wakes_who_waits_and_nobody_afterwards() -> None:
-    wakes = Wakes(Woken())
+    wakes = Wakes(Woken(), unwatched)
     obj = Unstructured({"apiVersion": "infra.example.com/v1", "kind": "Thing", "metadata": {"name": "t", "namespace": "ns1"}})
     awaited = Awaited("infra.example.com", "Thing", ObjectKey("ns1", "t"))
     machine = ObjectKey("ns1", "m1")
@@ -176,8 +180,24 @@ async def test_an_object_that_is_awaited_wakes_who_waits_and_nobody_afterwards()
 
 
 def test_a_machine_that_is_gone_waits_for_nothing() -> None:
-    wakes = Wakes(Woken())
+    wakes = Wakes(Woken(), unwatched)
     wakes.expect(ObjectKey("ns1", "m1"), Awaited("g", "K", ObjectKey("ns1", "t")))
     wakes.forget(ObjectKey("ns1", "m1"))
 
     assert not wakes._awaited
+
+
+def test_a_watch_ends_with_the_last_machine_that_needs_it() -> None:
+    ended: list[Any] = []
+    wakes = Wakes(Woken(), lambda *watch: ended.append(watch))
+    first, second = ObjectKey("ns1", "m1"), ObjectKey("ns1", "m2")
+    for machine in (first, second):
+        wakes.needs_watch(machine, CLUSTER, "machine-pods", Pod)
+    wakes.needs_watch(first, CLUSTER, "machine-volumes", VolumeAttachment)
+    wakes.end_watches(first)
+    partly = list(ended)
+    wakes.forget(second)
+    wakes.end_watches(second)
+
+    assert partly == [(CLUSTER, "machine-volumes", VolumeAttachment)]
+    assert ended == [*partly, (CLUSTER, "machine-pods", Pod)]

@@ -39,7 +39,7 @@ class MachineReconciler:
         self._client = deps.client
         self._clock = deps.clock
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
-        self._wakes = Wakes(deps.enqueue)
+        self._wakes = Wakes(deps.enqueue, deps.workload.unwatch)
         self._teardown = Teardown(deps, self._wakes, self._patch)
         self._sync = remote.NodeSync(
             _patterns(deps.options.get("additional-sync-machine-labels") or ()),

@@ -131,6 +131,7 @@ class Teardown:
         self._wakes.begin_look(run.machine.key)
         try:
             client = await self._deps.workload.client(cluster.key)
+            self._wakes.needs_watch(run.machine.key, cluster.key, "machine-pods", Pod)
             await self._deps.workload.watch(cluster.key, "machine-pods", Pod, self._wakes.pod_changed(cluster.key))
             progress = await remote.drain_node(self._client, client, self._clock, cluster, run.machine, node_name)
         except (ApiError, drain.DrainError) as error:
@@ -175,6 +176,7 @@ class Teardown:
         try:
             client = await self._deps.workload.client(cluster.key)
             if consider:
+                self._wakes.needs_watch(machine.key, cluster.key, "machine-volumes", VolumeAttachment)
                 notify = self._wakes.attachment_changed(cluster.key)
                 await self._deps.workload.watch(cluster.key, "machine-volumes", VolumeAttachment, notify)
             wait = await remote.observe_volumes(
@@ -194,6 +196,7 @@ class Teardown:
 
     async def _remove(self, run: Pass, *, handles_node: bool) -> None:
         """Take the machine away, as far as it goes."""
+        self._wakes.end_watches(run.machine.key)
         state = removal.RemovalSnapshot(
             machine=run.machine,
             now=self._clock.now(),

@@ -51,8 +51,10 @@ class Awaited(NamedTuple):
 class Wakes:
     """Finds Machines for Nodes, Pods and VolumeAttachments, and keeps drains from asking a workload cluster too often."""
 
-    def __init__(self, enqueue: Callable[[ObjectKey, str], None]) -> None:
+    def __init__(self, enqueue: Callable[[ObjectKey, str], None], unwatch: Callable[[ObjectKey, str, type[Object]], None]) -> None:
         self._enqueue = enqueue
+        self._unwatch = unwatch
+        self._watched: dict[tuple[ObjectKey, str, type[Object]], set[ObjectKey]] = {}
         self._known: dict[ObjectKey, Known] = {}
         self._by_name: dict[tuple[ObjectKey, str], set[ObjectKey]] = {}
         self._by_provider_id: dict[tuple[ObjectKey, str], set[ObjectKey]] = {}
@@ -75,6 +77,7 @@ class Wakes:
 
     def forget(self, machine: ObjectKey) -> None:
         """The Machine is gone."""
+        self.end_watches(machine)
         self._unlink(machine)
         self._rests.pop(machine, None)
         self._stirred.discard(machine)
@@ -154,6 +157,20 @@ class Wakes:
             if rest is not None:
                 self._rests[machine] = replace(rest, until=min(rest.until, rest.since + SHORTEST_REST))
                 self._enqueue(machine, reason)
+
+    # -------------------------------------------------------------------------------- watches that a deletion needs
+
+    def needs_watch(self, machine: ObjectKey, cluster: ObjectKey, watcher: str, kind: type[Object]) -> None:
+        """The Machine's deletion goes by what is watched: all Pods of a cluster are not kept in memory without need."""
+        self._watched.setdefault((cluster, watcher, kind), set()).add(machine)
+
+    def end_watches(self, machine: ObjectKey) -> None:
+        """The Machine needs no such watch any more; one that nobody needs is ended."""
+        for watch in [w for w, machines in self._watched.items() if machine in machines]:
+            self._watched[watch].discard(machine)
+            if not self._watched[watch]:
+                del self._watched[watch]
+                self._unwatch(*watch)
 
     # ------------------------------------------------------------------------------------------------------- rests
 
