@@ -5,6 +5,7 @@ import gc
 import json
 import time
 import tracemalloc
+from typing import Any
 
 import pytest
 from apiserver_testing import CRDS, JSON_PATCH, MERGE, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
@@ -208,6 +209,31 @@ async def test_deleting_a_definition_deletes_its_objects_and_ends_its_watches(ap
     assert await watch.ended()
     assert (await api.get(WIDGETS)).status == 404
     assert (await api.get(f"{CRDS}/widgets.widgets.example.com")).status == 404
+
+
+async def test_a_definition_says_that_it_is_going_and_stays_while_its_objects_do(api: Api):
+    held = widget("held")
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    await api.post(WIDGETS, held)
+    path = f"{CRDS}/widgets.widgets.example.com"
+
+    answered = await api.delete(path)
+    waiting = await api.get(path)
+    late = await api.post(WIDGETS, widget("late"))
+    await api.merge(f"{WIDGETS}/held", {"metadata": {"finalizers": None}})
+
+    def terminating(crd: Any) -> tuple[str, str]:
+        return next((c["status"], c["reason"]) for c in crd["status"]["conditions"] if c["type"] == "Terminating")
+
+    assert terminating(answered) == ("True", "InstanceDeletionPending")
+    assert terminating(waiting) == ("True", "InstanceDeletionInProgress")
+    assert answered["metadata"]["generation"] == 1
+    assert answered["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    assert late["message"] == (
+        'widgets.widgets.example.com "late" is forbidden: create not allowed while custom resource definition is terminating'
+    )
+    assert (await api.get(path)).status == 404
+    assert (await api.get(WIDGETS)).status == 404
 
 
 async def test_selectable_fields_of_a_definition_select(api: Api):

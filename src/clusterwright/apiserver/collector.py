@@ -130,8 +130,9 @@ class Collector:
         if found is None:
             return
         table, entry = found
-        references = _meta(entry).owner_references or ()
-        if not references:
+        meta = _meta(entry)
+        references = meta.owner_references or ()
+        if not references or meta.deletion_timestamp:
             return
         absent = {r.uid for r in references if not self._owner_exists(r.uid, entry)}
         if not absent:
@@ -157,15 +158,8 @@ class Collector:
 
     def _delete(self, table: Table, entry: Entry) -> None:
         resource = self.server.resource_of(table.name)
-        if resource is None:
-            return
-        if self._is_foreground_wanted(entry):
-            return
-        self.server.delete_system(table, entry, resource)
-
-    @staticmethod
-    def _is_foreground_wanted(entry: Entry) -> bool:
-        return bool(_meta(entry).deletion_timestamp)
+        if resource is not None and not _meta(entry).deletion_timestamp:
+            self.server.delete_system(table, entry, resource)
 
     def _progress(self, uid: str) -> None:
         """Go on with the foreground or orphan deletion of an owner."""

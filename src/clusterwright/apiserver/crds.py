@@ -234,7 +234,7 @@ class CrdController:
         conditions = status["conditions"] = status.get("conditions") or []
         now = self.server.timestamp()
         if objects.objects:
-            text = f"{len(objects.objects)} items remain"
+            text = "CustomResource deletion is in progress"
             _condition(conditions, "Terminating", "True", "InstanceDeletionInProgress", text, now)
             if crd != msgspec.json.decode(entry.raw):
                 self.server.put_system(table, entry, crd)
@@ -248,6 +248,17 @@ class CrdController:
         else:
             crd["metadata"].pop("finalizers", None)
             self.server.remove_system(table, entry, crd)
+
+
+def mark_deleting(crd: Json, now: str) -> bool:
+    """Say that a CRD's deletion was asked for."""
+    status = crd["status"] = crd.get("status") or {}
+    conditions = status["conditions"] = status.get("conditions") or []
+    if any(c["type"] == "Terminating" for c in conditions):
+        return False
+    text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    _condition(conditions, "Terminating", "True", "InstanceDeletionPending", text, now)
+    return True
 
 
 def _is_true(conditions: Iterable[Json], kind: str) -> bool:

@@ -11,10 +11,12 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver import bodies, metadata, negotiation
 from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.crds import TABLE as CRD_TABLE
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.kinds import decode_protobuf
 from clusterwright.apiserver.negotiation import integer
 from clusterwright.apiserver.reads import render_list, selection, snapshot
+from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.status import (
     FieldError,
     bad_request,
@@ -29,6 +31,8 @@ from clusterwright.apiserver.store import Entry, object_key
 from clusterwright.apiserver.writes import attributes_of, put
 
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
+_OWN_WAY: Final = frozenset({"namespaces", CRD_TABLE})
+"""Tables whose objects upstream marks as being deleted by code of their own: no grace period, no new generation."""
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
@@ -164,7 +168,8 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
         return True, obj, msgspec.json.encode(obj)
     changed = _mark(call, meta, grace)
     changed = server.mark_deleting(call, obj) or changed
-    if changed and resource.generation and not call.load(entry)["metadata"].get("deletionTimestamp"):
+    began = changed and not call.load(entry)["metadata"].get("deletionTimestamp")
+    if began and resource.generation and storage_key(resource) not in _OWN_WAY:
         meta["generation"] = (meta.get("generation") or 0) + 1
     if obj == call.load(entry):
         await server.store.durable(entry.rv)
@@ -185,7 +190,7 @@ def _mark(call: Call, meta: Json, grace: int) -> bool:
             return True
         return False
     meta["deletionTimestamp"] = metadata.rfc3339(now + timedelta(seconds=grace))
-    if (call.resource.group, call.resource.plural) != ("", "namespaces"):
+    if storage_key(call.resource) not in _OWN_WAY:
         meta["deletionGracePeriodSeconds"] = grace
     return True
 

@@ -38,7 +38,7 @@ from clusterwright.apiserver import (
 )
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.calls import Call, query_of
-from clusterwright.apiserver.crds import CLEANUP, CrdController
+from clusterwright.apiserver.crds import CLEANUP, CrdController, mark_deleting
 from clusterwright.apiserver.crds import TABLE as CRD_TABLE
 from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.interfaces import Resource
@@ -327,6 +327,8 @@ class ApiServer:
             if status.get("phase") != "Terminating":
                 status["phase"] = "Terminating"
                 return True
+        if storage_key(call.resource) == CRD_TABLE:
+            return mark_deleting(obj, self.timestamp())
         return False
 
     @staticmethod
