@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import struct as binary
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Final
 
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.cel.values import parse_duration
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.gotypes import table
 
@@ -33,7 +34,6 @@ _GROUPS: Final = {
     "admissionregistration.k8s.io": "admissionregistration",
     "autoscaling": "autoscaling",
     "discovery.k8s.io": "discovery",
-    "apiextensions.k8s.io": "apiextensions",
     "meta.k8s.io": "meta",
 }
 _MAXIMUM_DEPTH: Final = 100
@@ -349,5 +349,5 @@ def _write(number: int, value: Any, kind: str) -> bytes:
     if kind in ("raw", "any", "schema"):
         return _tagged(number, _tagged(1, msgspec.json.encode(value)))
     if kind == "duration":
-        return _tagged(number, _number(1, 0))
+        return _tagged(number, _number(1, (parse_duration(value) // timedelta(microseconds=1)) * 1000))
     return _tagged(number, _write_struct(value, kind))

@@ -174,7 +174,7 @@ def _merge_lists(original: list[Any], patch: list[Any], field: _Field, *, deleti
             raise BadPatch(f"map: {_go(item)} does not contain declared merge key: {field.key}")
         at = next((i for i, v in enumerate(result) if isinstance(v, dict) and v.get(field.key) == item[field.key]), None)
         if at is None:
-            result.append(_without_directives(item)[1])
+            result.append(item)
         else:
             result[at] = _merge_map(result[at], item, field.item)
     named = {_key_of(c, field.key) for c in changes}

@@ -51,12 +51,12 @@ def pod_spec(spec: Json, *, pod: bool = False) -> None:
     host = bool(spec.get("hostNetwork"))
     for group in ("initContainers", "containers", "ephemeralContainers"):
         for container in spec.get(group) or ():
-            _container(container, host=host)
+            _container(container, host=host, pod=pod)
     for volume in spec.get("volumes") or ():
         _volume(volume)
 
 
-def _container(container: Json, *, host: bool) -> None:
+def _container(container: Json, *, host: bool, pod: bool) -> None:
     image = container.get("image") or ""
     if not container.get("imagePullPolicy"):
         name = image.rsplit("/", 1)[-1].split("@")[0]
@@ -65,7 +65,7 @@ def _container(container: Json, *, host: bool) -> None:
     fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
     resources = container.setdefault("resources", {})
     limits = resources.get("limits")
-    if limits:
+    if limits and pod:  # templates keep what was written
         requests = resources.setdefault("requests", {})
         for key, value in limits.items():
             requests.setdefault(key, value)

@@ -33,6 +33,7 @@ class Builtin:
         defaults: Change | None = None,
         on_create: Change | None = None,
         on_update: Callable[[Json, Json], None] | None = None,
+        on_status: Change | None = None,
         validate: Rule | None = None,
         validate_update: UpdateRule | None = None,
         validate_status: UpdateRule | None = None,
@@ -54,6 +55,7 @@ class Builtin:
         self._defaults = defaults
         self._on_create = on_create
         self._on_update = on_update
+        self._on_status = on_status
         self._validate = validate
         self._validate_update = validate_update
         self._validate_status = validate_status
@@ -101,6 +103,8 @@ class Builtin:
         """The main resource keeps status; the status subresource keeps all else."""
         if subresource == "status":
             keep_all_but_status(obj, old)
+            if self._on_status is not None:
+                self._on_status(obj)
             return
         if self.has_status:
             if "status" in old:

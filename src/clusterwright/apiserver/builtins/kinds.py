@@ -54,6 +54,13 @@ def _new_node(obj: Json) -> None:
         spec["taints"] = [*taints, taint]
 
 
+def _node_status(obj: Json) -> None:
+    """All of a node can be allocated unless something else is said."""
+    status = obj.get("status") or {}
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+
+
 def _fit_pod(obj: Json) -> None:
     """PodIP is the first of podIPs."""
     status = obj.get("status") or {}
@@ -201,6 +208,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     _kind(
         "", "Node", "core.v1.Node", namespaced=False, short=("no",), status=True, table=columns.NODE, on_create=_new_node,
+        on_status=_node_status,
         validate=workloads.node, validate_update=workloads.node_update, selectable=_fields("spec.unschedulable"),
         resource={"subresources": ("proxy",)},
     ),
