@@ -99,7 +99,11 @@ class EtcdCluster:
         self.ports.setdefault(node, (free_port(), free_port()))
         client_port, _ = self.ports[node]
         folder = self._folder
-        tls = [f"--{p}{flag}={folder / file}" for p in ("", "peer-") for flag, file in (("cert-file", "tls.crt"), ("key-file", "tls.key"), ("trusted-ca-file", "ca.crt"))]
+        tls = [
+            f"--{p}{flag}={folder / file}"
+            for p in ("", "peer-")
+            for flag, file in (("cert-file", "tls.crt"), ("key-file", "tls.key"), ("trusted-ca-file", "ca.crt"))
+        ]
         with (folder / f"{node}.log").open("ab") as log:
             self.processes[node] = subprocess.Popen(
                 [

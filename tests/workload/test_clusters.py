@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from clusterwright import app
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
@@ -87,22 +86,28 @@ class World:
         await self.clock.sleep(seconds)
         return await self.turn()
 
-    def up(self) -> float:
-        return float(self.registry.add(type(self.cache._up)("capi_cluster_cache_connection_up", "", ["cluster_name", "cluster_namespace"])).value("c1", "default"))
-
 
 Story = Callable[[World], Awaitable[None]]
 
 
-def play(story: Story, *, provisioned: bool = True, kubeconfig: bool = True, failing_for: float | None = 50.0, watch_filter: str = "") -> None:
+def play(
+    story: Story, *, provisioned: bool = True, kubeconfig: bool = True, failing_for: float | None = 50.0, watch_filter: str = ""
+) -> None:
     async def main() -> None:
         clock, random = LoopClock(START), Random(1)
-        management, remote = ApiServer(now=clock.now, random=random), ApiServer(now=clock.now, random=random)
+        # no CRDs to be installed: the cache only reads Clusters
+        management, remote = ApiServer(now=clock.now, random=random, permissive=True), ApiServer(now=clock.now, random=random)
         for server in (management, remote):
             server.ensure_namespaces()
         client = RestClient(InProcessTransport(management), clock=clock)
-        await app.install_crds(client)
-        await client.create({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c1", "namespace": "default"}, "spec": {"infrastructureRef": {"apiGroup": "x.y", "kind": "X", "name": "x"}}})
+        await client.create(
+            {
+                "apiVersion": "cluster.x-k8s.io/v1beta2",
+                "kind": "Cluster",
+                "metadata": {"name": "c1", "namespace": "default"},
+                "spec": {"infrastructureRef": {"apiGroup": "x.y", "kind": "X", "name": "x"}},
+            }
+        )
         if provisioned:
             await client.patch(Cluster, KEY, {"status": {"initialization": {"infrastructureProvisioned": True}}}, subresource="status")
         if kubeconfig:
@@ -114,7 +119,9 @@ def play(story: Story, *, provisioned: bool = True, kubeconfig: bool = True, fai
             connects.append(content)
             return switch
 
-        cache = ClusterCache(client=client, clock=clock, random=random, keys=sample_keys(), connect=connect, watch_filter=watch_filter, registry=registry)
+        cache = ClusterCache(
+            client=client, clock=clock, random=random, keys=sample_keys(), connect=connect, watch_filter=watch_filter, registry=registry
+        )
         world = World(cache, client, RestClient(InProcessTransport(remote), clock=clock), switch, clock, registry, connects=connects)
         cache.bind(lambda key, reason: world.woken.append((key, reason)))
 
@@ -135,7 +142,14 @@ def play(story: Story, *, provisioned: bool = True, kubeconfig: bool = True, fai
 async def create_kubeconfig(client: RestClient, content: bytes) -> None:
     labels = {"cluster.x-k8s.io/cluster-name": "c1"}
     data = {"value": base64.b64encode(content).decode()}
-    await client.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c1-kubeconfig", "namespace": "default", "labels": labels}, "data": data})
+    await client.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "c1-kubeconfig", "namespace": "default", "labels": labels},
+            "data": data,
+        }
+    )
 
 
 def test_nothing_is_tried_before_the_infrastructure_is_there() -> None:
@@ -376,9 +390,18 @@ def test_a_watch_may_be_narrowed_to_a_namespace_and_labels() -> None:
 
         await world.turn()
         seen: list[str] = []
-        await world.cache.watch(KEY, "test", ConfigMap, lambda c: seen.append(f"{c.metadata.namespace}/{c.metadata.name}"), namespace="kube-system", labels="a=b")
+        await world.cache.watch(
+            KEY,
+            "test",
+            ConfigMap,
+            lambda c: seen.append(f"{c.metadata.namespace}/{c.metadata.name}"),
+            namespace="kube-system",
+            labels="a=b",
+        )
         for namespace, name, labels in (("kube-system", "x", {"a": "b"}), ("kube-system", "y", {}), ("default", "z", {"a": "b"})):
-            await world.workload.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace, "labels": labels}})
+            await world.workload.create(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace, "labels": labels}}
+            )
         await world.clock.sleep(1)
         assert seen == ["kube-system/x"]
 
@@ -402,7 +425,10 @@ def test_metrics_say_whether_the_connection_is_up() -> None:
         text = world.registry.render()
         assert 'capi_cluster_cache_connection_up{cluster_name="c1",cluster_namespace="default"} 1' in text
         await world.later(10)
-        assert 'capi_cluster_cache_healthchecks_total{cluster_name="c1",cluster_namespace="default",status="success"} 1' in world.registry.render()
+        assert (
+            'capi_cluster_cache_healthchecks_total{cluster_name="c1",cluster_namespace="default",status="success"} 1'
+            in world.registry.render()
+        )
 
     play(story)
 
@@ -454,7 +480,15 @@ def test_an_authority_without_key_needs_the_client_certificate_of_the_user() -> 
         await client.create(secret(pki.Purpose.ETCD_CA, pki.KeyPair(ca.certificate, b"")))
         with pytest.raises(EtcdError, match="c1-apiserver-etcd-client does not exist"):
             await access.context(KEY)
-        pair = pki.sign(ca, await keys.new_key("RSA-2048"), common_name="x", serial=2, not_before=START, not_after=START + timedelta(days=1), client=True)
+        pair = pki.sign(
+            ca,
+            await keys.new_key("RSA-2048"),
+            common_name="x",
+            serial=2,
+            not_before=START,
+            not_after=START + timedelta(days=1),
+            client=True,
+        )
         await client.create(secret(pki.Purpose.API_SERVER_ETCD_CLIENT, pair))
         assert await access.context(KEY)
 
@@ -472,7 +506,15 @@ def test_only_an_api_servers_certificate_has_an_expiry_for_us() -> None:
     async def pair(name: str) -> bytes:
         keys = sample_keys()
         ca = pki.new_ca(await keys.new_key("RSA-2048"), now=START, serial=1)
-        signed = pki.sign(ca, await keys.new_key("RSA-2048"), common_name=name, serial=2, not_before=START, not_after=START + timedelta(days=9), server=True)
+        signed = pki.sign(
+            ca,
+            await keys.new_key("RSA-2048"),
+            common_name=name,
+            serial=2,
+            not_before=START,
+            not_after=START + timedelta(days=9),
+            server=True,
+        )
         return pki.decode_certificate(signed.certificate).public_bytes(Encoding.DER)
 
     assert certificate_expiry(run_virtual(pair("kube-apiserver"))) == START + timedelta(days=9)

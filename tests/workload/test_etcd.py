@@ -6,12 +6,11 @@ import asyncio
 
 import pytest
 
+from clusterwright.kubeadm import certificates as pki
 from clusterwright.workload.access import EtcdError, EtcdMember
 from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context, first_available
-from clusterwright.kubeadm import certificates as pki
 
 from .conftest import NODES, NOW, EtcdCluster, free_port, new_key
-
 
 
 async def members_of(etcd: EtcdCluster, node: str) -> dict[str, EtcdMember]:

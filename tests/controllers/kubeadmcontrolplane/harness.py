@@ -16,7 +16,14 @@ Json = dict[str, Any]
 NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
 NAMESPACE, CLUSTER, NAME = "ns", "c1", "kcp1"
 UID = "5c4858e7-362a-5e42-8488-a949709258e8"
-HEALTH = ("NodeKubeadmLabelsAndTaintsSet", "APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy", "EtcdMemberHealthy")
+HEALTH = (
+    "NodeKubeadmLabelsAndTaintsSet",
+    "APIServerPodHealthy",
+    "ControllerManagerPodHealthy",
+    "SchedulerPodHealthy",
+    "EtcdPodHealthy",
+    "EtcdMemberHealthy",
+)
 GOOD = {"NodeKubeadmLabelsAndTaintsSet": "Set", "EtcdMemberHealthy": "Healthy"}
 
 
@@ -29,13 +36,21 @@ def ago(**parts: float) -> str:
 
 
 def condition(type: str, status: str, reason: str, message: str = "", since: str = "", generation: int = 2) -> Json:
-    return {"type": type, "status": status, "reason": reason, "message": message, "lastTransitionTime": since or ago(hours=2), "observedGeneration": generation}
+    return {
+        "type": type,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since or ago(hours=2),
+        "observedGeneration": generation,
+    }
 
 
 @cache
 def authority(purpose: str) -> Json:
-    from clusterwright.runtime.keys import sample_keys
     import asyncio
+
+    from clusterwright.runtime.keys import sample_keys
 
     key = asyncio.run(sample_keys().new_key("RSA-2048"))
     pair = pki.new_pair(pki.Purpose(purpose), key, now=NOW, serial=1)
@@ -83,7 +98,7 @@ class World:
     external_etcd: bool = False
     deleting: bool = False
     missing_certificates: tuple[str, ...] = ()
-    members: list[Json] | None | str = "same"
+    members: list[Json] | str | None = "same"
     connected: bool = True
     probed: str | None = field(default_factory=lambda: ago(seconds=5))
     failures: int = 0
@@ -153,7 +168,11 @@ class World:
         spec: Json = {
             "version": self.version,
             "kubeadmConfigSpec": config,
-            "machineTemplate": {"spec": {"infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "tmpl1"}}},
+            "machineTemplate": {
+                "spec": {
+                    "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "tmpl1"}
+                }
+            },
             "rollout": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}},
         }
         if self.replicas_set:
@@ -167,18 +186,38 @@ class World:
             meta["deletionTimestamp"] = ago(seconds=30)
         status: Json = {
             "conditions": conditions,
-            "deprecated": {"v1beta1": {"conditions": self.v1beta1 or [{"type": "Available", "status": "True", "lastTransitionTime": ago(hours=1)}], "readyReplicas": 0, "unavailableReplicas": 0, "updatedReplicas": 0}},
+            "deprecated": {
+                "v1beta1": {
+                    "conditions": self.v1beta1 or [{"type": "Available", "status": "True", "lastTransitionTime": ago(hours=1)}],
+                    "readyReplicas": 0,
+                    "unavailableReplicas": 0,
+                    "updatedReplicas": 0,
+                }
+            },
         }
         if self.initialized:
             status["initialization"] = {"controlPlaneInitialized": True}
-        return {"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane", "metadata": meta, "spec": spec, "status": status}
+        return {
+            "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
+            "kind": "KubeadmControlPlane",
+            "metadata": meta,
+            "spec": spec,
+            "status": status,
+        }
 
     def _observation(self) -> Json:
         nodes = [node(m) for m in self.machines if m.node_name and m.node_name != "?"]
         objects = [*nodes, *bindings(), *self.workload_objects]
         if self.kubeadm_config:
             text = self.kubeadm_config if isinstance(self.kubeadm_config, str) else KUBEADM_CONFIG.replace("v1.34.1", self.version)
-            objects.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("kubeadm-config", namespace="kube-system"), "data": {"ClusterConfiguration": text}})
+            objects.append(
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": metadata("kubeadm-config", namespace="kube-system"),
+                    "data": {"ClusterConfiguration": text},
+                }
+            )
         cluster: Json = {"connected": self.connected, "inspected": self.inspected, "objects": objects, "consecutiveFailures": self.failures}
         if self.probed:
             cluster["lastProbeSuccess"] = self.probed
@@ -208,7 +247,13 @@ networking: {dnsDomain: cluster.local, podSubnet: 192.168.0.0/16, serviceSubnet:
 
 
 def metadata(name: str, *, uid: str = "", namespace: str = NAMESPACE, annotations: Json | None = None, created: str = "") -> Json:
-    meta: Json = {"name": name, "creationTimestamp": created or ago(hours=25), "uid": uid or f"uid-{name}", "generation": 2, "resourceVersion": "7"}
+    meta: Json = {
+        "name": name,
+        "creationTimestamp": created or ago(hours=25),
+        "uid": uid or f"uid-{name}",
+        "generation": 2,
+        "resourceVersion": "7",
+    }
     if namespace:
         meta["namespace"] = namespace
     if annotations:
@@ -234,8 +279,15 @@ def external_etcd() -> Json:
 
 def template() -> Json:
     meta = metadata("tmpl1")
-    meta["ownerReferences"] = [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": CLUSTER, "uid": "701ec50c-e0b7-577f-8add-b56f73518c6e"}]
-    return {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevMachineTemplate", "metadata": meta, "spec": {"template": {"spec": {"backend": {"inMemory": {}}}}}}
+    meta["ownerReferences"] = [
+        {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": CLUSTER, "uid": "701ec50c-e0b7-577f-8add-b56f73518c6e"}
+    ]
+    return {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+        "kind": "DevMachineTemplate",
+        "metadata": meta,
+        "spec": {"template": {"spec": {"backend": {"inMemory": {}}}}},
+    }
 
 
 def crd(kind: str) -> Json:
@@ -244,7 +296,10 @@ def crd(kind: str) -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {**metadata(f"{plural}.infrastructure.cluster.x-k8s.io", namespace=""), "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"}},
+        "metadata": {
+            **metadata(f"{plural}.infrastructure.cluster.x-k8s.io", namespace=""),
+            "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"},
+        },
         "spec": {
             "group": "infrastructure.cluster.x-k8s.io",
             "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
@@ -258,13 +313,25 @@ def secret(purpose: str) -> Json:
     meta = metadata(f"{CLUSTER}-{purpose}")
     meta["labels"] = {"cluster.x-k8s.io/cluster-name": CLUSTER}
     meta["ownerReferences"] = [control_plane_owner()]
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "cluster.x-k8s.io/secret", "data": authority("ca" if purpose == "apiserver-etcd-client" else purpose)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": meta,
+        "type": "cluster.x-k8s.io/secret",
+        "data": authority("ca" if purpose == "apiserver-etcd-client" else purpose),
+    }
 
 
 def kubeconfig() -> Json:
     meta = metadata(f"{CLUSTER}-kubeconfig")
     meta["labels"] = {"cluster.x-k8s.io/cluster-name": CLUSTER}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": {"value": base64.b64encode(b"apiVersion: v1\nkind: Config\n").decode()}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": meta,
+        "type": "Opaque",
+        "data": {"value": base64.b64encode(b"apiVersion: v1\nkind: Config\n").decode()},
+    }
 
 
 def member(name: str | None, *, id: str = "", leader: bool = False, learner: bool = False, alarms: list[str] | None = None) -> Json:
@@ -289,19 +356,36 @@ def bindings() -> list[Json]:
     out = []
     for name, role in (("kubeadm:cluster-admins", "cluster-admin"), ("kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin")):
         ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
-        out.append({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata(name, namespace=""), "roleRef": ref, "subjects": []})
+        out.append(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": metadata(name, namespace=""),
+                "roleRef": ref,
+                "subjects": [],
+            }
+        )
     return out
 
 
 def machine_objects(spec: MachineSpec, *, external_etcd: bool = False) -> list[Json]:
     created = ago(seconds=spec.age)
     uid = f"uid-{spec.name}"
-    meta = metadata(spec.name, uid=uid, created=created, annotations={"pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup": "", **spec.annotations})
+    meta = metadata(
+        spec.name,
+        uid=uid,
+        created=created,
+        annotations={"pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup": "", **spec.annotations},
+    )
     meta["annotations"] = {k: v for k, v in meta["annotations"].items() if v is not None}
     meta |= {"labels": labels(), "ownerReferences": [control_plane_owner()], "finalizers": ["machine.cluster.x-k8s.io"]}
     if spec.deleting is not None:
         meta["deletionTimestamp"] = ago(seconds=spec.deleting)
-    conditions = [condition("Ready", "True", "Ready"), condition("Available", "True", "Available"), condition("UpToDate", "True", "UpToDate")]
+    conditions = [
+        condition("Ready", "True", "Ready"),
+        condition("Available", "True", "Available"),
+        condition("UpToDate", "True", "UpToDate"),
+    ]
     for type in HEALTH:
         if type in spec.missing or (external_etcd and "Etcd" in type):
             continue
@@ -314,7 +398,10 @@ def machine_objects(spec: MachineSpec, *, external_etcd: bool = False) -> list[J
     body: Json = {
         "clusterName": CLUSTER,
         "version": spec.version,
-        "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": spec.name}, "dataSecretName": spec.name},
+        "bootstrap": {
+            "configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": spec.name},
+            "dataSecretName": spec.name,
+        },
         "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": spec.name},
         "deletion": {"nodeDeletionTimeoutSeconds": 10},
         "readinessGates": [{"conditionType": t} for t in gates],
@@ -323,7 +410,10 @@ def machine_objects(spec: MachineSpec, *, external_etcd: bool = False) -> list[J
         body["providerID"] = f"dev://{spec.name}"
     if spec.failure_domain:
         body["failureDomain"] = spec.failure_domain
-    status: Json = {"conditions": conditions, "deprecated": {"v1beta1": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": ago(hours=1)}]}}}
+    status: Json = {
+        "conditions": conditions,
+        "deprecated": {"v1beta1": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": ago(hours=1)}]}},
+    }
     if spec.node_name:
         status["nodeRef"] = {"name": spec.node_name}
     if spec.expiry:
@@ -331,18 +421,43 @@ def machine_objects(spec: MachineSpec, *, external_etcd: bool = False) -> list[J
     out: list[Json] = [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": meta, "spec": body, "status": status}]
     child = owner("cluster.x-k8s.io/v1beta2", "Machine", spec.name, uid)
     if spec.config:
-        config_meta = metadata(spec.name, created=created, annotations={"machine.cluster.x-k8s.io/certificates-expiry": "2027-05-01T12:00:00Z"})
+        config_meta = metadata(
+            spec.name, created=created, annotations={"machine.cluster.x-k8s.io/certificates-expiry": "2027-05-01T12:00:00Z"}
+        )
         config_meta |= {"labels": labels(), "ownerReferences": [child]}
         config: Json = {"joinConfiguration": {"controlPlane": {}, "nodeRegistration": {"kubeletExtraArgs": [{"name": "a", "value": "b"}]}}}
         cluster: Json = {"featureGates": {"ControlPlaneKubeletLocalMode": True}}
         if external_etcd:
             cluster["etcd"] = globals()["external_etcd"]()
         config["clusterConfiguration"] = cluster
-        out.append({"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig", "metadata": config_meta, "spec": config, "status": {}})
+        out.append(
+            {
+                "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2",
+                "kind": "KubeadmConfig",
+                "metadata": config_meta,
+                "spec": config,
+                "status": {},
+            }
+        )
     if spec.infrastructure:
-        infra_meta = metadata(spec.name, created=created, annotations={"cluster.x-k8s.io/cloned-from-name": "tmpl1", "cluster.x-k8s.io/cloned-from-groupkind": "DevMachineTemplate.infrastructure.cluster.x-k8s.io"})
+        infra_meta = metadata(
+            spec.name,
+            created=created,
+            annotations={
+                "cluster.x-k8s.io/cloned-from-name": "tmpl1",
+                "cluster.x-k8s.io/cloned-from-groupkind": "DevMachineTemplate.infrastructure.cluster.x-k8s.io",
+            },
+        )
         infra_meta |= {"labels": labels(), "ownerReferences": [child]}
-        out.append({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevMachine", "metadata": infra_meta, "spec": {"providerID": f"dev://{spec.name}", "backend": {"inMemory": {}}}, "status": {}})
+        out.append(
+            {
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+                "kind": "DevMachine",
+                "metadata": infra_meta,
+                "spec": {"providerID": f"dev://{spec.name}", "backend": {"inMemory": {}}},
+                "status": {},
+            }
+        )
     return out
 
 

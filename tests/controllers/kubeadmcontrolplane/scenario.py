@@ -93,7 +93,9 @@ class ControlPlane:
 
     async def break_machine(self, name: str, *faults: str) -> None:
         """Let faults begin on a machine; none: let them end."""
-        await self.world.client.patch(DEV_MACHINE, ObjectKey(KEY.namespace, name), {"metadata": {"annotations": {FAULT: ",".join(faults) or None}}})
+        await self.world.client.patch(
+            DEV_MACHINE, ObjectKey(KEY.namespace, name), {"metadata": {"annotations": {FAULT: ",".join(faults) or None}}}
+        )
 
     async def mark_unhealthy(self, name: str) -> None:
         """What a health check does: say that a Machine is sick, and that its owner should replace it."""
@@ -153,7 +155,9 @@ def play(seed: int, story: Story, *, replicas: int, plan: FaultPlan = NO_FAULTS,
 
         await app.install_crds(world.client)
         world.server.ensure_namespaces()
-        for obj in samples.cluster("c1", has_control_plane_object=True) + samples.control_plane("c1", replicas=replicas, seconds=STAGE_SECONDS):
+        for obj in samples.cluster("c1", has_control_plane_object=True) + samples.control_plane(
+            "c1", replicas=replicas, seconds=STAGE_SECONDS
+        ):
             if obj["kind"] == "KubeadmControlPlane":
                 # ECDSA signatures are random by nature; with RSA the same seed gives the same bytes
                 del obj["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["encryptionAlgorithm"]

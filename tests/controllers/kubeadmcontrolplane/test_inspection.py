@@ -14,7 +14,14 @@ UNKNOWN_EVERYWHERE = ("EtcdClusterHealthy", "ControlPlaneComponentsHealthy")
 
 
 def pod(component: str, node: str, **status: Any) -> h.Json:
-    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}, {"type": "PodScheduled", "status": "True"}, {"type": "Initialized", "status": "True"}]}
+    ready = {
+        "phase": "Running",
+        "conditions": [
+            {"type": "Ready", "status": "True"},
+            {"type": "PodScheduled", "status": "True"},
+            {"type": "Initialized", "status": "True"},
+        ],
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -132,7 +139,11 @@ def test_30_nodes_that_cannot_be_listed_make_everything_unknown() -> None:
         "Failed to get Nodes hosting control plane components: etcdserver: request timed out",
     )
     assert answer.condition("EtcdClusterHealthy") == ("Unknown", "InspectionFailed", "Failed to get Nodes hosting the etcd cluster")
-    assert answer.on_machine("m1", "SchedulerPodHealthy") == ("Unknown", "InspectionFailed", "Failed to get the Node hosting the Pod: etcdserver: request timed out")
+    assert answer.on_machine("m1", "SchedulerPodHealthy") == (
+        "Unknown",
+        "InspectionFailed",
+        "Failed to get the Node hosting the Pod: etcdserver: request timed out",
+    )
     assert answer.on_machine("m1", "EtcdMemberHealthy") == ("Unknown", "InspectionFailed", "Failed to get the Node hosting the etcd member")
     assert answer.on_machine("m1", "NodeKubeadmLabelsAndTaintsSet") == ("Unknown", "InspectionFailed", "Failed to get the Node")
 
@@ -152,7 +163,11 @@ def test_31_a_stray_node_beside_a_provisioning_machine_is_no_error() -> None:
 def test_32_a_stray_node_without_machines_is_an_error() -> None:
     answer = h.run(h.World([], replicas=3, inspected=False, members=None, workload_objects=[stray_node()]))
 
-    assert answer.condition("ControlPlaneComponentsHealthy") == ("False", "NotHealthy", "* Control plane Node n9 does not have a corresponding Machine")
+    assert answer.condition("ControlPlaneComponentsHealthy") == (
+        "False",
+        "NotHealthy",
+        "* Control plane Node n9 does not have a corresponding Machine",
+    )
 
 
 def relabelled(w: h.World, node: str, *, label: bool = True, taint: bool = True, **status: Any) -> h.Answer:
@@ -193,7 +208,10 @@ def test_34_what_is_missing_is_said_in_one_sentence(label: bool, taint: bool, te
     assert answer.on_machine("m1", "NodeKubeadmLabelsAndTaintsSet") == ("False", "NotSet", text)
 
 
-@pytest.mark.parametrize(("taints", "expected"), [(None, True), ([], False), ([{"key": ROLE, "effect": "NoSchedule"}], True), ([{"key": "x", "effect": "NoSchedule"}], False)])
+@pytest.mark.parametrize(
+    ("taints", "expected"),
+    [(None, True), ([], False), ([{"key": ROLE, "effect": "NoSchedule"}], True), ([{"key": "x", "effect": "NoSchedule"}], False)],
+)
 def test_34_the_taint_is_expected_where_kubeadm_sets_it(taints: list[h.Json] | None, expected: bool) -> None:
     from clusterwright.api.meta import Unstructured
     from clusterwright.controllers.kubeadmcontrolplane.health import expects_control_plane_taint
@@ -215,7 +233,10 @@ ENDED = [{"name": "c", "state": {"terminated": {"reason": "Error", "exitCode": 1
 UNREADY: list[h.Json] = [{"type": "Ready", "status": "False"}]
 POD_STATES: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
     "pending-unscheduled": ({"phase": "Pending", "conditions": []}, ("False", "Provisioning", "Waiting to be scheduled")),
-    "init": ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}, ("False", "Provisioning", "Running init containers")),
+    "init": (
+        {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]},
+        ("False", "Provisioning", "Running init containers"),
+    ),
     "pending": ({"phase": "Pending"}, ("False", "Provisioning", "")),
     "ready": ({}, ("True", "Running", "")),
     "waiting": ({"conditions": UNREADY, "containerStatuses": WAITING}, ("False", "Provisioning", "CrashLoopBackOff")),
@@ -237,7 +258,10 @@ def test_35_pod_states(name: str, type: str) -> None:
 
     answer = h.run(world(1, workload_objects=[*found, pod(component, "n1", **status)]))
 
-    assert h.conditions_of({"status": answer.raw["others"].get("Machine/m1", {}).get("status", {})}).get(type, ("True", "Running", "")) == expected
+    assert (
+        h.conditions_of({"status": answer.raw["others"].get("Machine/m1", {}).get("status", {})}).get(type, ("True", "Running", ""))
+        == expected
+    )
 
 
 @pytest.mark.parametrize("type", PODS)
@@ -254,7 +278,11 @@ def test_35_pods_of_a_node_that_nobody_hears_of_may_be_stale() -> None:
     stale = relabelled(world(), "n1", ready="Unknown")
     unreachable = relabelled(world(), "n1", taints=[{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}])
 
-    assert stale.on_machine("m1", "APIServerPodHealthy") == ("Unknown", "InspectionFailed", "Node Ready condition is Unknown, Pod data might be stale")
+    assert stale.on_machine("m1", "APIServerPodHealthy") == (
+        "Unknown",
+        "InspectionFailed",
+        "Node Ready condition is Unknown, Pod data might be stale",
+    )
     assert unreachable.on_machine("m1", "APIServerPodHealthy") == ("Unknown", "InspectionFailed", "Node n1 is unreachable")
 
 
@@ -308,7 +336,11 @@ def test_39_a_failed_member_list_is_unknown_here_and_false_in_the_deprecated_for
     answer = h.run(world(1, workload={"etcdErrors": {"members": "etcdserver: request timed out"}}))
 
     legacy = {c["type"]: c for c in answer.raw["others"]["Machine/m1"]["status"]["deprecated"]["v1beta1"]["conditions"]}
-    assert answer.on_machine("m1", "EtcdMemberHealthy") == ("Unknown", "InspectionFailed", "Failed to get etcd members: etcdserver: request timed out")
+    assert answer.on_machine("m1", "EtcdMemberHealthy") == (
+        "Unknown",
+        "InspectionFailed",
+        "Failed to get etcd members: etcdserver: request timed out",
+    )
     assert (legacy["EtcdMemberHealthy"]["status"], legacy["EtcdMemberHealthy"]["message"]) == ("False", "Failed to get etcd members")
 
 
@@ -342,7 +374,9 @@ def test_41_an_unnamed_member_is_an_error_and_a_mismatch_unless_a_machine_is_com
 
 
 def test_42_external_etcd_has_no_conditions_on_machines() -> None:
-    answer = h.run(world(external_etcd=True, workload_objects=[p for p in pods("n1", "n2", "n3") if not p["metadata"]["name"].startswith("etcd")]))
+    answer = h.run(
+        world(external_etcd=True, workload_objects=[p for p in pods("n1", "n2", "n3") if not p["metadata"]["name"].startswith("etcd")])
+    )
 
     assert answer.condition("EtcdClusterHealthy") is None
     assert answer.condition("ControlPlaneComponentsHealthy") == ("True", "Healthy", "")

@@ -85,7 +85,9 @@ def test_45_the_first_stray_by_name_goes_first() -> None:
 # --------------------------------------------------------------------------------------------- hook
 
 
-def leaving(name: str, *, reason: str = "WaitingForPreTerminateHook", status: str = "True", seconds: float = 100, **changes: Any) -> h.MachineSpec:
+def leaving(
+    name: str, *, reason: str = "WaitingForPreTerminateHook", status: str = "True", seconds: float = 100, **changes: Any
+) -> h.MachineSpec:
     machine = h.MachineSpec(name, deleting=seconds, age=50000, **changes)
     machine.conditions = [h.condition("Deleting", status, reason)]
     return machine
@@ -119,7 +121,9 @@ def test_46_another_hook_is_waited_for_from_1_31(version: str, waits: bool) -> N
     assert answer.requeue == 30
 
 
-@pytest.mark.parametrize(("status", "reason"), [("True", "DrainingNode"), ("False", "NotDeleting"), ("Unknown", "WaitingForPreTerminateHook")])
+@pytest.mark.parametrize(
+    ("status", "reason"), [("True", "DrainingNode"), ("False", "NotDeleting"), ("Unknown", "WaitingForPreTerminateHook")]
+)
 def test_46_a_machine_that_does_not_wait_for_the_hook_yet_is_left_alone(status: str, reason: str) -> None:
     answer = h.run(h.World([*h.machines(3), leaving("m4", status=status, reason=reason)], replicas=3))
 
@@ -176,7 +180,9 @@ def test_48_where_there_is_no_member_to_remove_only_the_annotation_goes(case: st
 
 def test_48_the_member_is_found_by_the_provider_id_where_the_node_is_not_known() -> None:
     machine = leaving("m4", node=None)
-    world = h.World([*h.machines(3), machine], replicas=3, members=members("n1", "n2", "n3", "n4"), workload_objects=[h.node(h.MachineSpec("m4"))])
+    world = h.World(
+        [*h.machines(3), machine], replicas=3, members=members("n1", "n2", "n3", "n4"), workload_objects=[h.node(h.MachineSpec("m4"))]
+    )
 
     answer = h.run(world)
 
@@ -240,7 +246,10 @@ def scope_with(etcd: ScriptedEtcd, nodes: Sequence[str], dead: tuple[str, ...] =
     found = {n: Unstructured({"metadata": {"name": n}}) for n in nodes}
     workload = Scripted(etcd, dead)
     return SimpleNamespace(
-        inspection=Inspection(nodes=found), cluster_key=ObjectKey("ns", "c1"), dependencies=SimpleNamespace(workload=workload), workload=workload
+        inspection=Inspection(nodes=found),
+        cluster_key=ObjectKey("ns", "c1"),
+        dependencies=SimpleNamespace(workload=workload),
+        workload=workload,
     )
 
 
@@ -295,7 +304,14 @@ async def test_50_without_a_member_there_is_nothing_to_forward(who: ControlPlane
     assert etcd.did == []
 
 
-@pytest.mark.parametrize(("candidate", "text"), [(None, "leader candidate cannot be nil"), (machine("m2"), "leader candidate has no node reference"), (machine("m9", "n9"), 'failed to get etcd member from node "n9"')])
+@pytest.mark.parametrize(
+    ("candidate", "text"),
+    [
+        (None, "leader candidate cannot be nil"),
+        (machine("m2"), "leader candidate has no node reference"),
+        (machine("m9", "n9"), 'failed to get etcd member from node "n9"'),
+    ],
+)
 async def test_50_a_candidate_that_cannot_lead_is_an_error(candidate: ControlPlaneMachine | None, text: str) -> None:
     with pytest.raises(MembershipError, match=text):
         await forward_leadership(scope_with(ScriptedEtcd(["n1", "n2"], "1"), ["n1", "n2"]), machine("m1", "n1"), candidate)

@@ -133,7 +133,11 @@ def test_57_the_only_machine_cannot_be_remediated_once_initialized() -> None:
     answer = h.run(world(1, 1))
 
     assert answer.did("delete", "Machine") == []
-    assert answer.on_machine("m1", "OwnerRemediated") == ("False", "CannotBeRemediated", "KubeadmControlPlane can't remediate if current replicas are less or equal to 1")
+    assert answer.on_machine("m1", "OwnerRemediated") == (
+        "False",
+        "CannotBeRemediated",
+        "KubeadmControlPlane can't remediate if current replicas are less or equal to 1",
+    )
 
 
 def test_57_before_initialization_it_can_and_retries_are_counted() -> None:

@@ -28,7 +28,11 @@ UP_BLOCKED = "Scaling up from {0} to {1} replicas is blocked because:\n* {2}"
 
 
 def test_65_the_first_machine_needs_no_preflight_checks() -> None:
-    answer = h.run(h.World([], replicas=3, members=None, missing_certificates=("sa",), initialized=False, initialized_condition=None, kubeadm_config=False))
+    answer = h.run(
+        h.World(
+            [], replicas=3, members=None, missing_certificates=("sa",), initialized=False, initialized_condition=None, kubeadm_config=False
+        )
+    )
 
     assert len(answer.did("create", "Machine")) == 1
 
@@ -85,7 +89,9 @@ def test_65_a_machine_without_node_sets_both_flags() -> None:
 LOCK = {"controlplane.cluster.x-k8s.io/remediation-in-progress": '{"machine":"m0","timestamp":"2026-05-01T11:59:00Z","retryCount":0}'}
 
 
-@pytest.mark.parametrize(("count", "sick", "allowed"), [(1, 0, True), (2, 0, True), (2, 1, False), (3, 1, False), (4, 1, True), (5, 2, False)])
+@pytest.mark.parametrize(
+    ("count", "sick", "allowed"), [(1, 0, True), (2, 0, True), (2, 1, False), (3, 1, False), (4, 1, True), (5, 2, False)]
+)
 def test_66_a_replacement_may_join_if_joining_cannot_cost_the_quorum(count: int, sick: int, allowed: bool) -> None:
     machines = h.machines(count)
     machines[-1].sick = {"SchedulerPodHealthy": ("False", 60)} if count > 1 else {}
@@ -121,7 +127,9 @@ def test_67_scaling_down_does_not_mind_the_health_of_the_one_that_goes() -> None
 # ------------------------------------------------------------------------------------------- selection
 
 
-def machine(name: str, *, age: int = 0, domain: str = "", marked: bool = False, sick: bool = False, outdated: bool = False) -> ControlPlaneMachine:
+def machine(
+    name: str, *, age: int = 0, domain: str = "", marked: bool = False, sick: bool = False, outdated: bool = False
+) -> ControlPlaneMachine:
     conditions = tuple(Condition(type=t, status="False" if sick and t == API else "True") for t in (*names.COMPONENTS, MEMBER))
     return ControlPlaneMachine(
         name=name,
@@ -222,13 +230,18 @@ def owner(config: dict[str, Any], version: str = "v1.34.1", **spec: Any) -> Owne
 
 
 def with_config(spec: dict[str, Any]) -> ControlPlaneMachine:
-    return ControlPlaneMachine(name="m1", version="v1.34.1", spec={"bootstrap": {"configRef": {"name": "m1"}}}, config=Unstructured({"spec": spec}))
+    return ControlPlaneMachine(
+        name="m1", version="v1.34.1", spec={"bootstrap": {"configRef": {"name": "m1"}}}, config=Unstructured({"spec": spec})
+    )
 
 
 GATE = {"featureGates": {"ControlPlaneKubeletLocalMode": True}}
 REGISTRATION = {"nodeRegistration": {"name": "x"}}
 EQUAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "as created to join": ({"joinConfiguration": REGISTRATION}, {"clusterConfiguration": GATE, "joinConfiguration": {"controlPlane": {}, **REGISTRATION}}),
+    "as created to join": (
+        {"joinConfiguration": REGISTRATION},
+        {"clusterConfiguration": GATE, "joinConfiguration": {"controlPlane": {}, **REGISTRATION}},
+    ),
     "as created to initialize": (
         {"initConfiguration": REGISTRATION, "joinConfiguration": REGISTRATION},
         {"clusterConfiguration": GATE, "initConfiguration": REGISTRATION},
@@ -237,9 +250,15 @@ EQUAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"initConfiguration": {"nodeRegistration": {"name": "a"}}, "joinConfiguration": {"nodeRegistration": {"name": "b"}}},
         {"clusterConfiguration": GATE, "initConfiguration": {"nodeRegistration": {"name": "a"}}},
     ),
-    "dns": ({"clusterConfiguration": {"dns": {"imageTag": "v1.12.0"}}}, {"clusterConfiguration": GATE, "joinConfiguration": {"controlPlane": {}}}),
+    "dns": (
+        {"clusterConfiguration": {"dns": {"imageTag": "v1.12.0"}}},
+        {"clusterConfiguration": GATE, "joinConfiguration": {"controlPlane": {}}},
+    ),
     "endpoint": ({}, {"clusterConfiguration": {**GATE, "controlPlaneEndpoint": "x:1"}, "joinConfiguration": {"controlPlane": {}}}),
-    "discovery": ({}, {"clusterConfiguration": GATE, "joinConfiguration": {"controlPlane": {}, "discovery": {"bootstrapToken": {"token": "t"}}}}),
+    "discovery": (
+        {},
+        {"clusterConfiguration": GATE, "joinConfiguration": {"controlPlane": {}, "discovery": {"bootstrapToken": {"token": "t"}}}},
+    ),
     "health check timeout": (
         {"joinConfiguration": {"timeouts": {"controlPlaneComponentHealthCheckSeconds": 5}}},
         {"clusterConfiguration": GATE, "joinConfiguration": {"controlPlane": {}}},
@@ -425,7 +444,9 @@ def test_members_of_nobody_are_judged_by_their_alarms_and_unnamed_ones_are_not_t
     base = [EtcdMember(id="0", name="n0")]
 
     assert project_etcd([*base, EtcdMember(id="8", name="x"), EtcdMember(id="9", name="y")], machines, remove="y").safe
-    assert not project_etcd([*base, EtcdMember(id="8", name="x", alarms=("CORRUPT",)), EtcdMember(id="9", name="y")], machines, remove="y").safe
+    assert not project_etcd(
+        [*base, EtcdMember(id="8", name="x", alarms=("CORRUPT",)), EtcdMember(id="9", name="y")], machines, remove="y"
+    ).safe
     assert not project_etcd([*base, EtcdMember(id="9", name="")], machines, remove="none").safe
 
 

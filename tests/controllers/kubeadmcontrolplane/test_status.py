@@ -83,7 +83,11 @@ def test_09_a_member_of_no_machine_is_unhealthy_at_once() -> None:
 
     found = h.run(h.World(h.machines(2), members=members))
 
-    assert found.condition("Available") == ("False", "NotAvailable", "The list of etcd members does not match the list of Machines and Nodes")
+    assert found.condition("Available") == (
+        "False",
+        "NotAvailable",
+        "The list of etcd members does not match the list of Machines and Nodes",
+    )
     assert found.condition("EtcdClusterHealthy") == ("False", "NotHealthy", "* Etcd member n9 does not have a corresponding Machine")
 
 
@@ -97,7 +101,10 @@ def test_10_a_learner_counts_in_the_total_but_not_for_quorum() -> None:
 
     assert found is not None
     assert found[0] == "True"
-    assert found[2].split("\n")[0] == "* 2 of 4 etcd members are healthy, 1 learner etcd member, at least 2 healthy member required for etcd quorum"
+    assert (
+        found[2].split("\n")[0]
+        == "* 2 of 4 etcd members are healthy, 1 learner etcd member, at least 2 healthy member required for etcd quorum"
+    )
 
 
 def test_11_of_two_sick_api_servers_only_the_one_that_is_sick_for_long_is_counted() -> None:
@@ -220,7 +227,11 @@ def test_20_a_missing_template_is_said_at_size_and_while_scaling_up() -> None:
     at_size = h.run(h.World(machines, template=False))
     growing = h.run(h.World(machines, replicas=3, template=False))
 
-    assert at_size.condition("ScalingUp") == ("False", "NotScalingUp", "Scaling up would be blocked because DevMachineTemplate does not exist")
+    assert at_size.condition("ScalingUp") == (
+        "False",
+        "NotScalingUp",
+        "Scaling up would be blocked because DevMachineTemplate does not exist",
+    )
     assert growing.condition("ScalingUp") == (
         "True",
         "ScalingUp",
@@ -274,9 +285,10 @@ def drained(name: str) -> h.MachineSpec:
 
 
 def test_22_a_stale_deletion_names_its_causes() -> None:
-    from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, stale_text
-    from clusterwright.api.meta import Condition
     from datetime import timedelta
+
+    from clusterwright.api.meta import Condition
+    from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, stale_text
 
     def stale(name: str, drain_minutes: float = 10) -> ControlPlaneMachine:
         return ControlPlaneMachine(
@@ -301,7 +313,9 @@ def test_22_a_stale_deletion_names_its_causes() -> None:
 def test_23_a_young_machine_without_up_to_date_is_not_counted_yet(age: float, expected: tuple[str, str, str]) -> None:
     machine = h.MachineSpec("m1", age=age)
     machine.conditions = []
-    world = h.World([machine], missing_certificates=("ca",), observation={"unreadable": [{"kind": "Secret", "namespace": "ns", "name": "c1-sa"}]})
+    world = h.World(
+        [machine], missing_certificates=("ca",), observation={"unreadable": [{"kind": "Secret", "namespace": "ns", "name": "c1-sa"}]}
+    )
     objects = world.objects()
     for obj in objects:
         if obj["kind"] == "Machine":
