@@ -52,9 +52,9 @@ def test_stages_follow_one_another_and_each_takes_its_time(in_plane):
     moments = in_plane(body)
 
     assert 10 <= moments["VMProvisioned"] < 11.5
-    assert 4 <= moments["NodeProvisioned"] - moments["VMProvisioned"] < 6
-    assert 1 <= moments["EtcdProvisioned"] - moments["NodeProvisioned"] < 3
-    assert 3 <= moments["APIServerProvisioned"] - moments["NodeProvisioned"] < 5
+    assert 4.9 <= moments["NodeProvisioned"] - moments["VMProvisioned"] < 5.2
+    assert 1.9 <= moments["EtcdProvisioned"] - moments["NodeProvisioned"] < 2.2
+    assert 3.9 <= moments["APIServerProvisioned"] - moments["NodeProvisioned"] < 4.2
     assert moments["Ready"] == max(moments.values())
 
 

@@ -65,12 +65,14 @@ class DevMachineReconciler:
         self._patcher = Patcher(dependencies.client, dependencies.clock, dependencies.random)
         self._cloud = cloud
         self._waiting: dict[ObjectKey, set[ObjectKey]] = {}
+        self._moments: dict[ObjectKey, dict[str, datetime]] = {}
         cloud.subscribe("devmachine", self._wake)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Take the machine as far as time permits, or away."""
         original = await self._client.read(DevMachine, key)
         if original is None or original.object.spec.backend.in_memory is None:
+            self._moments.pop(key, None)
             return Result.await_change()
         finalization = await ensure_finalizer(self._patcher, original, DEV_MACHINE_FINALIZER)
         if finalization in {Finalization.ADDED, Finalization.ABSENT}:
@@ -94,7 +96,7 @@ class DevMachineReconciler:
         if simulated is None:
             self._waiting.setdefault(cluster_key, set()).add(key)
             return Result.await_change()
-        return await self._advance(original, Scene(obj, machine, cluster, simulated, self._clock.now()))
+        return await self._advance(original, Scene(obj, machine, cluster, simulated, self._clock.now(), self._moments.get(key, {})))
 
     def _wake(self, cluster: ObjectKey) -> None:
         """A cluster has come, or begins or ceases to answer: machines that wait for it look again."""
@@ -122,6 +124,9 @@ class DevMachineReconciler:
         obj, rows = conclude(scene, run.obj, run.progress, run.address)
         self._trace(obj.key, rows)
         await self._patcher.patch(original, obj, owned_conditions=_OWNED, owned_v1beta1_conditions=_OWNED)
+        for condition in obj.status.conditions:
+            if condition.status == "True" and not scene.had(condition.type):
+                self._moments.setdefault(obj.key, {})[condition.type] = scene.now
         if error is not None:
             raise error
         return Result.soonest(vote)

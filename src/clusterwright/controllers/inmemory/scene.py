@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from clusterwright import conditions
@@ -22,6 +23,8 @@ class Scene:
     cluster: Cluster
     simulated: SimulatedCluster
     now: datetime
+    moments: Mapping[str, datetime] = field(default_factory=dict)
+    """When stages were completed, by condition, as far as this process has seen it; conditions know it by the second only."""
 
     @property
     def name(self) -> str:
@@ -52,7 +55,7 @@ class Scene:
         condition = conditions.get(self.obj.status.conditions, type_)
         if condition is None or condition.status != "True" or condition.last_transition_time is None:
             return self.now
-        return condition.last_transition_time
+        return self.moments.get(type_, condition.last_transition_time)
 
     def delay(self, part: str) -> timedelta:
         """How long a stage takes; raises BadDuration, UnknownFault."""
