@@ -1,8 +1,8 @@
 """A transport on which everything goes wrong that can, by plan and by seed.
 
 Requests may be refused, lost on the way there, or lost on the way back, when they have taken effect. Watches may be late by any
-amount, cut, garbled, told twice, and refused as too old. The process may crash before any request, or after it took effect:
-between two requests nothing that it does can be seen, so that this is between any two awaits.
+amount, cut, garbled, told twice, and refused as too old. The process may crash before any request, after it took effect, or
+any number of steps after it was told something: between any two awaits.
 
 What is not simulated, because no API server does it: events out of order, and events that are never told on a watch that goes on.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Final
 
@@ -54,6 +54,8 @@ class FaultPlan:
     """An ERROR event is told: 410 or 500."""
     watch_refused: float = 0.0
     """Opening the watch is answered 410, 429 or 500; or the connection fails."""
+    watch_crash: float = 0.0
+    """The process dies a few steps of its event loop after the line was told: wherever the work that it caused has come to."""
     watch_silent: float = 0.0
     """The stream goes on but nothing is told any more: a half-open connection."""
 
@@ -63,25 +65,31 @@ class FaultPlan:
         return FaultPlan(**{name: value if name in _DURATIONS else min(1.0, value * factor) for name, value in values.items()})
 
 
+_STEPS: Final = 80
 _DURATIONS: Final = frozenset({"slowest", "latest"})
 
 NO_FAULTS: Final = FaultPlan()
 
 ALL_FAULTS: Final = FaultPlan(
     conflict=0.05, throttled=0.03, unavailable=0.04, lost_request=0.04, lost_answer=0.06, slow=0.1, crash=0.02,
-    watch_late=0.15, watch_cut=0.06, watch_garbled=0.03, watch_twice=0.1, watch_error=0.04, watch_refused=0.1, watch_silent=0.02,
+    watch_late=0.15, watch_cut=0.06, watch_garbled=0.03, watch_twice=0.1, watch_error=0.04, watch_refused=0.1, watch_crash=0.01,
+    watch_silent=0.02,
 )  # fmt: skip
 
 
 class FaultyTransport:
-    """One process's way to an API server. After a crash nothing gets through any more, in either direction."""
+    """One process's way to an API server. After a crash nothing gets through any more, in either direction.
+
+    `on_crash` must end the process and start another; without it there are no crashes.
+    """
 
     def __init__(
         self, inner: Transport, random: Random, plan: FaultPlan, trace: Trace, *, process: str, on_crash: Callable[[], None] | None = None
     ) -> None:
         self._inner = inner
         self._random = random
-        self._plan = plan
+        # who cannot come back does not crash
+        self._plan = plan if on_crash is not None else replace(plan, crash=0.0, watch_crash=0.0)
         self._trace = trace
         self._process = process
         self._on_crash = on_crash
@@ -172,6 +180,8 @@ class FaultyTransport:
                     code, reason = self._random.choice([(410, "Expired"), (410, "Gone"), (500, "InternalError")])
                     yield msgspec.json.encode({"type": "ERROR", "object": _status(code, reason, "simulated: error in the stream")})
                     return
+                if chance() < plan.watch_crash:
+                    self._count_down(self._random.randrange(_STEPS))
                 self._trace.line(self._process, line)
                 yield line
                 if chance() < plan.watch_twice:
@@ -194,11 +204,22 @@ class FaultyTransport:
         self.is_dead = True
 
     async def _crash(self) -> None:
+        self._die()
+        await asyncio.Event().wait()  # nobody is there any more to see what comes next
+
+    def _count_down(self, steps: int) -> None:
+        if steps:
+            asyncio.get_running_loop().call_soon(self._count_down, steps - 1)
+        else:
+            self._die()
+
+    def _die(self) -> None:
+        if self.is_dead:
+            return
         self.is_dead = True
         self._trace.note(self._process, "crash")
         if self._on_crash is not None:
             self._on_crash()
-        await asyncio.Event().wait()  # nobody is there any more to see what comes next
 
     def _check(self) -> None:
         if self.is_dead:
