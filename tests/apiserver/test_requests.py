@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import time
 import tracemalloc
 from typing import Any
 
@@ -25,13 +24,11 @@ async def test_two_servers_in_one_process_do_not_know_each_other():
     assert (await other.get(WIDGETS)).status == 404
 
 
-async def test_a_thousand_servers_at_rest_are_small_and_quickly_made():
+async def test_a_thousand_servers_at_rest_are_small():
     make_server()  # what all share is made once
     gc.collect()
     tracemalloc.start()
-    begin = time.perf_counter()
     servers = [make_server(history=64) for _ in range(1000)]
-    took = time.perf_counter() - begin
     for server in servers[::50]:
         api = Api.of(server)
         for number in range(20):
@@ -40,7 +37,6 @@ async def test_a_thousand_servers_at_rest_are_small_and_quickly_made():
     tracemalloc.stop()
 
     assert size / 1000 < 300_000
-    assert took / 1000 < 0.01  # 1 ms without tracemalloc, which makes it slower
 
 
 async def test_a_merge_patch_that_lost_a_race_is_tried_again_on_the_newer_object(server: ApiServer, api: Api):
