@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -292,9 +293,13 @@ def test_an_explicit_false_or_zero_counts_as_said() -> None:
 @pytest.mark.skipif(shutil.which("kubeadm") is None, reason="kubeadm is not installed: see tests/README.md")
 @pytest.mark.parametrize("api", ["v1beta3", "v1beta4"])
 def test_kubeadm_validates_our_documents(api: Any, tmp_path: Path) -> None:
+    ours = subprocess.run(["kubeadm", "version", "-o", "short"], check=True, capture_output=True, text=True).stdout.strip()
+    data = replace(
+        DATA, kubernetes_version=ours, dns_domain="cluster.local", service_subnet="10.96.0.0/12", pod_subnet="10.244.0.0/16"
+    )  # a kubeadm deploys only its own version and the one before
     token = {"token": "abcdef.0123456789abcdef", "apiServerEndpoint": "10.0.0.1:6443", "caCertHashes": ["sha256:" + "0" * 64]}
     documents = [
-        cluster_document(cluster(controlPlaneEndpoint="10.0.0.1:6443"), DATA, api),
+        cluster_document(cluster(controlPlaneEndpoint="10.0.0.1:6443"), data, api),
         init_document(init(nodeRegistration={"taints": []}), api),
         join_document(join(discovery={"bootstrapToken": token}), api),
     ]
@@ -303,4 +308,6 @@ def test_kubeadm_validates_our_documents(api: Any, tmp_path: Path) -> None:
         done = subprocess.run(
             ["kubeadm", "config", "validate", "--config", tmp_path / "config"], check=False, capture_output=True, text=True
         )
+        if "old API spec" in done.stderr:
+            pytest.skip(f"kubeadm {ours} no longer reads {api}")
         assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from clusterwright import app
+from clusterwright.admission.kubeadmconfig import KubeadmConfigAdmission
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
@@ -121,6 +122,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                     data_dir=data_dir,
                     kubeconfig=kubeconfig,
                     crds=tuple(crds()),
+                    admission=(KubeadmConfigAdmission({**DEFAULT_FEATURES, **arguments.features}),),
                     audit_log=arguments.audit_log,
                     now=clock.now,
                     random=random,
