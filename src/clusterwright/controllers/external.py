@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from clusterwright.api.codec import DecodeError
 from clusterwright.api.contract import ContractVersion, NoContract, crd_name, resolve_version
 from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey, ObjectMeta, OwnerReference, Unstructured
 from clusterwright.runtime.client import Reader
@@ -70,7 +71,7 @@ async def contract_of(reader: Reader, group: str, kind: str) -> Contract:
     name = crd_name(group, kind)
     try:
         crd = await reader.get(CustomResourceDefinitionMeta, ObjectKey("", name))
-    except ApiError as error:
+    except (ApiError, DecodeError) as error:
         raise ContractUnknown(f"failed to get object from ref: failed to get CustomResourceDefinition {name}: {error}") from error
     try:
         resolved = resolve_version({"name": name, "labels": crd.metadata.labels})

@@ -644,6 +644,21 @@ def _() -> bool:
     return all("failureDomains" in s.error and "failureDomains" not in s.status and "Available" in s.conditions for s in (twice, nameless))
 
 
+@case("a descendant that cannot be understood: unknown, not a crash")
+def _() -> bool:
+    odd = machine("odd")
+    odd["status"] = {"conditions": "none of your business"}
+    s = look(cluster(INITIALIZED), *PROVIDERS, odd)
+    return "failed to list Machines" in s.error and s.conditions["WorkerMachinesReady"] == ("Unknown", "InternalError", LOGS)
+
+
+@case("a Secret that cannot be understood")
+def _() -> bool:
+    odd = secret("kubeconfig") | {"data": {"value": 7}}
+    s = look(cluster(spec=STANDALONE), infrastructure(), odd)
+    return "kubeconfig" in s.error.lower() and "Available" in s.conditions
+
+
 @case("failureReason of a wrong type")
 def _() -> bool:
     s = look(cluster(INITIALIZED), infrastructure(status={"failureReason": {"a": 1}}), control_plane())

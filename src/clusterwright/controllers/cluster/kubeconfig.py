@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from clusterwright.api.codec import DecodeError
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference
@@ -78,7 +79,7 @@ async def _find(reader: Reader, key: ObjectKey) -> Secret | Missing | Unreadable
         return await reader.get(Secret, key)
     except NotFound:
         return Missing()
-    except ApiError as error:
+    except (ApiError, DecodeError) as error:
         return Unreadable(f"failed to get Secret {key}: {error}")
 
 

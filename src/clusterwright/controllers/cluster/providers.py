@@ -71,11 +71,12 @@ class Found:
     failure_message: str = ""
 
 
+Role = Literal["infrastructure", "controlPlane"]
 Lookup = NotReferenced | Missing | Unreadable | Found
 """What came of reading a referenced object; exactly one holds."""
 
 
-def understand(external: External, role: Literal["infrastructure", "controlPlane"]) -> Found | Unreadable:
+def understand(external: External, role: Role) -> Found | Unreadable:
     """The object as the tables need it.
 
     An object whose failureReason or failureMessage has a wrong type counts as unreadable, as if it could not be made ours.

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from clusterwright.api.core import Cluster, ClusterDeprecatedStatus, ClusterV1Beta1DeprecatedStatus
+from clusterwright.api.core import Cluster, ClusterDeprecatedStatus, ClusterV1Beta1DeprecatedStatus, ContractVersionedObjectReference
 from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition
 from clusterwright.conditions import is_true, set_condition, v1beta1
 from clusterwright.conditions.limits import fit, fit_v1beta1
@@ -19,7 +19,7 @@ from clusterwright.controllers.cluster.conditions_v1beta1 import OWNED_V1BETA1, 
 from clusterwright.controllers.cluster.guards import references_missing
 from clusterwright.controllers.cluster.kubeconfig import RECONCILE_KUBECONFIG, look_again, look_at_secrets, make_kubeconfig
 from clusterwright.controllers.cluster.plan import Change, Delete
-from clusterwright.controllers.cluster.providers import Lookup, Missing, Unreadable, understand
+from clusterwright.controllers.cluster.providers import Lookup, Missing, Role, Unreadable, understand
 from clusterwright.controllers.cluster.snapshot import (
     ClusterSnapshot,
     find_cluster_class,
@@ -126,19 +126,10 @@ class ClusterReconciler:
     # --------------------------------------------------------------------------------------------- observe
 
     async def _observe(self, seen: ClusterSnapshot, under_way: _Pass) -> ClusterSnapshot:
-        reader, cluster = self._deps.client, seen.cluster
-        adopt = not seen.waiting_for_topology
-        infrastructure = await look_up(reader, self._deps.dynamic, cluster, cluster.spec.infrastructure_ref)
-        if isinstance(infrastructure, External):
-            infrastructure = await self._make_ours(cluster, infrastructure, adopt=adopt)
-        if isinstance(infrastructure, External):
-            infrastructure = understand(infrastructure, "infrastructure")
-        control_plane = await look_up(reader, self._deps.dynamic, cluster, cluster.spec.control_plane_ref)
-        if isinstance(control_plane, External):
-            control_plane = await self._make_ours(cluster, control_plane, adopt=adopt)
-        if isinstance(control_plane, External):
-            control_plane = understand(control_plane, "controlPlane")
-        listing = await list_descendants(reader, cluster, machine_pools=seen.features.get("MachinePool", False))
+        cluster = seen.cluster
+        infrastructure = await self._look_up(seen, cluster.spec.infrastructure_ref, "infrastructure")
+        control_plane = await self._look_up(seen, cluster.spec.control_plane_ref, "controlPlane")
+        listing = await list_descendants(self._deps.client, cluster, machine_pools=seen.features.get("MachinePool", False))
         if listing.error:
             under_way.errors.append(listing.error)
         return with_(
@@ -149,11 +140,16 @@ class ClusterReconciler:
             control_plane_machines=listing.control_plane_machines,
         )
 
-    async def _make_ours(self, cluster: Cluster, external: External, *, adopt: bool) -> External | Lookup:
+    async def _look_up(self, seen: ClusterSnapshot, reference: ContractVersionedObjectReference | None, role: Role) -> Lookup:
+        """Read what a reference names, make it ours, and understand it; while the topology is not there yet, only look."""
+        found = await look_up(self._deps.client, self._deps.dynamic, seen.cluster, reference)
+        if isinstance(found, External) and not seen.waiting_for_topology:
+            found = await self._make_ours(seen.cluster, found)
+        return understand(found, role) if isinstance(found, External) else found
+
+    async def _make_ours(self, cluster: Cluster, external: External) -> External | Lookup:
         """Own the object and label it; what fails makes it unreadable, or missing if it is gone."""
         client, obj = self._deps.client, external.object
-        if not adopt:
-            return external
         try:
             for _ in range(_ADOPTION_TRIES - 1):
                 try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from clusterwright.api.codec import DecodeError
 from clusterwright.api.core import (
     APIEndpoint,
     Cluster,
@@ -240,7 +241,7 @@ async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: b
         nonlocal error
         try:
             return tuple(await reader.list(kind, namespace=cluster.metadata.namespace, labels={CLUSTER_NAME_LABEL: cluster.metadata.name}))
-        except ApiError as failure:
+        except (ApiError, DecodeError) as failure:  # one object that cannot be understood makes the list no list
             error = error or f"failed to list {kind.__name__}s for cluster {cluster.key}: {failure}"
             return ()
 
