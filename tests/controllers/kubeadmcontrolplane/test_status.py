@@ -28,8 +28,8 @@ def test_01_02_healthy_machines_and_matching_members_are_available(count: int) -
 
 @pytest.mark.parametrize(("seconds", "text"), [
     (0, ""),
-    (11, "* 2 of 3 etcd members are healthy, at least 2 healthy member required for etcd quorum\n"
-         "* 2 of 3 Machines have healthy control plane components, at least 1 required"),
+    (11, ("* 2 of 3 etcd members are healthy, at least 2 healthy member required for etcd quorum\n"
+         "* 2 of 3 Machines have healthy control plane components, at least 1 required")),
 ])  # fmt: skip
 def test_03_04_one_of_three_members_unhealthy_is_said_after_ten_seconds(seconds: float, text: str) -> None:
     machines = h.machines(3)
