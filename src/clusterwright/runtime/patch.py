@@ -78,7 +78,8 @@ class Patcher:
             return None
         status_diff = diff.pop("status", None) or {}
         generation = before.metadata.generation
-        if observed_generation and generation and (latest.json.get("status") or {}).get("observedGeneration") != generation:
+        moves = observed_generation and generation and (latest.json.get("status") or {}).get("observedGeneration") != generation
+        if moves:
             status_diff["observedGeneration"] = generation
         conditions = ConditionChange.between(before, after, owned_conditions, owned_v1beta1_conditions, self._clock.now())
         for path in CONDITION_PATHS:
@@ -97,6 +98,8 @@ class Patcher:
                     errors.append(error)
             except (ApiError, ConditionConflict) as error:
                 errors.append(error)
+            if errors and moves:
+                status_diff.pop("observedGeneration", None)  # what could not be written was not observed
         if len(errors) > 1:
             raise ExceptionGroup(f"failed to patch {before.kind} {before.key}", errors)
         if errors:
