@@ -319,3 +319,15 @@ async def test_what_fails_on_the_node_is_told(a: Any, faults: Any, reason: str) 
         await running.run()
 
     assert ("Warning", reason) in recorded(running)
+
+
+async def test_a_node_that_has_become_another_machines_is_neither_drained_nor_deleted(a: Any) -> None:
+    newcomer = a.node(spec={"providerID": "generic:///newcomer"}, status={"volumesAttached": [{"name": "v", "devicePath": ""}]})
+    running = a.Build(
+        machine=a.deleted(), node=newcomer, bootstrap=None, infra=None, remote=[a.pod("web")], more=[a.other_control_plane()]
+    ).start()
+    await running.run()
+
+    assert await running.world.client.find(Machine, KEY) is None
+    assert (await running.remote_node()).spec.unschedulable is False
+    assert (await running.remote_pod("web")).metadata.deletion_timestamp is None

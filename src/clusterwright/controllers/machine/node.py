@@ -49,6 +49,14 @@ def node_with(provider_id: str, nodes: Iterable[Node]) -> Node | None:
     return found[0] if found else None
 
 
+def is_of(node: Node, machine: Machine) -> bool:
+    """Whether a Node that was found by its name is still the Machine's: another host may have taken the name meanwhile.
+
+    Upstream goes by the name alone, and would drain and delete the newcomer.
+    """
+    return not machine.spec.provider_id or node.spec.provider_id in {"", machine.spec.provider_id}
+
+
 def is_unreachable(node: Node) -> bool:
     """Whether the kubelet has stopped to report: Ready is Unknown."""
     return any(c.type == "Ready" and c.status == "Unknown" for c in node.status.conditions)

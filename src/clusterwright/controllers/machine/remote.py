@@ -128,9 +128,9 @@ async def judge_pods(
 async def drain_node(
     management: Reader, client: Client, clock: Clock, cluster: Cluster, machine: Machine, node_name: str
 ) -> drain.DrainProgress | None:
-    """Cordon the Node and evict what must go now; None if there is no Node any more. Raises DrainError or ApiError."""
+    """Cordon the Node and evict what must go now; None if the Machine has no Node any more. Raises DrainError or ApiError."""
     target = await client.find(Node, ObjectKey("", node_name))
-    if target is None:
+    if target is None or not node.is_of(target, machine):
         return None
     if not target.spec.unschedulable:
         await client.patch(Node, target.key, {"spec": {"unschedulable": True}})
@@ -161,7 +161,7 @@ async def observe_volumes(
 ) -> volumes.VolumeWait:
     """Which volumes are waited for; none on a Node that is gone or unreachable. Raises VolumeError, DrainError or ApiError."""
     target = await client.find(Node, ObjectKey("", node_name))
-    if target is None or node.is_unreachable(target):
+    if target is None or node.is_unreachable(target) or not node.is_of(target, machine):
         return volumes.VolumeWait()
     attached = volumes.attached_volumes(target, await client.live.list(VolumeAttachment) if consider_attachments else ())
     if attached.empty:
@@ -170,15 +170,19 @@ async def observe_volumes(
     return volumes.volume_wait(attached, await client.live.list(PersistentVolume), ignored)
 
 
-async def delete_node(workload: WorkloadClusters, clock: Clock, cluster: ObjectKey, node_name: str) -> ApiError | None:
-    """Delete the Node, trying again for a while; the last error, or None when it is gone."""
+async def delete_node(workload: WorkloadClusters, clock: Clock, cluster: ObjectKey, machine: Machine, node_name: str) -> ApiError | None:
+    """Delete the Machine's Node, trying again for a while; the last error, or None when it is gone."""
     last: ApiError | None = None
+    key = ObjectKey("", node_name)
     for attempt in range(NODE_DELETION_TRIES):
         if attempt:
             await clock.sleep(NODE_DELETION_PAUSE.total_seconds())
         try:
             client = await workload.client(cluster)
-            await client.delete(Node, ObjectKey("", node_name))
+            found = await client.find(Node, key)
+            if found is not None and not node.is_of(found, machine):
+                return None
+            await client.delete(Node, key, uid=found.metadata.uid if found else "")
             return None
         except NotFound:
             return None

@@ -248,7 +248,7 @@ class Teardown:
 
     async def _delete_node(self, run: Pass) -> deletion.Failed | deletion.Done:
         """Delete the Node."""
-        error = await remote.delete_node(self._deps.workload, self._clock, run.seen.cluster.key, _node_name(run))
+        error = await remote.delete_node(self._deps.workload, self._clock, run.seen.cluster.key, run.machine, _node_name(run))
         return deletion.Done() if error is None else deletion.Failed(error)
 
 
