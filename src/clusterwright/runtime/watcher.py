@@ -32,6 +32,7 @@ SILENCE = 150.0
 """Seconds without a line after which a watch on which bookmarks flow is given up; API servers send one about every minute."""
 _GRACE = 15.0
 _BACKOFF = (0.8, 30.0)
+_ODD_FAILURES = 6
 _SHORT = 1.0
 _YIELD_EVERY = 256
 
@@ -157,7 +158,8 @@ class Watcher:
                 wait *= 1 + 0.5 * self._random.random()
                 if failures == 1 and isinstance(error, Gone):
                     wait = 0.0
-                log = _log.debug if failures == 1 else _log.warning
+                # clusters come and go: only one that stays away is worth a warning
+                log = _log.debug if failures == 1 else _log.info if failures < _ODD_FAILURES else _log.warning
                 log("Watch failed", kind=self._resource.gvk.kind, error=str(error), retry_in_seconds=round(wait, 1))
                 await self._pause(wait)
 
