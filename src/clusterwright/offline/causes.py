@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
@@ -41,6 +42,7 @@ _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Le
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
 _BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootstrap [Dd]ata|dataSecretName")
+_CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef")
 _CLASS_PATCH = re.compile(r"\bpatch(es)?\b")
 _NOT_FOUND = re.compile(r'([A-Za-z]+)(?:\.[a-z0-9.-]+)? "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
 _QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
@@ -84,8 +86,17 @@ def node_id(kind: str, namespace: str, name: str) -> str:
 class Investigation:
     """The objects of a namespace with their complaints, and the graph of whose trouble comes from whom."""
 
-    def __init__(self, objects: Iterable[Json], subject: str, conditions: Sequence[Condition] | None = None, *, error: str = "") -> None:
+    def __init__(
+        self,
+        objects: Iterable[Json],
+        subject: str,
+        conditions: Sequence[Condition] | None = None,
+        *,
+        error: str = "",
+        now: datetime | None = None,
+    ) -> None:
         """`conditions` replace those of the subject: what our controller finds, not what another one wrote; `error`: how its pass ended."""
+        self._now = now
         self.nodes: dict[str, Node] = {}
         self.events: dict[str, list[Json]] = {}
         self._children: dict[str, list[str]] = {}
@@ -159,7 +170,7 @@ class Investigation:
         assert node.object is not None
         metadata = node.object.metadata
         if metadata.deletion_timestamp is not None:
-            node.complaints.append(deletion(node.object, self._conditions(node)))
+            node.complaints.append(deletion(node.object, self._conditions(node), self._now))
             return
         pause = own_pause(node.object)
         conditions = self._conditions(node)
@@ -217,7 +228,9 @@ class Investigation:
 
         A kind that is there, or whose CRD is, or words that say so, are proof; so is a bundle with Events and Secrets: all was dumped.
         """
-        if reference.kind in self._kinds or reference.kind in self._served or {"Event", "Secret"} <= self._dumped:
+        if reference.kind in self._kinds or reference.kind in self._served:
+            return True
+        if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
             return True
         words = " ".join(c.raw or c.text for c in node.complaints)
         return reference.kind in words or reference.name in words

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
 from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
 
+OWN_FINALIZER = "cluster.x-k8s.io"
+"""In the finalizers of Cluster API's own controllers and providers."""
+SOON = timedelta(seconds=30)
 PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
 _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
@@ -99,17 +103,20 @@ def own_pause(obj: Unstructured) -> str:
     return ""
 
 
-def deletion(obj: Unstructured, conditions: Sequence[Condition]) -> Complaint:
-    """What holds an object that is being deleted."""
+def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime | None) -> Complaint:
+    """What holds an object that is being deleted. Just begun, and held only by its own controller, it is probably on its way."""
+    metadata = obj.metadata
     begun = str(obj.at("metadata", "deletionTimestamp"))
-    finalizers = ", ".join(obj.metadata.finalizers)
     said = get(conditions, "Deleting")
     words = f": {said.reason}: {said.message}" if said is not None and said.status == "True" else ""
     pause = own_pause(obj)
     if pause:
         return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", begun, "Deleting")
+    foreign = any(OWN_FINALIZER not in f for f in metadata.finalizers)
+    young = now is not None and metadata.deletion_timestamp is not None and now - metadata.deletion_timestamp < SOON
+    finalizers = ", ".join(metadata.finalizers)
     held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
-    return Complaint(Tier.DELETING, held + words, begun, "Deleting", raw=words)
+    return Complaint(Tier.SILENT if young and not foreign else Tier.DELETING, held + words, begun, "Deleting", raw=words)
 
 
 def complaint_of(condition: Condition) -> Complaint | None:

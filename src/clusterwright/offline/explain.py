@@ -14,7 +14,7 @@ from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.conditions import InvalidConditions, conditions_of
 from clusterwright.offline.bundle import BadBundle, Bundle
 from clusterwright.offline.causes import Investigation, Node
-from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.complaints import OWN_FINALIZER, Complaint, Tier
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.decide import run_pass, run_to_completion
 from clusterwright.offline.registry import controller
@@ -60,10 +60,10 @@ def explain(bundle: Bundle, subject: str) -> Answer:
     if controller(kind) is not None:
         conditions = _run(bundle, kind, ObjectKey(namespace, name), answer)
     if kind == "Cluster":
-        investigation = Investigation(bundle.objects, subject, conditions, error=answer.error)
+        investigation = Investigation(bundle.objects, subject, conditions, error=answer.error, now=bundle.observation.now)
     else:
         # what such a pass finds depends on the workload cluster, which a bundle may know nothing of: what was written counts
-        investigation = Investigation(bundle.objects, subject)
+        investigation = Investigation(bundle.objects, subject, now=bundle.observation.now)
     found = investigation.causes()
     answer.causes = [_cause(investigation, node, answer) for node in found[:MOST_CAUSES]]
     if found:
@@ -126,7 +126,7 @@ def who_must_act(node: Node, complaint: Complaint) -> str:
         return f"whoever paused {node.kind} {node.name}: take spec.paused or the annotation away when it may go on"
     if complaint.tier is Tier.DELETING:
         finalizers = node.object.metadata.finalizers if node.object else ()
-        foreign = [f for f in finalizers if "cluster.x-k8s.io" not in f]
+        foreign = [f for f in finalizers if OWN_FINALIZER not in f]
         if foreign:
             return f"whoever set the finalizer {', '.join(foreign)}"
         return f"the controller of {node.kind}, which has not finished its clean-up"
