@@ -94,6 +94,9 @@ def _check_types(options: Json) -> None:
         value = options.get(name)
         if value is not None and (not isinstance(value, expected) or (expected is int and isinstance(value, bool))):
             raise bad_request(f"json: cannot unmarshal into Go struct field DeleteOptions.{name}")
+    for name, value in (options.get("preconditions") or {}).items():
+        if name in {"uid", "resourceVersion"} and not isinstance(value, str | None):
+            raise bad_request(f"json: cannot unmarshal into Go struct field Preconditions.preconditions.{name} of type string")
 
 
 async def delete(call: Call) -> Response:

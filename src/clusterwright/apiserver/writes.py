@@ -31,7 +31,8 @@ _encode = msgspec.json.Encoder().encode
 _decode_raw = msgspec.json.Decoder().decode
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
 ATTEMPTS: Final = 8
-_SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+"""What a new object may say of itself in vain, and owns nothing of."""
 
 
 async def create(call: Call) -> Response:
@@ -49,6 +50,8 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     """Store a new object that is decoded and defaulted; returns it as answered."""
     server, resource = call.server, call.resource
     meta = meta_of(obj)
+    for field in _SYSTEM_FIELDS:
+        meta.pop(field, None)
     match_namespace(call, meta)
     _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
@@ -64,12 +67,10 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
             meta["name"] = meta["generateName"][: 63 - 5] + "".join(server.random.choice(_SUFFIX) for _ in range(5))
             if object_key(meta.get("namespace") or "", meta["name"]) not in call.table.objects:
                 break
-    revision = meta.pop("resourceVersion", None)
-    for field in _SYSTEM_FIELDS:
-        meta.pop(field, None)
+    revision = str(meta.pop("resourceVersion", None) or "0")
+    meta.pop("generation", None)
     meta["uid"] = server.new_uid()
     meta["creationTimestamp"] = server.timestamp()
-    meta.pop("selfLink", None)
     resource.handler.prepare_for_create(obj)
     meta = obj["metadata"]
     if resource.generation:
@@ -88,7 +89,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     if resource.group == rbac.GROUP:
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
-    if revision not in {None, "", "0"}:
+    if revision.isdigit() and int(revision) != 0:
         raise failure(500, "", "resourceVersion should not be set on objects to be created")
     key = object_key(meta.get("namespace") or "", meta["name"])
     existing = call.table.objects.get(key)
@@ -158,15 +159,14 @@ async def replace_object(
     server, resource, subresource = call.server, call.resource, call.info.subresource
     meta, before = obj["metadata"], old["metadata"]
     _require_kind(call, obj)
-    revision = meta.get("resourceVersion")
-    if revision in {None, "", "0"}:
+    revision = str(meta.get("resourceVersion") or "")
+    if revision in {"", "0"}:
         if not resource.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid_error(resource.group, resource.plural, call.info.name, [error])
     elif revision != str(entry.rv):
         if not revision.isdigit():
-            error = invalid("metadata.resourceVersion", revision, f'strconv.ParseUint: parsing "{revision}": invalid syntax')
-            raise invalid_error(resource.group, resource.plural, call.info.name, [error])
+            raise failure(500, "", f'strconv.ParseUint: parsing "{revision}": invalid syntax')
         raise conflict(resource.group, resource.plural, call.info.name, STALE)
     meta["resourceVersion"] = before["resourceVersion"]
     for field in ("creationTimestamp", "generation", "uid", "namespace"):
@@ -202,7 +202,7 @@ async def replace_object(
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
     if call.table.objects.get(entry.key) is not entry:
-        if revision in {None, "", "0"} or revision == str(entry.rv):
+        if revision in {"", "0", str(entry.rv)}:
             return None
         raise conflict(resource.group, resource.plural, call.info.name, STALE)
     if obj == old and msgspec.json.encode(obj, order="sorted") == msgspec.json.encode(old, order="sorted"):
