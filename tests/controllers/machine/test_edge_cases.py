@@ -534,6 +534,15 @@ def test_30_a_pod_of_a_daemon_set_that_is_gone_is_evicted(a: Any) -> None:
     assert {name for _, kind, name in answer.actions if kind == "Eviction"} == {"agent"}
 
 
+def test_30_a_daemon_set_that_cannot_be_looked_up_fails_the_drain(a: Any) -> None:
+    owned = a.pod("agent", "kube-system", metadata={"ownerReferences": [a.owner("DaemonSet", "ds", "uid-ds", "apps")]})
+    faults = {"unreadable": [{"kind": "DaemonSet"}]}
+    answer = a.Build(machine=a.deleted(), remote=[owned], more=[a.other_control_plane()], workload=faults).decide()
+
+    assert answer.error
+    assert not [x for x in answer.actions if x[1] == "Eviction"]
+
+
 def rule(behavior: str, name: str = "r", **spec: Any) -> Any:
     return {
         "apiVersion": "cluster.x-k8s.io/v1beta2",
