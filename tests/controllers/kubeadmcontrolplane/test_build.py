@@ -1,0 +1,116 @@
+"""What wakes the controller, and the shape of its tables."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core.cluster import ClusterInitializationStatus, ClusterSpec, ClusterStatus, Topology
+from clusterwright.api.core.shared import ContractVersionedObjectReference
+from clusterwright.api.kubernetes import Node, Pod
+from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference
+from clusterwright.controllers.kubeadmcontrolplane import conditions, health
+from clusterwright.controllers.kubeadmcontrolplane.build import (
+    CONTROLLER,
+    cluster_matters,
+    control_plane_of_cluster,
+    control_plane_of_machine,
+)
+from clusterwright.controllers.kubeadmcontrolplane.wakes import node_state, pod_state
+from clusterwright.tables import check
+
+GROUP = "controlplane.cluster.x-k8s.io"
+READER: Any = None
+
+
+def cluster(**spec: Any) -> Cluster:
+    return Cluster(metadata=ObjectMeta(name="c1", namespace="ns"), spec=ClusterSpec(**spec))
+
+
+def reference(group: str = GROUP, kind: str = "KubeadmControlPlane") -> ContractVersionedObjectReference:
+    return ContractVersionedObjectReference(api_group=group, kind=kind, name="kcp1")
+
+
+@pytest.mark.parametrize(("ref", "expected"), [
+    (reference(), [ObjectKey("ns", "kcp1")]),
+    (reference(group="other.io"), []),
+    (reference(kind="Other"), []),
+    (None, []),
+])  # fmt: skip
+async def test_q11_a_cluster_wakes_its_control_plane_and_the_group_counts(ref: Any, expected: list[ObjectKey]) -> None:
+    assert list(await control_plane_of_cluster(cluster(control_plane_ref=ref), READER)) == expected
+
+
+@pytest.mark.parametrize(("owner", "expected"), [
+    (OwnerReference(api_version=f"{GROUP}/v1beta2", kind="KubeadmControlPlane", name="kcp1", controller=True), [ObjectKey("ns", "kcp1")]),
+    (OwnerReference(api_version=f"{GROUP}/v1beta1", kind="KubeadmControlPlane", name="kcp1", controller=True), [ObjectKey("ns", "kcp1")]),
+    (OwnerReference(api_version=f"{GROUP}/v1beta2", kind="KubeadmControlPlane", name="kcp1"), []),
+    (OwnerReference(api_version="other.io/v1", kind="KubeadmControlPlane", name="kcp1", controller=True), []),
+    (OwnerReference(api_version="a/b/c", kind="KubeadmControlPlane", name="kcp1", controller=True), []),
+])  # fmt: skip
+async def test_a_machine_wakes_the_control_plane_that_controls_it(owner: OwnerReference, expected: list[ObjectKey]) -> None:
+    machine = Machine(metadata=ObjectMeta(name="m1", namespace="ns", owner_references=(owner,)))
+
+    assert list(await control_plane_of_machine(machine, READER)) == expected
+
+
+def test_only_changes_of_the_cluster_that_matter_wake() -> None:
+    old = cluster()
+    provisioned = replace(old, status=ClusterStatus(initialization=ClusterInitializationStatus(infrastructure_provisioned=True)))
+    relabelled = replace(old, metadata=replace(old.metadata, labels={"a": "b"}))
+
+    assert cluster_matters(None, old)
+    assert not cluster_matters(old, None)
+    assert not cluster_matters(old, relabelled)
+    assert cluster_matters(old, provisioned)
+    assert cluster_matters(old, cluster(paused=True))
+    assert cluster_matters(cluster(topology=Topology(version="v1")), cluster(topology=Topology(version="v2")))
+
+
+def test_the_connection_wakes_too_and_so_do_failures_that_outlast_the_grace_period() -> None:
+    assert CONTROLLER.workload_wake is not None
+    assert CONTROLLER.workload_wake.failing_for == timedelta(minutes=5)
+
+
+def test_heartbeats_of_nodes_do_not_wake_but_health_does() -> None:
+    from clusterwright.api import codec
+
+    def node(ready: str, heartbeat: str, **meta: Any) -> Node:
+        condition = {"type": "Ready", "status": ready, "lastHeartbeatTime": heartbeat}
+        return codec.convert({"metadata": {"name": "n1", **meta}, "status": {"conditions": [condition]}}, Node)
+
+    quiet = node("True", "2026-01-01T00:00:00Z")
+    assert node_state(quiet) == node_state(node("True", "2026-01-01T00:00:10Z"))
+    assert node_state(quiet) != node_state(node("Unknown", "2026-01-01T00:00:00Z"))
+    assert node_state(quiet) != node_state(node("True", "2026-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:00:00Z"))
+
+
+def test_the_readiness_of_static_pods_wakes() -> None:
+    from clusterwright.api import codec
+
+    def pod(ready: str, phase: str = "Running") -> Pod:
+        return codec.convert(
+            {"metadata": {"name": "p"}, "status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}}, Pod
+        )
+
+    assert pod_state(pod("True")) == pod_state(pod("True"))
+    assert pod_state(pod("True")) != pod_state(pod("False"))
+    assert pod_state(pod("True")) != pod_state(pod("True", "Failed"))
+
+
+TABLES = [*conditions.TABLES, health.POD_HEALTHY, health.LABELS_AND_TAINTS_SET, health.MEMBER_HEALTHY]
+
+
+@pytest.mark.parametrize("table", [t for t in TABLES if t is not health.POD_HEALTHY], ids=lambda t: t.name)
+def test_tables_have_no_gap_and_no_row_that_cannot_be_reached(table: Any) -> None:
+    assert check.gaps(table) == []
+    assert check.unreachable(table) == []
+
+
+def test_the_table_of_pods_is_complete_where_one_phase_holds() -> None:
+    """Too many guards for all assignments at once: that its last row catches the rest is what completeness means here."""
+    assert health.POD_HEALTHY.rows[-1].name == "pod-phase-unset"
