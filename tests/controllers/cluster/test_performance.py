@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from cluster_plane import CLUSTER, KEY, NAMESPACE, Plane, on_a_plane
+from seed_scenarios import ca_secret
 from seed_worlds import LABEL, cluster, condition, control_plane, infrastructure, machine
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
@@ -49,6 +50,23 @@ async def cost(plane: Plane, key: ObjectKey = KEY, runs: int = 12) -> float:
 @on_a_plane
 async def test_a_pass_over_a_settled_cluster_with_a_hundred_machines_takes_under_3_ms_and_sends_nothing(plane: Plane) -> None:
     await a_settled_cluster(plane, 100)
+    plane.transport.sent.clear()
+
+    seconds = await cost(plane)
+
+    assert plane.transport.sent == []
+    assert seconds < 0.003
+
+
+@on_a_plane
+async def test_so_does_a_pass_over_a_stand_alone_control_plane_with_its_kubeconfig(plane: Plane) -> None:
+    await plane.create(infrastructure(labels=None, ownerReferences=None))
+    await plane.create(ca_secret())
+    await plane.create(cluster(finalizers=None, spec={"controlPlaneRef": None}), status=False)
+    for n in range(100):
+        await plane.create(machine(f"m{n:03}", *FINE, control_plane=n < 3, ownerReferences=None))
+    await plane.settle(30)
+    assert (await plane.condition("Available"))[0] == "True"
     plane.transport.sent.clear()
 
     seconds = await cost(plane)

@@ -10,6 +10,7 @@ from binascii import Error as BadBase64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -126,10 +127,16 @@ class _Parsed:
 
 def _parse(secret: Secret, cluster: Cluster) -> _Parsed | None:
     """What our own kubeconfig says; None for anything that is not one."""
+    return _parsed(secret.data.get(KUBECONFIG_KEY, b""), cluster.metadata.name)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(kubeconfig: bytes, cluster: str) -> _Parsed | None:
+    # asked in every pass over every stand-alone Cluster, and YAML is slow
     try:
-        document = yaml.load(secret.data.get(KUBECONFIG_KEY, b""), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
-        user = _named(document, "users", f"{cluster.metadata.name}-admin")["user"]
-        server = _named(document, "clusters", cluster.metadata.name)["cluster"]["server"]
+        document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
+        user = _named(document, "users", f"{cluster}-admin")["user"]
+        server = _named(document, "clusters", cluster)["cluster"]["server"]
         certificate = decode_certificate(b64decode(user["client-certificate-data"]))
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, StopIteration, BadBase64, CertificateError):
         return None
