@@ -183,6 +183,36 @@ async def test_sigterm_ends_it_cleanly_and_definitions_are_served_again(processe
     assert same == token
 
 
+async def test_objects_older_than_their_definition_are_fitted_to_it_after_a_restart(tmp_path: Path):
+    def start_server() -> tuple[SqliteJournal, Api]:
+        journal = SqliteJournal(tmp_path / "store.sqlite")
+        server = make_server(journal=journal)
+        server.recover(journal.entries(), journal.revision)
+        journal.start()
+        server.ensure_namespaces()
+        return journal, Api.of(server)
+
+    journal, api = start_server()
+    crd = widget_crds()[0]
+    await api.post(CRDS, crd)
+    await api.post(WIDGETS, widget("old", title="t"))
+    for version in crd["spec"]["versions"]:
+        properties = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        del properties["title"]
+        properties["size"]["default"] = 7
+    changed = await api.merge(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": crd["spec"]["versions"]}})
+    assert changed.status == 200, changed
+    await api.post(WIDGETS, widget("new", size=1))
+    journal.close()
+
+    journal, api = start_server()
+    old, new = (await api.get(f"{WIDGETS}/old"))["spec"], (await api.get(f"{WIDGETS}/new"))["spec"]
+    journal.close()
+
+    assert old == {"color": "red", "replicas": 1, "size": 7}
+    assert new == {"color": "red", "replicas": 1, "size": 1}
+
+
 def test_the_files_are_private(tmp_path: Path):
     journal = SqliteJournal(tmp_path / "data" / "store.sqlite")
     try:

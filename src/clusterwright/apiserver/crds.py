@@ -128,8 +128,8 @@ class CrdController:
         if self._served.get(crd["metadata"]["name"]) == fingerprint:
             return
         table = self.server.store.table(f"{spec['names']['plural']}.{spec['group']}")
-        if table.objects or table.history:
-            table.stale_before = self.server.store.revision
+        if table.objects or table.history:  # what is younger than the definition was written under it
+            table.stale_before = int(crd["metadata"]["resourceVersion"])
         self._served[crd["metadata"]["name"]] = fingerprint
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.registry.add(resources)
