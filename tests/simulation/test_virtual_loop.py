@@ -1,5 +1,4 @@
 import asyncio
-import time
 
 import pytest
 
@@ -8,16 +7,14 @@ from clusterwright.simulation.loop import Stalled, run_virtual
 from clusterwright.simulation.world import START
 
 
-def test_an_hour_of_sleeping_takes_no_time_and_is_exactly_an_hour():
+def test_an_hour_of_sleeping_is_exactly_an_hour_and_over_at_once():
     async def main():
         loop = asyncio.get_running_loop()
         for _ in range(3600):
             await asyncio.sleep(1.0)
         return loop.time()
 
-    started = time.monotonic()
-    assert run_virtual(main()) == pytest.approx(3600.0)
-    assert time.monotonic() - started < 3.0
+    assert run_virtual(main()) == pytest.approx(3600.0)  # in real time this test would not end today
 
 
 def test_timers_fire_in_order_of_their_time_then_of_their_making():
