@@ -31,6 +31,7 @@ KEY = ObjectKey("default", "c1")
 DEV_MACHINE = GroupVersionKind("infrastructure.cluster.x-k8s.io", "v1beta2", "DevMachine")
 KUBEADM_CONFIG = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig")
 STAGE_SECONDS = 5.0
+LOOK_EVERY = 10.0
 
 
 class Watchman:
@@ -131,7 +132,16 @@ class ControlPlane:
         )
 
     async def until_settled(self, replicas: int, version: str = samples.VERSION, within: float = 3600.0) -> None:
-        await self.world.until(lambda: self.settled(replicas, version), within=within, what=f"{replicas} replicas of {version}")
+        await self.until(lambda: self.settled(replicas, version), within=within, what=f"{replicas} replicas of {version}")
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], *, within: float, what: str) -> None:
+        """Wait until something holds, and look at etcd all the while; seldom enough that looking does not take longer than what happens."""
+        deadline = self.world.clock.monotonic() + within
+        while not await holds():
+            self.check()
+            if self.world.clock.monotonic() >= deadline:
+                raise Violation(f"not within {within:g} s: {what}")
+            await self.world.clock.sleep(LOOK_EVERY)
         self.check()
 
     def check(self) -> None:

@@ -64,8 +64,7 @@ async def certificates_expire(control_plane: ControlPlane) -> None:
     async def replaced() -> bool:
         return old.metadata.uid not in {m.metadata.uid for m in await control_plane.machines()} and await control_plane.settled(3)
 
-    await control_plane.world.until(replaced, within=14400, what="the Machine with the old certificate is replaced")
-    control_plane.check()
+    await control_plane.until(replaced, within=14400, what="the Machine with the old certificate is replaced")
     if not kept <= {m.metadata.uid for m in await control_plane.machines()}:
         raise Violation("a Machine with a good certificate was replaced")
 
@@ -83,8 +82,7 @@ async def remediate_each_in_turn(control_plane: ControlPlane) -> None:
             # by uid: once it is gone, its name may be given again
             return old not in {m.metadata.uid for m in await control_plane.machines()} and await control_plane.settled(3)
 
-        await control_plane.world.until(replaced, within=14400, what=f"{name} is replaced")
-        control_plane.check()
+        await control_plane.until(replaced, within=14400, what=f"{name} is replaced")
         if not others <= {m.metadata.uid for m in await control_plane.machines()}:
             raise Violation(f"a healthy Machine was deleted while {name} was remediated")
 
@@ -101,7 +99,7 @@ async def lose_two_of_three(control_plane: ControlPlane) -> None:
         available = get((await control_plane.get()).status.conditions, "Available")
         return available is not None and available.status != "True"
 
-    await control_plane.world.until(unavailable, within=900, what="the loss is noticed")
+    await control_plane.until(unavailable, within=900, what="the loss is noticed")
     await control_plane.world.clock.sleep(1800)
     now = await control_plane.machines()
     if {m.metadata.uid for m in now} != {m.metadata.uid for m in machines} or any(m.metadata.deletion_timestamp for m in now):
