@@ -37,7 +37,7 @@ async def a_settled_cluster(plane: Plane, machines: int) -> None:
     assert (await plane.condition("Available"))[0] == "True"
 
 
-async def cost(plane: Plane, key: ObjectKey = KEY, runs: int = 12) -> float:
+async def cost(plane: Plane, key: ObjectKey = KEY, runs: int = 60) -> float:
     """CPU seconds of a pass: the best of several, because others use this machine too."""
     spent = []
     for _ in range(runs):

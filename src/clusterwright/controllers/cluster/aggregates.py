@@ -15,7 +15,7 @@ from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get
 from clusterwright.controllers.cluster.guards import CONTROL_PLANE, Snapshot, control_plane_unreadable, descendants_listed
 from clusterwright.controllers.cluster.plan import CHECK_LOGS
 from clusterwright.controllers.cluster.providers import Found, Garbled
-from clusterwright.controllers.cluster.snapshot import Descendants, is_child_of
+from clusterwright.controllers.cluster.snapshot import Descendants, Gathered, is_child_of
 from clusterwright.tables import Guard, Message, Row, Table, Transition, unknown
 
 NEW_MACHINE_GRACE = timedelta(seconds=10)
@@ -31,22 +31,22 @@ def of(objects: Sequence[Object]) -> list[Reporter]:
     return [reporter(o) for o in objects]
 
 
-def control_plane_machines(c: Snapshot) -> list[Reporter]:
+def control_plane_machines(c: Snapshot) -> Sequence[Reporter]:
     """All control-plane Machines."""
     return of(_descendants(c).control_plane_machines)
 
 
-def worker_machines(c: Snapshot) -> list[Reporter]:
+def worker_machines(c: Snapshot) -> Sequence[Reporter]:
     """Worker Machines; a MachinePool speaks for its own."""
     return of(_descendants(c).own_worker_machines)
 
 
-def settled_control_plane_machines(c: Snapshot) -> list[Reporter]:
+def settled_control_plane_machines(c: Snapshot) -> Sequence[Reporter]:
     """Control-plane Machines without those that are new and silent."""
     return of(_settled(c, _descendants(c).control_plane_machines))
 
 
-def settled_worker_machines(c: Snapshot) -> list[Reporter]:
+def settled_worker_machines(c: Snapshot) -> Sequence[Reporter]:
     """Worker Machines without those that are new and silent."""
     return of(_settled(c, _descendants(c).own_worker_machines))
 
@@ -118,22 +118,26 @@ def aggregate_table(
     bad, good = ("True", "False") if negative else ("False", "True")
     strategy = Strategy(reasons=reasons, negative=frozenset([source]) if negative else frozenset(), target_negative=negative)
 
-    def gathered(c: Snapshot) -> tuple[Sequence[Reporter], frozenset[str]]:
+    def gathered(c: Snapshot) -> Gathered:
         # every guard of the table asks for it
         known = c.gathered.get(target)
         if known is None:
             found = reporters(c)
-            known = found, frozenset(one.status if (one := get(r.conditions, source)) else "Unknown" for r in found)
-            c.gathered[target] = known
+            said = [get(r.conditions, source) for r in found]
+            statuses = frozenset(one.status if one else "Unknown" for one in said)
+            known = c.gathered[target] = Gathered(found, statuses, any(one is None or one.message for one in said))
         return known
 
     def statuses(c: Snapshot) -> frozenset[str]:
-        return gathered(c)[1]
+        return gathered(c).statuses
 
     def merged(c: Snapshot) -> str:
-        return aggregate(gathered(c)[0], source, target=target, strategy=strategy).message
+        known = gathered(c)
+        if not known.has_messages and known.statuses <= {good}:
+            return ""  # the usual case, told without merging
+        return aggregate(known.reporters, source, target=target, strategy=strategy).message
 
-    empty: Guard[Snapshot] = Guard(f"len({listed}) == 0", lambda c: not gathered(c)[0])
+    empty: Guard[Snapshot] = Guard(f"len({listed}) == 0", lambda c: not gathered(c).reporters)
     failing: Guard[Snapshot] = Guard("internal error during aggregation", lambda c: bool(statuses(c) - {"True", "False", "Unknown"}))
     any_bad: Guard[Snapshot] = Guard(f"any {one_of} has {source}={bad}", lambda c: bad in statuses(c))
     any_unknown: Guard[Snapshot] = Guard(f"any {one_of} has {source}=Unknown", lambda c: "Unknown" in statuses(c))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import TypeVar
 
 from clusterwright.api.codec import DecodeError
@@ -41,7 +42,7 @@ C = TypeVar("C", MachineDeployment, MachineSet, MachinePool, Machine)
 Child = MachineDeployment | MachineSet | MachinePool | Machine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Descendants:
     """Everything that carries the Cluster's name label in its namespace, by name. Pool Machines are among the workers."""
 
@@ -51,21 +52,30 @@ class Descendants:
     control_plane_machines: tuple[Machine, ...] = ()
     worker_machines: tuple[Machine, ...] = ()
 
-    @property
+    @cached_property
     def own_worker_machines(self) -> tuple[Machine, ...]:
         """Worker Machines that no MachinePool speaks for."""
         return tuple(m for m in self.worker_machines if POOL_NAME_LABEL not in m.metadata.labels)
 
-    @property
+    @cached_property
     def unhealthy_machines(self) -> tuple[Machine, ...]:
         """Machines that a health check found unhealthy; pool Machines are their pool's concern."""
         machines = (*self.control_plane_machines, *self.own_worker_machines)
         return tuple(m for m in machines if is_false(m.status.conditions, "HealthCheckSucceeded"))
 
-    @property
+    @cached_property
     def machines_to_be_remediated(self) -> tuple[Machine, ...]:
         """Unhealthy Machines that their owner must replace."""
         return tuple(m for m in self.unhealthy_machines if is_false(m.status.conditions, "OwnerRemediated"))
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Who reports a condition, with which statuses, and whether there is anything to tell of them."""
+
+    reporters: Sequence[Reporter]
+    statuses: frozenset[str]
+    has_messages: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +104,7 @@ class ClusterSnapshot:
     """What the deletion table decided in this pass."""
     delete_failed: bool = False
     """A delete that it asked for failed."""
-    gathered: dict[str, tuple[Sequence[Reporter], frozenset[str]]] = field(default_factory=dict, compare=False, repr=False)
+    gathered: dict[str, Gathered] = field(default_factory=dict, compare=False, repr=False)
     """What tables gathered from descendants, by table: computed once, asked by every guard."""
 
     @property
