@@ -329,6 +329,12 @@ def test_a_reason_that_is_none_goes_to_the_message() -> None:
     )
 
 
+def test_a_reason_that_names_its_source_keeps_its_first_word() -> None:
+    fitted = fit(c("A", reason="ScalingUp @ Machine/m1", message="m"))
+
+    assert (fitted.reason, fitted.message) == ("ScalingUp", "ScalingUp @ Machine/m1: m")
+
+
 @given(st.text(max_size=2000), st.integers(0, 40_000))
 def test_everything_fits_in_the_end(reason: str, length: int) -> None:
     fitted, old = (

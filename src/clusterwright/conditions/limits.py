@@ -27,7 +27,9 @@ def fit(condition: Condition) -> Condition:
         return condition
     if not _REASON.fullmatch(reason) or len(reason) > _MOST_REASON:
         message = f"{reason}: {message}" if reason and message else reason or message
-        reason = INVALID_REASON
+        # v1beta1 summaries name their source as in `ScalingUp @ Machine/m1`
+        bare = reason.partition(" @ ")[0]
+        reason = bare if _REASON.fullmatch(bare) and len(bare) <= _MOST_REASON else INVALID_REASON
     return replace(condition, reason=reason, message=cut(message, _MOST_MESSAGE))
 
 
