@@ -227,6 +227,19 @@ async def test_errors_that_are_no_status_are_quoted_shortly(world):
     assert len(str(caught.value)) <= 200
 
 
+async def test_answers_of_something_that_is_no_api_server_are_failed_connections(world):
+    key = await world.make()
+    await world.client.get(PARENT, key)
+
+    async def portal(request):
+        return Response(status=200, body=b"<html>Sign in to the Wi-Fi</html>")
+
+    world.transport.before = portal
+    for call in (world.client.list(PARENT), world.client.patch(PARENT, key, {"spec": {}}), world.client.get(PARENT, key)):
+        with pytest.raises(ConnectionFailed):
+            await call
+
+
 @pytest.mark.parametrize(("code", "kind"), [(403, Forbidden), (503, ServiceUnavailable), (409, Conflict), (422, Invalid)])
 async def test_status_codes_become_classes(world, code, kind):
     async def answer(request):

@@ -215,6 +215,35 @@ def test_an_expired_continue_token_leads_to_a_list_in_one_piece():
     assert known == {"b": "2"}
 
 
+def test_an_answer_that_is_no_list_is_a_failure_like_others():
+    page = Response(status=200, body=b"<html>Sign in to the Wi-Fi</html>")
+    asked, known = play([page, a_list(5, an_object("a", 1))], [[None]], seconds=60)
+
+    assert len(lists(asked)) == 2
+    assert known == {"a": "1"}
+
+
+def test_a_bookmark_that_makes_no_sense_ends_the_watch_and_nothing_else():
+    asked, _ = play([a_list(5)], [[1, line("BOOKMARK", b"7")], [None]], seconds=60)
+
+    assert watches(asked) == ["5", "5"]
+
+
+def test_a_handler_that_fails_does_not_end_the_watch():
+    async def fail(watcher, server):
+        failures = [ValueError("a mistake")]
+
+        def handler(old, new, initial):
+            if failures:
+                raise failures.pop()
+
+        watcher._sink.subscribe(handler)
+
+    _, known = play([a_list(5, an_object("a", 1)), a_list(6, an_object("a", 1), an_object("b", 2))], [[None]], seconds=100, then=fail)
+
+    assert known == {"a": "1", "b": "2"}
+
+
 def test_doubt_interrupts_the_watch_with_a_list_that_begins_after_it():
     async def doubt(watcher, server):
         await asyncio.sleep(5)

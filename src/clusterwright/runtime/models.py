@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from clusterwright.api import codec, overlay
 from clusterwright.api.meta import Condition, GroupVersionKind, Json, Object, Unstructured
 from clusterwright.api.scheme import SCHEME
+from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.resources import Resource
 
 T = TypeVar("T", bound=Object)
@@ -23,9 +24,12 @@ def known_resource(gvk: GroupVersionKind) -> Resource | None:
 
 
 def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:
-    """The projection of `raw`: of a typed class, or Unstructured for a GroupVersionKind."""
+    """The projection of `raw`: of a typed class (raises codec.DecodeError), or Unstructured for a GroupVersionKind."""
     if isinstance(kind, GroupVersionKind):
-        json = msgspec.json.decode(raw)
+        try:
+            json = msgspec.json.decode(raw, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise ConnectionFailed(f"the answer is no {kind.kind}: it may not be an API server's") from error
         # items of a list of built-in kinds do not repeat their kind
         json.setdefault("apiVersion", kind.api_version)
         json.setdefault("kind", kind.kind)

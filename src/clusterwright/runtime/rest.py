@@ -171,8 +171,12 @@ class RestClient:
         """One page of a consistent list; `limit` 0 asks for everything at once."""
         if limit:
             query = (*query, ("limit", str(limit)))
-        response = await self._send(resource, "GET", resource.path(namespace), query=query)
-        return _PAGE.decode(response.body)
+        path = resource.path(namespace)
+        response = await self._send(resource, "GET", path, query=query)
+        try:
+            return _PAGE.decode(response.body)
+        except msgspec.DecodeError as error:
+            raise _not_json("GET", path) from error
 
     async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
         """GET of any path; `timeout` in seconds, after which it is a ConnectionFailed."""
@@ -300,7 +304,11 @@ class RestClient:
         finally:
             if not settled:
                 self.observer.doubts(resource.gvk)
-        answered = _KEY.decode(response.body).metadata
+        try:
+            answered = _KEY.decode(response.body).metadata
+        except msgspec.DecodeError as error:
+            self.observer.doubts(resource.gvk)
+            raise _not_json(method, path) from error
         if method != "DELETE" or key is None:
             key = ObjectKey(answered.namespace, answered.name)
         self.observer.wrote(resource.gvk, key, response.body, deleted=method == "DELETE", began=began)
@@ -372,4 +380,11 @@ def _manager(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def _object(response: Response) -> Unstructured:
-    return Unstructured(msgspec.json.decode(response.body))
+    try:
+        return Unstructured(msgspec.json.decode(response.body, type=dict[str, Any]))
+    except msgspec.DecodeError as error:
+        raise ConnectionFailed("the answer to a write is no object: it may not be an API server's") from error
+
+
+def _not_json(method: str, path: str) -> ConnectionFailed:
+    return ConnectionFailed(f"{method} {path}: the answer is not what an API server would say")

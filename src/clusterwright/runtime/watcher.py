@@ -162,6 +162,11 @@ class Watcher:
                 log = _log.debug if failures == 1 else _log.info if failures < _ODD_FAILURES else _log.warning
                 log("Watch failed", kind=self._resource.gvk.kind, error=str(error), retry_in_seconds=round(wait, 1))
                 await self._pause(wait)
+            except Exception as error:  # a mistake of ours, or of a handler: it must not end the watch, on which everything rests
+                failures += 1
+                state = Unlisted()
+                _log.error("Watch failed unexpectedly", cause=error, kind=self._resource.gvk.kind)
+                await self._pause(_BACKOFF[1])
 
     async def _pause(self, seconds: float) -> None:
         self._wake.clear()
@@ -245,6 +250,7 @@ class Watcher:
                 continue
             try:
                 event = _LINE.decode(line)
+                marked = _BOOKMARK.decode(event.object).metadata.resource_version if event.type == "BOOKMARK" else ""
             except msgspec.DecodeError:
                 _log.info("Watch line is cut off or garbled, resuming", kind=kind)
                 return
@@ -255,7 +261,7 @@ class Watcher:
                     position.move(sink.deleted(event.object))
                 case "BOOKMARK":
                     bookmarks = True
-                    position.move(_BOOKMARK.decode(event.object).metadata.resource_version)
+                    position.move(marked)
                 case "ERROR":
                     raise _stream_error(event.object)
                 case _:
