@@ -401,7 +401,7 @@ def _deletion_stage(s: MachineSnapshot) -> Outcome:
 DELETING: Table[MachineSnapshot] = Table(
     "Deleting",
     Row("not-deleting", ~deleting,          false("NotDeleting")),
-    Row("stage",        deletion_worked_on, computed(_deletion_stage, status="True", reason="the stage", message="what it waits for")),
+    Row("stage",        deletion_worked_on, computed(_deletion_stage, status="True", reason="the stage", message="as the tables NodeHandling, ReleaseNode and Remove have it")),
     Row("resting",      OTHERWISE,          KEEP),
     about="A deletion that rests between two looks at the drain keeps what it said.",
 )
