@@ -43,7 +43,11 @@ check: $(STAMP) ## format, lint, types, imports, generated documents
 docs: $(STAMP) ## render docs/tables from the code
 	$(BIN)/python -m clusterwright.cli.docs
 
-bench: $(STAMP) ## run the benchmarks side by side
+$(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	touch $@
+
+bench: $(VENV)/.stamp-bench ## run the benchmarks side by side
 	for b in apiserver runtime scale; do $(BIN)/python -m bench.$$b; done
 
 clean: ## remove what the targets made
