@@ -321,6 +321,19 @@ def ca_without_certificate(w: World) -> str:
     return f"Secret/{secret['metadata']['name']}"
 
 
+def ca_gone(w: World) -> str:
+    secret, plane = find(w, "Secret", "*-ca"), find(w, "KubeadmControlPlane")
+    remove(w, secret)
+    says(
+        plane,
+        "CertificatesAvailable",
+        "False",
+        "NotAvailable",
+        "Cluster certificate for ca is not available, please check cluster certificates",
+    )
+    return f"Secret/{secret['metadata']['name']}"
+
+
 def patch_of_class_failing(w: World) -> str:
     class_ = find(w, "ClusterClass")
     says(
@@ -481,6 +494,7 @@ TROUBLES: list[tuple[str, Callable[[World], str]]] = [
     ("healthy-ha", kubeconfig_gone),
     ("healthy-ha", kubeconfig_replaced),
     ("healthy-ha", ca_without_certificate),
+    ("healthy-ha", ca_gone),
     ("healthy-ha", bootstrap_failing),
     ("healthy-ha", quota),
     ("healthy-ha", denied),

@@ -289,6 +289,10 @@ class Investigation:
         if not complaining and connection is None:
             return
         found = {p: self.nodes.get(node_id("Secret", cluster.namespace, f"{cluster.name}-{p}")) for p in KEYS}
+        for node, purpose in [(n, p) for n in complaining for p, secret in found.items() if secret is None and "Secret" in self._kinds]:
+            if any(re.search(rf"\b{purpose}\b", c.raw) for c in node.complaints):
+                name = f"{cluster.name}-{purpose}"
+                self._miss(node, node_id("Secret", cluster.namespace, name), Reference("", "Secret", name, "its messages"))
         secrets = {p: n.object for p, n in found.items() if n is not None and n.object is not None}
         used = [n.object.at("spec", "bootstrap", "dataSecretName") for n in self.nodes.values() if n.kind == "Machine" and n.object]
         bootstrap = [self.nodes.get(node_id("Secret", cluster.namespace, str(name))) for name in used if name]
