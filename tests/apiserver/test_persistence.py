@@ -14,7 +14,8 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,10 +58,12 @@ class Process:
         self.url = self.line.split("ready at ")[1].split()[0]
         self.context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
 
-    def session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            self.url, connector=aiohttp.TCPConnector(ssl=self.context, limit=0), headers={"Authorization": "Bearer admin"}
-        )
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[aiohttp.ClientSession]:
+        connector = aiohttp.TCPConnector(ssl=self.context, limit=0)
+        async with aiohttp.ClientSession(self.url, connector=connector, headers={"Authorization": "Bearer admin"}) as session:
+            yield session
+        await asyncio.sleep(0.2)  # aiohttp closes TLS transports a moment later
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
