@@ -53,6 +53,53 @@ async def test_workloads_need_a_selector_that_fits(api: Api):
     assert 'spec.selector: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable' in causes(changed)
 
 
+@pytest.mark.parametrize(
+    ("container", "wanted"),
+    [
+        ({"livenessProbe": {}}, ["livenessProbe: Required value: must specify a handler type"]),
+        ({"readinessProbe": {"exec": {"command": ["a"]}, "httpGet": {"port": 80}}}, [
+            "readinessProbe.httpGet: Forbidden: may not specify more than 1 handler type"]),
+        ({"livenessProbe": {"httpGet": {"port": "UP"}, "successThreshold": 3}}, [
+            'livenessProbe.httpGet.port: Invalid value: "UP": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)',
+            'livenessProbe.httpGet.port: Invalid value: "UP": must contain at least one letter (a-z)',
+            "livenessProbe.successThreshold: Invalid value: 3: must be 1"]),
+        ({"ports": [{"containerPort": 1, "name": "x"}, {"containerPort": 2, "name": "x"}]}, ['ports[1].name: Duplicate value: "x"']),
+        ({"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}}, [
+            'resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1']),
+        ({"resources": {"limits": {"a.b/c": "1500m"}}}, [
+            'resources.limits[a.b/c]: Invalid value: "1500m": must be an integer',
+            'resources.requests[a.b/c]: Invalid value: "1500m": must be an integer']),
+        ({"env": [{"name": "A=B"}, {"name": "B", "valueFrom": {}}]}, [
+            "env[0].name: Invalid value: \"A=B\": a valid environment variable name must consist only of printable ASCII characters other than '='",
+            'env[1].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`']),
+        ({"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "w", "mountPath": "/a"}]}, [
+            'volumeMounts[1].mountPath: Invalid value: "/a": must be unique', 'volumeMounts[1].name: Not found: "w"']),
+    ],
+)  # fmt: skip
+async def test_containers_are_judged_as_kubernetes_does(api: Api, container: dict[str, Any], wanted: list[str]):
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"volumes": [{"name": "v"}], "containers": [
+        {"name": "c", "image": "i", **container}]}}  # fmt: skip
+    answer = await api.post("/api/v1/namespaces/default/pods", pod)
+    assert sorted(causes(answer)) == sorted(f"spec.containers[0].{text}" for text in wanted)
+
+
+async def test_templates_warn_of_ports_and_variables_that_hide_others(api: Api):
+    containers = [
+        {"name": "c", "image": "i", "ports": [{"containerPort": 80, "name": "x"}], "env": [{"name": "A", "value": "1"}, {"name": "A"}]},
+        {"name": "d", "image": "i", "ports": [{"containerPort": 80, "name": "x"}]},
+    ]
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}}}}  # fmt: skip
+    answer = await api.post("/apis/apps/v1/namespaces/default/deployments", deployment)
+    here, there = "spec.template.spec.containers[1].ports[0]", "spec.template.spec.containers[0].ports[0]"
+    assert answer.status == 201
+    assert list(answer.warnings) == [
+        'spec.template.spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply',
+        f"{here}: duplicate port definition with {there}",
+        f'{here}: duplicate port name "x" with {there}, services and probes that select ports by name will use {there}',
+    ]
+
+
 async def test_wrong_types_are_refused_with_the_place(api: Api):
     answer = await api.post("/api/v1/namespaces/default/configmaps", configmap("m", data={"a": 5}))
     assert answer.status == 400

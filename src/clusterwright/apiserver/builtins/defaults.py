@@ -46,6 +46,8 @@ def pod_spec(spec: Json, *, pod: bool = False) -> None:
     )
     if pod:
         fill(spec, enableServiceLinks=True)
+        if spec["terminationGracePeriodSeconds"] < 0:
+            spec["terminationGracePeriodSeconds"] = 1
     if spec.get("serviceAccountName") and not spec.get("serviceAccount"):
         spec["serviceAccount"] = spec["serviceAccountName"]
     host = bool(spec.get("hostNetwork"))
@@ -71,7 +73,7 @@ def _container(container: Json, *, host: bool, pod: bool) -> None:
             requests.setdefault(key, value)
     for port in container.get("ports") or ():
         fill(port, protocol="TCP")
-        if host and not port.get("hostPort"):
+        if host and pod and not port.get("hostPort"):
             port["hostPort"] = port.get("containerPort")
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if isinstance(container.get(probe), dict):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.apiserver.builtins import columns, crd, defaults, events, validation, workloads
+from clusterwright.apiserver.builtins import columns, containers, crd, defaults, events, validation, workloads
 from clusterwright.apiserver.builtins.handler import Builtin
 from clusterwright.apiserver.interfaces import Resource, Scale
 
@@ -215,6 +215,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     _kind(
         "", "Pod", "core.v1.Pod", short=("po",), all_category=True, status=True, table=columns.POD, fit=_fit_pod, defaults=defaults.pod,
         on_create=_new_pod, on_update=_changed_pod, validate=workloads.pod, validate_update=workloads.pod_update,
+        warn=containers.pod_warnings,
         selectable=_fields(
             "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
             "status.podIP", "status.nominatedNodeName",
@@ -244,20 +245,24 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     _kind(
         "apps", "Deployment", "apps.v1.Deployment", short=("deploy",), all_category=True, status=True, table=columns.DEPLOYMENT,
         defaults=defaults.deployment, validate=workloads.workload, validate_update=workloads.workload_update,
+        warn=containers.workload_warnings,
         resource={**_GENERATION, "scale": _SCALE},
     ),
     _kind(
         "apps", "DaemonSet", "apps.v1.DaemonSet", short=("ds",), all_category=True, status=True, table=columns.DAEMON_SET,
-        defaults=defaults.daemon_set, validate=workloads.workload, validate_update=workloads.workload_update, resource=_GENERATION,
+        defaults=defaults.daemon_set, validate=workloads.workload, validate_update=workloads.workload_update,
+        warn=containers.workload_warnings, resource=_GENERATION,
     ),
     _kind(
         "apps", "ReplicaSet", "apps.v1.ReplicaSet", short=("rs",), all_category=True, status=True, table=columns.REPLICA_SET,
         defaults=defaults.replica_set, validate=workloads.workload, validate_update=workloads.workload_update,
+        warn=containers.workload_warnings,
         selectable=_fields("status.replicas"), resource={**_GENERATION, "scale": _SCALE},
     ),
     _kind(
         "apps", "StatefulSet", "apps.v1.StatefulSet", short=("sts",), all_category=True, status=True, table=columns.STATEFUL_SET,
         defaults=defaults.stateful_set, validate=workloads.workload, validate_update=workloads.stateful_set_update,
+        warn=containers.workload_warnings,
         resource={**_GENERATION, "scale": _SCALE},
     ),
     _kind("apps", "ControllerRevision", "apps.v1.ControllerRevision"),

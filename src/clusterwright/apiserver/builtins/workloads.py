@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.builtins.podspec import pod_spec
 from clusterwright.apiserver.builtins.validation import immutable, internal
 from clusterwright.apiserver.names import dns_label, label_value, qualified_name
 from clusterwright.apiserver.status import (
@@ -68,90 +69,10 @@ def node_update(obj: Json, old: Json) -> list[FieldError]:
 
 # ---------------------------------------------------------------- pods
 
-_POLICIES: Final = ("Always", "OnFailure", "Never")
-
 
 def pod(obj: Json) -> list[FieldError]:
     """A Pod's spec."""
     return pod_spec(obj.get("spec") or {}, "spec")
-
-
-def pod_spec(spec: Json, path: str, policies: tuple[str, ...] = _POLICIES) -> list[FieldError]:
-    """Containers with names and images; the usual enumerations."""
-    errors: list[FieldError] = []
-    names: set[str] = set()
-    if not spec.get("containers"):
-        errors.append(required(f"{path}.containers"))
-    for group in ("containers", "initContainers", "ephemeralContainers"):
-        for i, container in enumerate(spec.get(group) or ()):
-            errors.extend(_container(container, f"{path}.{group}[{i}]", names))
-    policy = spec.get("restartPolicy")
-    if policy not in policies:
-        if not policy:
-            errors.append(required(f"{path}.restartPolicy"))
-        else:
-            errors.append(not_supported(f"{path}.restartPolicy", policy, policies))
-    volumes: set[str] = set()
-    for i, volume in enumerate(spec.get("volumes") or ()):
-        name = volume.get("name") or ""
-        where = f"{path}.volumes[{i}].name"
-        if not name:
-            errors.append(required(where))
-        elif problems := dns_label(name):
-            errors.extend(invalid(where, name, p) for p in problems)
-        elif name in volumes:
-            errors.append(duplicate(where, name))
-        volumes.add(name)
-    for group in ("containers", "initContainers"):
-        for i, container in enumerate(spec.get(group) or ()):
-            for j, mount in enumerate(container.get("volumeMounts") or ()):
-                where = f"{path}.{group}[{i}].volumeMounts[{j}]"
-                name = mount.get("name") or ""
-                if not name:
-                    errors.append(required(f"{where}.name"))
-                elif name not in volumes:
-                    errors.append(FieldError(ErrorType.NOT_FOUND, f"{where}.name", name))
-                if not mount.get("mountPath"):
-                    errors.append(required(f"{where}.mountPath"))
-    deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
-        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
-    grace = spec.get("terminationGracePeriodSeconds")
-    if grace is not None and grace < 0:
-        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
-    return errors
-
-
-def _container(container: Json, path: str, names: set[str]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    name = container.get("name") or ""
-    if not name:
-        errors.append(required(f"{path}.name"))
-    else:
-        errors.extend(invalid(f"{path}.name", name, p) for p in dns_label(name))
-        if name in names:
-            errors.append(duplicate(f"{path}.name", name))
-        names.add(name)
-    image = container.get("image") or ""
-    if not image:
-        errors.append(required(f"{path}.image"))
-    elif image != image.strip():
-        errors.append(invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
-    policy = container.get("imagePullPolicy")
-    if policy and policy not in ("Always", "IfNotPresent", "Never"):
-        errors.append(not_supported(f"{path}.imagePullPolicy", policy, ("Always", "IfNotPresent", "Never")))
-    for i, port in enumerate(container.get("ports") or ()):
-        number = port.get("containerPort") or 0
-        if not number:
-            errors.append(required(f"{path}.ports[{i}].containerPort"))
-        elif not 1 <= number <= 65535:
-            errors.append(invalid(f"{path}.ports[{i}].containerPort", number, "must be between 1 and 65535, inclusive"))
-        if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
-            errors.append(not_supported(f"{path}.ports[{i}].protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
-    for i, variable in enumerate(container.get("env") or ()):
-        if not variable.get("name"):
-            errors.append(required(f"{path}.env[{i}].name"))
-    return errors
 
 
 _POD_CHANGES: Final = (
@@ -245,6 +166,9 @@ def workload(obj: Json) -> list[FieldError]:
     errors.extend(found)
     if not found and template.get("restartPolicy") != "Always":
         errors.append(not_supported("spec.template.spec.restartPolicy", template.get("restartPolicy"), ("Always",)))
+    if template.get("activeDeadlineSeconds") is not None:
+        kind = "ReplicaSet" if obj.get("kind") == "Deployment" else obj.get("kind")
+        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported"))
     return errors
 
 
