@@ -26,6 +26,7 @@ MACHINE = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Machine")
 DEV_MACHINE = GroupVersionKind("infrastructure.cluster.x-k8s.io", "v1beta2", "DevMachine")
 DEV_CLUSTER = GroupVersionKind("infrastructure.cluster.x-k8s.io", "v1beta2", "DevCluster")
 PLANE = GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane")
+SECRET = GroupVersionKind("", "v1", "Secret")
 TEMPLATE = GroupVersionKind("infrastructure.cluster.x-k8s.io", "v1beta2", "DevMachineTemplate")
 
 
@@ -178,6 +179,36 @@ async def template_deleted_before_scaling(p: Plane) -> str:
     return "DevMachineTemplate/c-control-plane"
 
 
+async def upgrade_stuck(p: Plane) -> str:
+    await up(p, managed())
+    slow = never(samples.control_plane("c", replicas=1)[:1], "DevMachineTemplate", "c-control-plane", "node")
+    slow[0]["metadata"]["name"] = "slow"
+    await p.apply(slow)
+    spec = {"version": "v1.35.0", "machineTemplate": {"spec": {"infrastructureRef": {"name": "slow"}}}}
+    await p.client.patch(PLANE, ObjectKey(NAMESPACE, "c"), {"spec": spec})
+    return "DevMachine/c-*"
+
+
+async def kubeconfig_overwritten(p: Plane) -> str:
+    await up(p, managed())
+    await p.client.patch(SECRET, ObjectKey(NAMESPACE, "c-kubeconfig"), {"data": {"value": "Z2FyYmFnZQ=="}})
+    return "Secret/c-kubeconfig"
+
+
+async def authority_deleted(p: Plane) -> str:
+    await up(p, managed())
+    await p.client.delete(SECRET, ObjectKey(NAMESPACE, "c-ca"))
+    return "Secret/c-ca"
+
+
+async def file_from_nowhere(p: Plane) -> str:
+    objects = standalone()
+    config = next(o for o in objects if o["kind"] == "KubeadmConfig" and o["metadata"]["name"] == "w-0")
+    config["spec"]["files"] = [{"path": "/x", "contentFrom": {"secret": {"name": "nowhere", "key": "k"}}}]
+    await p.apply(objects)
+    return "Secret/nowhere"
+
+
 TROUBLES: list[Callable[[Plane], Awaitable[str | None]]] = [
     healthy,
     healthy_managed,
@@ -198,6 +229,10 @@ TROUBLES: list[Callable[[Plane], Awaitable[str | None]]] = [
     machine_held_by_hook,
     infrastructure_machine_deleted,
     template_deleted_before_scaling,
+    upgrade_stuck,
+    kubeconfig_overwritten,
+    authority_deleted,
+    file_from_nowhere,
 ]
 
 
