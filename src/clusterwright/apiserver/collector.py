@@ -106,13 +106,15 @@ class Collector:
                 self.server.later(lambda u=uid: self._progress(u))  # type: ignore[misc]
             return
         meta = self._index(table, entry)
-        if meta.owner_references and (event.old is None or _meta(event.old).owner_references != meta.owner_references):
-            self.server.later(lambda: self._examine(place))
         if meta.deletion_timestamp and {_FOREGROUND, _ORPHAN} & set(meta.finalizers or ()):
             self.server.later(lambda: self._progress(entry.uid))
-        for uid in self._owners.get(place, ()):
-            if meta.deletion_timestamp or event.old is not None:
-                self.server.later(lambda u=uid: self._progress(u))  # type: ignore[misc]
+        before = _meta(event.old).owner_references if event.old is not None else None
+        if before == meta.owner_references:
+            return
+        if meta.owner_references:
+            self.server.later(lambda: self._examine(place))
+        for uid in {r.uid for r in (*(before or ()), *(meta.owner_references or ()))}:  # it may have been what an owner waited for
+            self.server.later(lambda u=uid: self._progress(u))  # type: ignore[misc]
 
     def _entry(self, place: Place) -> tuple[Table, Entry] | None:
         table = self.server.store.tables.get(place[0])
