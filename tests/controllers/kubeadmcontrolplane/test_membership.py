@@ -11,7 +11,7 @@ import pytest
 
 from clusterwright.api.meta import ObjectKey, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError, forward_leadership, remove_member
+from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError, NotSafe, forward_leadership, remove_member
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
 from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
 
@@ -264,7 +264,23 @@ async def test_49_a_member_is_removed_through_another_one() -> None:
     await remove_member(scope, EtcdMember(id="1", name="n1"))
 
     assert etcd.did == [("remove", "1")]
-    assert scope.workload.asked == [["n2"]]
+    assert scope.workload.asked == [["n2"], ["n2"]]
+
+
+@pytest.mark.parametrize(("total", "dead", "allowed"), [(2, 0, True), (3, 0, True), (3, 1, False), (5, 1, True), (5, 2, False)])
+async def test_a_member_is_removed_only_if_those_that_stay_and_answer_are_a_quorum(total: int, dead: int, allowed: bool) -> None:
+    """Whatever the Machines' conditions say: a member that has stopped is still listed, and raises no alarm."""
+    nodes = [f"n{n}" for n in range(1, total + 1)]
+    etcd = ScriptedEtcd(nodes, "1")
+    scope = scope_with(etcd, nodes, dead=tuple(nodes[1 : 1 + dead]))
+
+    if allowed:
+        await remove_member(scope, EtcdMember(id=str(total), name=f"n{total}"))
+    else:
+        with pytest.raises(NotSafe, match="required for etcd quorum"):
+            await remove_member(scope, EtcdMember(id=str(total), name=f"n{total}"))
+
+    assert bool(etcd.did) == allowed
 
 
 async def test_49_a_member_that_is_gone_is_no_error() -> None:

@@ -156,28 +156,63 @@ def test_the_same_seed_gives_the_same_run(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(digests) == 1
 
 
+async def delete_a_healthy_machine_beside_a_dead_member(control_plane: ControlPlane) -> None:
+    await control_plane.until_settled(3)
+    machines = await control_plane.machines()
+    await control_plane.break_machine(machines[0].metadata.name, "etcd-stops")
+    await control_plane.world.clock.sleep(60)
+    await control_plane.world.client.delete(type(machines[1]), machines[1].key)
+    await control_plane.world.clock.sleep(600)
+    control_plane.check()
+
+
 def test_a_removal_that_costs_the_quorum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The watchman itself: with the projection taken out, losing two of three ends in a violation."""
-    from clusterwright.controllers.kubeadmcontrolplane import departure
+    """The watchman itself: with the projection and the last question taken out, losing two of three ends in a violation."""
+    from clusterwright.controllers.kubeadmcontrolplane import departure, membership
     from clusterwright.controllers.kubeadmcontrolplane.quorum import Projection
 
-    async def careless(control_plane: ControlPlane) -> None:
-        await control_plane.until_settled(3)
-        machines = await control_plane.machines()
-        await control_plane.break_machine(machines[0].metadata.name, "etcd-stops")
-        await control_plane.world.clock.sleep(60)
-        client = control_plane.world.client
-        await client.delete(type(machines[1]), machines[1].key)
-        await control_plane.world.clock.sleep(600)
-        control_plane.check()
+    async def unasked(*_: Any) -> None: ...
+
+    monkeypatch.setattr(membership, "_require_quorum", unasked)
+    monkeypatch.setattr(departure, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
+    monkeypatch.setattr(departure, "control_plane_survives", lambda *_, **__: True)
+
+    outcome = play(1, delete_a_healthy_machine_beside_a_dead_member, replicas=3, plan=NO_FAULTS, monkeypatch=monkeypatch)
+
+    assert outcome.violation is not None
+    assert "quorum" in str(outcome.violation)
+
+
+def test_with_the_last_question_asked_nothing_is_removed_whatever_the_projection_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    from clusterwright.controllers.kubeadmcontrolplane import departure
+    from clusterwright.controllers.kubeadmcontrolplane.quorum import Projection
 
     monkeypatch.setattr(departure, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
     monkeypatch.setattr(departure, "control_plane_survives", lambda *_, **__: True)
 
-    outcome = play(1, careless, replicas=3, plan=NO_FAULTS, monkeypatch=monkeypatch)
+    outcome = play(1, delete_a_healthy_machine_beside_a_dead_member, replicas=3, plan=NO_FAULTS, monkeypatch=monkeypatch)
 
-    assert outcome.violation is not None
-    assert "quorum" in str(outcome.violation)
+    assert outcome.violation is None
+
+
+def test_rollout_after_is_noticed_when_its_time_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing happens for an hour but the passing of time."""
+
+    async def wait(control_plane: ControlPlane) -> None:
+        await control_plane.until_settled(1)
+        [old] = await control_plane.machines()
+        due = control_plane.world.clock.now() + timedelta(hours=1)
+        await control_plane.change({"rollout": {"after": due.strftime("%Y-%m-%dT%H:%M:%SZ")}})
+        await control_plane.world.clock.sleep(3500)
+        if [m.metadata.uid for m in await control_plane.machines()] != [old.metadata.uid]:
+            raise Violation("rolled out too early")
+
+        async def replaced() -> bool:
+            return [m.metadata.uid for m in await control_plane.machines()] != [old.metadata.uid] and await control_plane.settled(1)
+
+        await control_plane.until(replaced, within=400, what="the Machine is rolled out")
+
+    assert play(1, wait, replicas=1, plan=NO_FAULTS, monkeypatch=monkeypatch).violation is None
 
 
 def test_a_settled_control_plane_costs_no_write_and_no_remote_call_but_probes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import yaml
@@ -148,10 +148,13 @@ async def reconcile_kubeconfig(scope: Scope) -> None:
         if not _is_controlled(scope, secret):
             return
         document = _parse(secret)
-        if _expires_soon(document, scope):
+        expiry = _expiry(document)
+        if expiry is not None and expiry - scope.now < ROTATE_BEFORE:
             kubeconfig = await _new_kubeconfig(scope, _server(document, cluster))
             data = pki.kubeconfig_secret(namespace=key.namespace, cluster=cluster, kubeconfig=kubeconfig)["data"]
             await client.patch(SECRET, key, {"data": data})
+        elif expiry is not None:
+            scope.renewal = expiry - ROTATE_BEFORE
     except AlreadyExists:
         return
     except (ApiError, CertificateError) as error:
@@ -190,18 +193,18 @@ def _parse(secret: Unstructured) -> dict[str, Any]:
     return document
 
 
-def _expires_soon(document: dict[str, Any], scope: Scope) -> bool:
+def _expiry(document: dict[str, Any]) -> datetime | None:
+    """When the first of the kubeconfig's client certificates expires; None if it has none. Raises CertificateError."""
+    found: list[datetime] = []
     for user in document.get("users") or ():
         data = (user.get("user") or {}).get("client-certificate-data")
         if not data:
             continue
         try:
-            certificate = pki.decode_certificate(b64decode(data))
+            found.append(pki.decode_certificate(b64decode(data)).not_valid_after_utc)
         except ValueError as error:
             raise CertificateError("failed to read a client certificate of the kubeconfig") from error
-        if certificate.not_valid_after_utc - scope.now < ROTATE_BEFORE:
-            return True
-    return False
+    return min(found, default=None)
 
 
 def _server(document: dict[str, Any], cluster: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterwright.api.core import Machine
 from clusterwright.controllers.kubeadmcontrolplane import membership, names
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, newest
-from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError
+from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError, NotSafe
 from clusterwright.controllers.kubeadmcontrolplane.quorum import control_plane_survives, project_etcd
 from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope
 from clusterwright.kubeadm.versions import parse_version
@@ -95,6 +95,10 @@ async def _leave_etcd(scope: Scope, machine: ControlPlaneMachine) -> None:
         return
     try:
         await membership.remove_member(scope, member)
+    except NotSafe as error:
+        text = f"Waiting to remove the etcd member of deleting Machine {machine.name}: {error}"
+        scope.dependencies.events.record(scope.control_plane, "Warning", "ControlPlaneUnhealthy", text)
+        raise EndOfPass(names.DELETE_WAIT) from None
     except MembershipError as error:
         raise ReconcileFailed(f"failed to remove etcd member for deleting Machine {machine.name}: {error}") from error
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.quorum import quorum
 from clusterwright.controllers.kubeadmcontrolplane.scope import NODE, Scope
 from clusterwright.controllers.kubeadmcontrolplane.workload import workload_client
 from clusterwright.runtime.errors import ApiError
@@ -13,10 +16,15 @@ class MembershipError(Exception):
     """The change was not made."""
 
 
+class NotSafe(MembershipError):
+    """The change was not made because too few of the other members answer."""
+
+
 async def remove_member(scope: Scope, member: EtcdMember) -> None:
     """Remove a member through another one; a member that is gone already is success. Raises MembershipError.
 
-    The last member is never removed.
+    The last member is never removed, nor one without whom those that answer right now would be no quorum: what Machines
+    report of their members may be older, and does not show whether a member is alive.
     """
     nodes = [n for n in sorted(scope.inspection.nodes) if n != member.name]
     try:
@@ -29,11 +37,28 @@ async def remove_member(scope: Scope, member: EtcdMember) -> None:
             return
         if len(members) == 1:
             raise MembershipError("cannot remove the last etcd member in the cluster")
+        await _require_quorum(scope, [m for m in members if m.id != member.id and not m.is_learner])
         await etcd.remove_member(member.id)
     except (EtcdError, ApiError) as error:
         raise MembershipError(f"failed to remove member from etcd: {error}") from error
     finally:
         await etcd.close()
+
+
+async def _require_quorum(scope: Scope, voters: Sequence[EtcdMember]) -> None:
+    """Ask every member that would stay; raises NotSafe."""
+    needed, answering = quorum(len(voters)), 0
+    for voter in voters:
+        if answering >= needed:
+            return
+        try:
+            etcd = await scope.dependencies.workload.etcd(scope.cluster_key, [voter.name])
+        except (EtcdError, ApiError):
+            continue
+        await etcd.close()
+        answering += 1
+    if answering < needed:
+        raise NotSafe(f"{answering} of {len(voters)} remaining etcd members answer, at least {needed} required for etcd quorum")
 
 
 async def forward_leadership(scope: Scope, machine: ControlPlaneMachine | None, candidate: ControlPlaneMachine | None) -> None:

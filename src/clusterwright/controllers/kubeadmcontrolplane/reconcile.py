@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from clusterwright.controllers.kubeadmcontrolplane.certificates import reconcile
 from clusterwright.controllers.kubeadmcontrolplane.conditions import CONCLUSIONS
 from clusterwright.controllers.kubeadmcontrolplane.deletion import reconcile_deletion
 from clusterwright.controllers.kubeadmcontrolplane.departure import reconcile_hook, reconcile_members
+from clusterwright.controllers.kubeadmcontrolplane.due import next_moment
 from clusterwright.controllers.kubeadmcontrolplane.inspection import (
     drop_stale_etcd_condition,
     reconcile_conditions,
@@ -32,7 +33,7 @@ from clusterwright.controllers.kubeadmcontrolplane.replacement import reconcile_
 from clusterwright.controllers.kubeadmcontrolplane.rollout import Step, needing_rollout, scale_step
 from clusterwright.controllers.kubeadmcontrolplane.scaling import reconcile_rollout, take
 from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope, with_control_plane_status
-from clusterwright.controllers.kubeadmcontrolplane.wakes import WorkloadWatches
+from clusterwright.controllers.kubeadmcontrolplane.wakes import Alarms, WorkloadWatches
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Client
@@ -52,6 +53,7 @@ class KubeadmControlPlaneReconciler:
         self._patcher = Patcher(dependencies.client, dependencies.clock, dependencies.random)
         self._applied: dict[ObjectKey, dict[tuple[str, str], str]] = {}
         self._wakes = WorkloadWatches(dependencies)
+        self._alarms = Alarms(dependencies)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass."""
@@ -59,6 +61,8 @@ class KubeadmControlPlaneReconciler:
         original = await dependencies.client.read(KubeadmControlPlane, key)
         if original is None:
             self._applied.pop(key, None)
+            self._wakes.forget(key)
+            self._alarms.set(key, None)
             return Result.await_change()
         cluster = await owner_cluster(dependencies.client, original.object)
         if cluster is None:
@@ -75,6 +79,7 @@ class KubeadmControlPlaneReconciler:
         await self._wakes.ensure(scope)
         result = await self._act_and_conclude(scope)
         self._forget_others(scope)
+        self._alarms.set(key, None if scope.deleting else _soonest(next_moment(scope.snapshot, scope.owner), scope.renewal))
         return result
 
     def _forget_others(self, scope: Scope) -> None:
@@ -136,6 +141,10 @@ class KubeadmControlPlaneReconciler:
         except Exception as error:
             errors.append(error)
         return vote, errors
+
+
+def _soonest(*moments: datetime | None) -> datetime | None:
+    return min((m for m in moments if m is not None), default=None)
 
 
 # ------------------------------------------------------------------------------------------ conclusion

@@ -78,6 +78,8 @@ class Scope:
     template_missing: bool = False
     deleting_reason: str = ""
     deleting_message: str = ""
+    renewal: datetime | None = None
+    """When the kubeconfig will have to be renewed."""
     rows: dict[str, str] = field(default_factory=dict)
     applied: dict[tuple[str, str], str] = field(default_factory=dict)
     """What this process last saw in force, by (uid, manager): a digest of the intent. Outlives the pass."""

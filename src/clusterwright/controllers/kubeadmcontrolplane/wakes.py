@@ -1,11 +1,13 @@
-"""What in a workload cluster wakes its control plane: Nodes and static Pods whose health changed.
+"""What wakes a control plane beside objects of the management cluster: Nodes and static Pods whose health changed, and time.
 
 Without them a sick component of a settled control plane would go unnoticed until something else happens.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from clusterwright.api.kubernetes import Node, Pod
@@ -17,7 +19,30 @@ from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 
 STATIC_PODS = "tier=control-plane"
+_LONGEST = 86400.0
 _Seen = dict[tuple[str, str], Any]
+
+
+class Alarms:
+    """Wakes a control plane at a moment; one alarm each, the last one set counts."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+        self._handles: dict[ObjectKey, asyncio.TimerHandle] = {}
+
+    def set(self, key: ObjectKey, moment: datetime | None) -> None:
+        """Wake the key at `moment`; None: not at all."""
+        handle = self._handles.pop(key, None)
+        if handle is not None:
+            handle.cancel()
+        if moment is not None:
+            delay = (moment - self._dependencies.clock.now()).total_seconds()
+            # longer delays than a day are taken in steps: no event loop keeps a timer of years exactly
+            self._handles[key] = asyncio.get_running_loop().call_later(min(max(delay, 0.0), _LONGEST), self._ring, key)
+
+    def _ring(self, key: ObjectKey) -> None:
+        self._handles.pop(key, None)
+        self._dependencies.enqueue(key, "time has come")
 
 
 class WorkloadWatches:
@@ -26,6 +51,10 @@ class WorkloadWatches:
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
         self._seen: dict[ObjectKey, _Seen] = {}
+
+    def forget(self, key: ObjectKey) -> None:
+        """The control plane is gone."""
+        self._seen.pop(key, None)
 
     async def ensure(self, scope: Scope) -> None:
         """Watch, if there is a connection; without one the connection wakes us, and we come here again."""
