@@ -108,9 +108,10 @@ class ApiServer:
         """Make a server.
 
         `permissive`: an offline world. All kinds that have a model are served, without schemas, and namespaces need not
-        exist. `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the built-ins if not
-        given. `require_namespaces`: objects can be created only in namespaces that exist. Without an `authorizer`
-        everybody may do everything.
+        exist. `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the
+        built-ins if not given. `require_namespaces`: objects can be created only in namespaces that exist. Without an
+        `authorizer` everybody may do everything. With a `journal`: call `recover`, start the journal, then
+        `ensure_namespaces` before anything is served.
         """
         self.now = now
         self.random = random
