@@ -11,6 +11,7 @@ from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane.desired import Owner
 from clusterwright.controllers.kubeadmcontrolplane.due import next_moment
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.remediation import RemediationData
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Inspection
 from clusterwright.workload.access import EtcdMember
 
@@ -77,7 +78,7 @@ def test_a_deletion_that_becomes_stale() -> None:
 
 def test_a_remediation_that_has_to_wait() -> None:
     marks = tuple(Condition(type=t, status="False") for t in ("HealthCheckSucceeded", "OwnerRemediated"))
-    data = '{"machine":"x","timestamp":"%s","retryCount":0}' % h.ago(seconds=60)
+    data = RemediationData(machine="x", time=at(-60)).dump()
     machine = ControlPlaneMachine(name="m", conditions=marks, annotations={"controlplane.cluster.x-k8s.io/remediation-for": data})
 
     assert due(machine, remediation={"retryPeriodSeconds": 100}) == 41

@@ -93,6 +93,13 @@ async def lose_two_of_three(control_plane: ControlPlane) -> None:
     machines = await control_plane.machines()
     for machine in machines[:2]:
         await control_plane.break_machine(machine.metadata.name, "etcd-stops")
+
+    async def stopped() -> bool:
+        return sum(m.is_stopped for m in control_plane.etcd) == 2
+
+    # only then: a single sick Machine among two healthy ones would rightly be replaced
+    await control_plane.until(stopped, within=3600, what="two members stop")
+    for machine in machines[:2]:
         await control_plane.mark_unhealthy(machine.metadata.name)
 
     async def unavailable() -> bool:
