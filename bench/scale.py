@@ -200,6 +200,7 @@ async def many(count: int) -> bool:
         gc.collect()
         per_cluster = (rss() - before) / count
         print(f"{count} clusters of 1+1: Available after {up:.2f} s (applying them took {created:.2f} s), CPU {up_cpu:.2f} s")
+        print(f"  durations 0 s, so added by us {up:.2f} s in all, {1000 * up / count:.0f} ms per cluster")
         print(f"  per cluster: {writes:.1f} API writes, {1000 * up_cpu / count:.0f} ms CPU, {per_cluster:.2f} MB at rest (target 1.5)")
         print(f"  RSS {rss():.0f} MB, of which before the first cluster {before:.0f} MB")
         used, started = cpu(), time.monotonic()

@@ -161,7 +161,7 @@ def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
 def _current(kubeconfig: bytes) -> dict[str, dict[str, Any]]:
     """Cluster and user of the kubeconfig's current context; raises ValueError."""
     try:
-        document = yaml.safe_load(kubeconfig)
+        document = yaml.load(kubeconfig, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
         context = next(c["context"] for c in document["contexts"] if c["name"] == document["current-context"])
         return {
             "cluster": next(c["cluster"] for c in document["clusters"] if c["name"] == context["cluster"]),
