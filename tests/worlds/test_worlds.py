@@ -77,7 +77,17 @@ def test_the_command_answers_in_the_documented_form(name: str, capsys: pytest.Ca
 
 # What our controller writes into a settled installation of the other one, and the ruling that makes the difference.
 RULINGS: dict[str, dict[str, str]] = {
-    "cp-vm-never": {"status.phase": "Phase `Provisioned`"},
+    **{
+        name: {"status.phase": "Phase `Provisioned`"}
+        for name in (
+            "api-server-never",
+            "certificate-authority-garbled",
+            "control-plane-paused",
+            "control-plane-template-missing",
+            "cp-vm-never",
+        )
+    },
+    "infrastructure-missing": {"status.conditions.InfrastructureReady": "Reason when a referenced object is missing"},
     "standalone": {
         "status.conditions.ControlPlaneAvailable": "Stand-alone control plane",
         "status.conditions.Available": "Stand-alone control plane",

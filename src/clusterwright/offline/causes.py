@@ -29,6 +29,7 @@ from clusterwright.offline.complaints import (
     has_delivered,
     own_pause,
     references,
+    secret_sources,
     since,
     time_of,
     without_summaries,
@@ -212,6 +213,8 @@ class Investigation:
         secret = node.object.at("spec", "bootstrap", "dataSecretName")
         if isinstance(secret, str) and secret and not node.object.at("status", "nodeRef"):
             named.append(Reference("", "Secret", secret, "spec.bootstrap.dataSecretName"))
+        if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that nobody misses any more is no trouble
+            named += secret_sources(node.object.at("spec"))
         class_ref = node.object.at("spec", "topology", "classRef")
         if isinstance(class_ref, Mapping) and class_ref.get("name") and class_ref.get("namespace") in (None, "", node.namespace):
             named.append(Reference("cluster.x-k8s.io", "ClusterClass", str(class_ref["name"]), "spec.topology.classRef"))
@@ -395,6 +398,16 @@ class Investigation:
             if "Secret" in self._kinds and secret not in self.nodes:
                 self._miss(node, secret, Reference("", "Secret", f"{self.cluster.name}-kubeconfig", "the connection"))
                 node.because_of[secret] = "holds the credentials of the connection"
+                self._blame_authority(self.nodes[secret])
+
+    def _blame_authority(self, kubeconfig: Node) -> None:
+        """A kubeconfig that is missing cannot be made while the cluster's CA has no key."""
+        assert self.cluster is not None
+        authority = self.nodes.get(node_id("Secret", self.cluster.namespace, f"{self.cluster.name}-ca"))
+        why = suspicions({"ca": authority.object}, ()).get("ca") if authority is not None and authority.object is not None else None
+        if authority is not None and why:
+            authority.complaints.append(Complaint(Tier.ERROR, f"{why}, so that no kubeconfig can be made with it"))
+            kubeconfig.because_of[authority.id] = "is made with it"
 
     def _partners(self, node: Node) -> list[str]:
         """What the object refers to and what it owns, as far as it is there."""

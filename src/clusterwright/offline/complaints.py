@@ -94,6 +94,20 @@ def references(value: Any, path: str = "spec") -> Iterator[Reference]:
             yield from references(inner, f"{path}[{n}]")
 
 
+def secret_sources(value: Any, path: str = "spec") -> Iterator[Reference]:
+    """Every `...From: {secret: {name}}` below a spec: contents and passwords that are kept in Secrets."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            source = inner.get("secret") if isinstance(inner, Mapping) and key.endswith("From") else None
+            if isinstance(source, Mapping) and isinstance(source.get("name"), str):
+                yield Reference("", "Secret", source["name"], f"{path}.{key}.secret")
+            else:
+                yield from secret_sources(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for n, inner in enumerate(value):
+            yield from secret_sources(inner, f"{path}[{n}]")
+
+
 def own_pause(obj: Unstructured) -> str:
     """How the object itself is paused; empty if it is not."""
     if obj.at("spec", "paused") is True:
