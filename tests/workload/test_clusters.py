@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ class Switch:
         return None
 
     async def send(self, request: Request) -> Response:
+        if self.mode == "hung":
+            await asyncio.Event().wait()
         return self._check(request) or await self._inner.send(request)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
@@ -415,6 +418,22 @@ def test_a_watch_has_a_name_and_needs_a_connection() -> None:
         await world.turn()
         with pytest.raises(ValueError, match="name"):
             await world.cache.watch(KEY, "", Node, lambda _: None)
+
+    play(story)
+
+
+def test_a_cluster_that_hangs_fails_its_probe_and_its_requests_in_time() -> None:
+    async def story(world: World) -> None:
+        await world.turn()
+        client = await world.cache.client(KEY)
+        world.switch.mode = "hung"
+        started = world.clock.monotonic()
+        await world.later(10)
+        assert world.cache.health(KEY).consecutive_failures == 1
+        assert world.clock.monotonic() - started == pytest.approx(15, abs=1)
+        with pytest.raises(ConnectionFailed, match="no answer within 10 s"):
+            await client.live.get(Node, ObjectKey("", "n1"))
+        assert world.clock.monotonic() - started < 60
 
     play(story)
 
