@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from random import Random
 
+import msgspec
 import pytest
 
 from clusterwright.api.kubernetes import ConfigMap, Lease, Node, Pod
@@ -457,3 +458,51 @@ async def test_kubelets_that_live_renew_their_leases():
         leases = {lease.metadata.name: lease.spec.renew_time for lease in await cluster.client.list(Lease)}
         assert not leases["m0"].startswith("2020")
         assert leases["m1"].startswith("2020")
+
+
+async def test_dependents_go_with_their_owner_but_not_past_their_finalizers():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        client = cluster.client
+
+        def config(name, owner=None, finalizers=()):
+            metadata = {"name": name, "namespace": "default", "finalizers": list(finalizers)}
+            if owner is not None:
+                metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", **owner}]
+            return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+        async def gone(name):
+            for _ in range(200):
+                if await client.find(ConfigMap, ObjectKey("default", name)) is None:
+                    return True
+                await asyncio.sleep(0.01)
+            return False
+
+        owner = await client.create(config("owner"))
+        reference = {"name": "owner", "uid": owner.metadata.uid}
+        await client.create(config("held", reference, ["example.com/hold"]))
+        await client.create(config("free", reference))
+        await client.create(config("orphan", {"name": "never-was", "uid": "00000000-0000-0000-0000-000000000000"}))
+        assert await gone("orphan")  # as in any cluster: an owner that is not there is an owner that is gone
+        await client.delete(ConfigMap, ObjectKey("default", "owner"))
+        assert await gone("free")
+        held = await client.get(ConfigMap, ObjectKey("default", "held"))
+        assert held.metadata.deletion_timestamp is not None
+        await client.patch(ConfigMap, ObjectKey("default", "held"), {"metadata": {"finalizers": None}})
+        assert await gone("held")
+
+
+async def test_a_watch_tells_what_came_after_its_version_in_order():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0")
+        client = RestClient(loopback(cluster))
+        first = await client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}})
+        query = (("watch", "true"), ("resourceVersion", first.metadata.resource_version), ("allowWatchBookmarks", "true"))
+        _, lines = await loopback(cluster).stream(Request(method="GET", path="/api/v1/namespaces/default/configmaps", query=query))
+        await client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "default"}})
+        await client.patch(ConfigMap, ObjectKey("default", "b"), {"data": {"x": "y"}})
+        await client.delete(ConfigMap, ObjectKey("default", "b"))
+
+        told = [msgspec.json.decode(await anext(lines)) for _ in range(3)]
+        assert [(e["type"], e["object"]["metadata"]["name"]) for e in told] == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
