@@ -558,3 +558,11 @@ def test_what_was_made_for_a_machine_that_never_came_to_be_is_swept() -> None:
     answer = h.run(h.World(h.machines(3), extra=left))
 
     assert answer.actions == [("delete", "KubeadmConfig", "kcp1-lost"), ("delete", "DevMachine", "kcp1-lost")]
+
+
+def test_a_machine_that_is_gone_when_its_conditions_are_written_is_no_failure() -> None:
+    machines = h.machines(3)
+    machines[1].version = "v1.33.0"
+    gone = {"unwritable": [{"verb": "patch", "kind": "Machine", "name": "m2", "error": "NotFound"}]}
+
+    assert h.run(h.World(machines, observation=gone)).error is None

@@ -31,6 +31,7 @@ from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneS
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.presence import is_defined
 from clusterwright.runtime.client import Original
+from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.models import decode
 from clusterwright.runtime.patch import Patcher
 from clusterwright.tables.table import Outcome
@@ -280,8 +281,11 @@ class Scope:
                 continue
             try:
                 answer = await self.patcher.patch(original, after, owned_conditions=owned, owned_v1beta1_conditions=owned)
+            except NotFound:
+                continue
             except Exception as error:
-                failures.append(f"failed to patch Machine {name}: {error}")
+                if not _all_not_found(error):
+                    failures.append(f"failed to patch Machine {name}: {error}")
                 continue
             if answer is not None:
                 self.refresh(name, answer)
@@ -301,6 +305,10 @@ class Scope:
             conditions=known.conditions,
             v1beta1_conditions=known.v1beta1_conditions,
         )
+
+
+def _all_not_found(error: Exception) -> bool:
+    return isinstance(error, ExceptionGroup) and error.split(NotFound)[1] is None
 
 
 def _v1beta1_of(deprecated: Any) -> tuple[V1Beta1Condition, ...]:
