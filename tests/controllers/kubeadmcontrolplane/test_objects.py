@@ -566,3 +566,16 @@ def test_a_machine_that_is_gone_when_its_conditions_are_written_is_no_failure() 
     gone = {"unwritable": [{"verb": "patch", "kind": "Machine", "name": "m2", "error": "NotFound"}]}
 
     assert h.run(h.World(machines, observation=gone)).error is None
+
+
+@pytest.mark.parametrize(("spec", "port"), [
+    ({}, 6443),
+    ({"initConfiguration": {"localAPIEndpoint": {"bindPort": 1}}, "joinConfiguration": {"controlPlane": {"localAPIEndpoint": {"bindPort": 2}}}}, 1),
+    ({"joinConfiguration": {"controlPlane": {"localAPIEndpoint": {"bindPort": 2}}}}, 2),
+    ({"joinConfiguration": {"controlPlane": {}}}, 6443),
+])  # fmt: skip
+def test_80_the_port_of_the_api_server_is_the_one_of_its_config(spec: dict[str, Any], port: int) -> None:
+    from clusterwright.api.meta import Unstructured
+    from clusterwright.controllers.kubeadmcontrolplane.reconcile import api_server_port
+
+    assert api_server_port(Unstructured({"spec": spec})) == port

@@ -12,7 +12,7 @@ from clusterwright.api.controlplane import (
     KubeadmControlPlaneInitializationStatus,
     LastRemediationStatus,
 )
-from clusterwright.api.meta import ObjectKey, OwnerReference
+from clusterwright.api.meta import ObjectKey, OwnerReference, Unstructured
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.external import with_owner
 from clusterwright.controllers.kubeadmcontrolplane import addons, kubeadm_config_map, names, objects, remediation, status
@@ -311,8 +311,18 @@ async def reconcile_certificate_expiries(scope: Scope) -> None:
         if machine.deleting or not machine.has_node or config is None or names.CERTIFICATES_EXPIRY in config.metadata.annotations:
             continue
         try:
-            expiry = await scope.dependencies.workload.serving_certificate_expiry(scope.cluster_key, machine.node)
+            port = api_server_port(config)
+            expiry = await scope.dependencies.workload.serving_certificate_expiry(scope.cluster_key, machine.node, port)
             stamp = expiry.strftime("%Y-%m-%dT%H:%M:%SZ")
             await scope.dependencies.client.patch(config.gvk, config.key, {"metadata": {"annotations": {names.CERTIFICATES_EXPIRY: stamp}}})
         except (ApiError, OSError, ValueError) as error:
             raise ReconcileFailed(f"failed to get certificate expiry for Machine {machine.name}: {error}") from error
+
+
+def api_server_port(config: Unstructured) -> int:
+    """Where the API server of a Machine listens, as its KubeadmConfig has it."""
+    for path in (("initConfiguration", "localAPIEndpoint"), ("joinConfiguration", "controlPlane", "localAPIEndpoint")):
+        port = config.at("spec", *path, "bindPort")
+        if isinstance(port, int) and port:
+            return port
+    return 6443
