@@ -217,6 +217,39 @@ def test_bad_settings_are_said_where_they_matter(in_plane):
     in_plane(body)
 
 
+def test_a_port_that_another_process_has_is_said_and_tried_again(in_plane):
+    class Busy:
+        is_busy = True
+
+        async def start(self, cluster, context):
+            if self.is_busy:
+                raise OSError(98, "Address already in use")
+
+        async def stop(self, cluster):
+            pass
+
+        def hold(self, host, port):
+            return True
+
+        def release(self, port):
+            pass
+
+    listener = Busy()
+
+    async def body(p):
+        await p.apply(samples.cluster("c"))
+        await p.apply(samples.machine("c", "cp", is_control_plane=True))
+        await asyncio.sleep(20)
+        found = await p.condition(DevMachine, "cp", "APIServerProvisioned")
+        assert (found.status, found.reason) == ("False", "InternalError")
+        events = [entry.raw for entry in p.server.store.table("events").objects.values()]
+        assert any(b"cannot listen at 127.0.0.1:20000: Address already in use" in raw for raw in events)
+        listener.is_busy = False
+        await p.until_available("c", within=300)
+
+    in_plane(body, listener=listener)
+
+
 def test_the_second_member_shares_the_etcd_cluster(in_plane):
     async def body(p):
         await p.apply(samples.cluster("c"))

@@ -28,7 +28,7 @@ from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, Terminal
+from clusterwright.runtime.errors import ApiError, ConnectionFailed, Terminal
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Result
@@ -113,8 +113,10 @@ class DevMachineReconciler:
         vote: timedelta | None = None
         try:
             vote = await self._stages(run)
-        except (ApiError, CertificateError, OSError) as failure:
+        except (ApiError, CertificateError) as failure:
             error = failure
+        except OSError as failure:  # the endpoint's port cannot be opened: another process may have it, and may let it go
+            error = ConnectionFailed(f"the API server cannot listen at {scene.simulated.endpoint}: {failure.strerror or failure}")
         except (stages.BadDuration, faults.UnknownFault) as failure:
             error = Terminal(str(failure))
             error.__cause__ = failure
