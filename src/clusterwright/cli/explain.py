@@ -11,7 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from clusterwright.api.meta import Json
+from clusterwright.api.meta import Json, Object, ObjectKey
+from clusterwright.api.scheme import CUSTOM
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect
 from clusterwright.cli.record import gather
 from clusterwright.conditions.words import plural
@@ -67,10 +69,28 @@ def _read(source: str) -> Bundle:
 
 
 async def _live(arguments: argparse.Namespace) -> list[Json]:
-    kind, _, name = arguments.subject.partition("/")
-    if kind.lower() not in {"cluster", "clusters"}:
-        raise BadBundle("only clusters can be explained live; record the cluster and use --from for its parts")
-    return await gather(arguments, name)
+    """The bundle of the Cluster that the subject is, or belongs to."""
+    kind, _, rest = arguments.subject.partition("/")
+    namespace, _, name = rest.rpartition("/")
+    arguments.namespace = namespace or arguments.namespace
+    if kind.lower() in {"cluster", "clusters", "cl"}:
+        return await gather(arguments, name)
+    model = next((r.model for r in CUSTOM if kind.lower() in {r.singular, r.plural, *r.short_names}), None)
+    if model is None:
+        raise BadBundle(f"{kind} is no kind of ours: record its cluster and use --from")
+    connection = connect.resolve(arguments)
+    async with connect.connected(connection) as client:
+        found = await client.get(model, ObjectKey(arguments.namespace or connection.namespace, name))
+    return await gather(arguments, _cluster_of(found))
+
+
+def _cluster_of(obj: Object) -> str:
+    """The name of the Cluster that an object belongs to."""
+    owners = [reference.name for reference in obj.metadata.owner_references if reference.kind == "Cluster"]
+    name = obj.metadata.labels.get(CLUSTER_NAME_LABEL) or getattr(getattr(obj, "spec", None), "cluster_name", "") or next(iter(owners), "")
+    if not name:
+        raise BadBundle(f"{obj.kind} {obj.key} belongs to no Cluster")
+    return str(name)
 
 
 def find_subject(bundle: Bundle, given: str, namespace: str = "") -> str:

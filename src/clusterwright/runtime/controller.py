@@ -17,7 +17,7 @@ from typing import Any
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.errors import ApiError, Terminal
+from clusterwright.runtime.errors import ApiError, Terminal, is_expected
 from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import Logger, bound, get_logger, is_foreseen, leaves
 from clusterwright.runtime.metrics import RuntimeMetrics
@@ -248,7 +248,7 @@ class Controller:
         waits = [part.retry_after or 0.0 for part in parts if isinstance(part, ApiError)]
         delay = self.queue.fail(key, "retry", max(waits, default=0.0))
         fields = {"failures": self.queue.failures(key), "retry_in_seconds": round(delay, 3)}
-        if all(isinstance(part, ApiError) and part.is_expected for part in parts):
+        if all(is_expected(part) for part in parts):
             log.info("Reconcile must wait", error=str(error), **fields)
         else:
             log.error("Reconcile failed", cause=error, **fields)

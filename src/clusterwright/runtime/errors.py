@@ -110,6 +110,16 @@ class Terminal(Exception):
     """Raised by a reconciler: retrying cannot help until something changes."""
 
 
+def is_expected(error: BaseException) -> bool:
+    """Whether the error, or one that it was raised from, is nothing to worry about."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, ApiError) and link.is_expected:
+            return True
+        link = link.__cause__
+    return False
+
+
 _BY_CODE: dict[int, type[ApiError]] = {
     c.code: c
     for c in (

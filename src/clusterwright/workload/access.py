@@ -15,8 +15,16 @@ from clusterwright.runtime.errors import ConnectionFailed
 class NotConnected(ConnectionFailed):
     """There is no connection to the workload cluster now; a connect or disconnect wakes who asked to be woken."""
 
+    is_expected = True
+
     def __init__(self, what: str = "error getting client") -> None:
         super().__init__(f"{what}: connection to the workload cluster is down")
+
+
+class PortRefused(ConnectionFailed):
+    """Nothing listens at a port of a Pod; while a machine comes up or goes, that is how it is."""
+
+    is_expected = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterwright.api.wire import Duplex, Request, Transport
-from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.workload.access import PortRefused
 
 PROTOCOLS = ("v4.channel.k8s.io",)
 _DATA, _ERROR = 0, 1
@@ -24,7 +24,7 @@ class PortForward:
         await self._socket.send(bytes([_DATA]) + message)
 
     async def receive(self) -> bytes | None:
-        """Some bytes from the port; None when it is closed. An error that the kubelet reports is ConnectionFailed."""
+        """Some bytes from the port; None when it is closed. An error that the kubelet reports is PortRefused."""
         while (message := await self._socket.receive()) is not None:
             if not message:
                 continue
@@ -34,7 +34,7 @@ class PortForward:
                 if len(payload) == 2:
                     continue
             if channel == _ERROR and payload:
-                raise ConnectionFailed(payload.decode("utf-8", "replace"))
+                raise PortRefused(payload.decode("utf-8", "replace"))
             if channel == _DATA and payload:
                 return payload
         return None
