@@ -311,14 +311,12 @@ async def test_every_answer_of_a_server_with_a_fixed_seed_is_the_same():
     assert await play() == await play()
 
 
-async def test_a_patch_of_the_wrong_type_says_which_are_known(api: Api):
+async def test_a_patch_of_the_wrong_type_is_refused_by_its_type_alone(api: Api):
     await api.post(CONFIGMAPS, configmap("a"))
     refused = await api.do("PATCH", f"{CONFIGMAPS}/a", {}, "application/json")
 
     assert refused.status == 415
-    assert refused["message"].endswith(
-        "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
-    )
+    assert refused["message"] == "415: Unsupported Media Type"
 
 
 async def test_a_wait_for_many_writers_loses_no_update(api: Api):

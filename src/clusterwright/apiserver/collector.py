@@ -264,7 +264,7 @@ class NamespaceController:
             if obj != msgspec.json.decode(entry.raw):
                 self.server.put_system(table, entry, obj)
         else:
-            self.server.remove_system(table, entry, obj)
+            self.server.remove_system(table, entry)
 
 
 class RoleAggregator:
@@ -326,7 +326,7 @@ class EventExpiry:
             _, key, rv = self._written.popleft()
             entry = table.objects.get(key)
             if entry is not None and entry.rv == rv:
-                self.server.remove_system(table, entry, msgspec.json.decode(entry.raw))
+                self.server.remove_system(table, entry)
 
 
 def start_controllers(server: ApiServer) -> None:

@@ -247,7 +247,7 @@ class CrdController:
             self.server.put_system(table, entry, crd)
         else:
             crd["metadata"].pop("finalizers", None)
-            self.server.remove_system(table, entry, crd)
+            self.server.remove_system(table, entry)
 
 
 def mark_deleting(crd: Json, now: str) -> bool:

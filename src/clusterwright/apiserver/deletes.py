@@ -167,7 +167,9 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
                     meta["generation"] += 1
             meta["deletionGracePeriodSeconds"] = 0
         if not dry_run:
-            await server.remove(call, entry, obj)
+            rv = await server.remove(call, entry)
+            if resource.returns_deleted:
+                meta["resourceVersion"] = str(rv)
         return True, obj, msgspec.json.encode(obj)
     changed = _mark(call, meta, grace)
     changed = server.mark_deleting(call, obj) or changed
@@ -213,6 +215,13 @@ def _preconditions(call: Call, entry: Entry, options: Json) -> None:
             f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({entry.rv}). "
             "The object might have been modified"
         )
+    if text and storage_key(resource) == "namespaces":  # checked by code of their own
+        text = (
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+            if uid is not None and uid != entry.uid
+            else f"Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {entry.rv}"
+        )
+        raise conflict(resource.group, resource.plural, entry.name, text)
     if text:
         raise conflict(resource.group, resource.kind, entry.name, text)
 

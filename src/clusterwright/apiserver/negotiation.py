@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from clusterwright.apiserver.status import bad_request, not_acceptable, unsupported_media_type
+from clusterwright.apiserver.status import bad_request, failure, not_acceptable, unsupported_media_type
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -66,10 +66,12 @@ def accepted(header: str, *, custom: bool, discovery: bool = False) -> Form:
     if not header:
         return PLAIN
     offered = (JSON, YAML) if custom else (JSON, YAML, PROTOBUF)
+    understood = False
     for media, parameters, _ in _clauses(header):
         chosen = _offer(media, offered)
         if chosen is None:
             continue
+        understood = True
         render, group, version = parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", "")
         if render:
             if discovery:
@@ -80,7 +82,9 @@ def accepted(header: str, *, custom: bool, discovery: bool = False) -> Form:
                 continue
             return Form(chosen if chosen != PROTOBUF else JSON, render, group, version)
         return Form(chosen, streamed=parameters.get("stream") == "watch")
-    raise not_acceptable("only the following media types are accepted: " + ", ".join(offered))
+    if not custom and not understood:  # refused before the resource is looked at
+        raise failure(406, "NotAcceptable", "406: Not Acceptable\n\nAvailable representations: " + ", ".join(offered), {})
+    raise not_acceptable("only the following media types are accepted: " + ", ".join((JSON, YAML, PROTOBUF)))
 
 
 def _offer(media: str, offered: tuple[str, ...]) -> str | None:
@@ -113,6 +117,8 @@ def patch_media(header: str, *, custom: bool) -> str:
     known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
     if media in known:
         return media
+    if not custom:
+        raise failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     raise unsupported_media_type("the body of the request was in an unknown format - accepted media types include: " + ", ".join(known))
 
 

@@ -82,7 +82,7 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
         elif label in offered:
             needs.append((offered[label], equal, value))
         else:
-            raise unsupported_field(label)
+            raise unsupported_field(label, plain=not call.resource.custom and not offered)
     if needs:
 
         def fields(entry: Entry) -> bool:
@@ -108,7 +108,11 @@ def _list_errors(call: Call, *, watch: bool) -> None:
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     initial = query.get("sendInitialEvents")
     errors: list[FieldError] = []
+    if query.get("timeoutSeconds"):
+        integer(query["timeoutSeconds"])
     if watch:
+        if query.get("continue") and not match and initial is None and version in {"", "0"}:  # initial events are the default then
+            errors.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
         if initial is not None and match != "NotOlderThan":
             errors.append(forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
         if match:
@@ -144,7 +148,7 @@ def _read_token(token: str) -> tuple[int, str]:
     problem = ""
     illegal = next((i for i, c in enumerate(token) if not (c.isascii() and (c.isalnum() or c in "-_"))), None)
     if illegal is not None or len(token) % 4 == 1:
-        problem = f"{known}: illegal base64 data at input byte {illegal if illegal is not None else len(token)}"
+        problem = f"{known}: illegal base64 data at input byte {illegal if illegal is not None else len(token) - 1}"
     else:
         data = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         try:

@@ -11,6 +11,7 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver import bodies, kinds, negotiation, patches, writes
 from clusterwright.apiserver.calls import Call, read_body, write_options
 from clusterwright.apiserver.interfaces import Scale
+from clusterwright.apiserver.selectors import selector_text
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
 from clusterwright.apiserver.store import Entry
 
@@ -41,6 +42,8 @@ def scale_of(obj: Json, paths: Scale) -> Json:
     current = _at(obj, paths.status_replicas_path)
     status: Json = {"replicas": current if isinstance(current, int) else 0}
     selector = _at(obj, paths.label_selector_path) if paths.label_selector_path else None
+    if isinstance(selector, dict):  # of a built-in
+        selector = selector_text(selector)
     if isinstance(selector, str) and selector:
         status["selector"] = selector
     spec: Json = {"replicas": replicas} if isinstance(replicas, int) and replicas else {}
@@ -59,12 +62,7 @@ async def answer(call: Call) -> Response:
     if verb == "update":
         dry_run = write_options(call, "UpdateOptions")
         scale, _ = read_body(call)
-        if scale.get("kind") not in {None, "Scale"}:
-            text = (
-                "no kind is registered for the type v1.Scale in scheme "
-                '"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"'
-            )
-            raise bad_request(text)
+        _check_replacement(call, scale)
         return await _write(call, lambda _: scale, dry_run=dry_run)
     if verb == "patch":
         dry_run = write_options(call, "PatchOptions")
@@ -73,6 +71,26 @@ async def answer(call: Call) -> Response:
             return await _apply(call, paths, dry_run=dry_run)
         return await _write(call, lambda current: _patched(call, current, media), dry_run=dry_run)
     raise generic(405, "", "", "", "")
+
+
+def _check_replacement(call: Call, scale: Json) -> None:
+    """Whether the body of a PUT is a Scale, and of this object."""
+    named = scale.get("kind") or "Scale", scale.get("apiVersion") or "autoscaling/v1"
+    try:
+        wanted = msgspec.convert(scale, _Wanted)
+    except msgspec.ValidationError:
+        wanted = None
+    if wanted is None or named != ("Scale", "autoscaling/v1"):
+        text = (
+            "no kind is registered for the type v1.Scale in scheme "
+            '"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"'
+        )
+        raise bad_request(text)
+    meta = wanted.metadata or _Meta()
+    if not meta.name:
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+    if meta.name == call.info.name and (meta.namespace or call.info.namespace) != call.info.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _patched(call: Call, current: Json, media: str) -> Json:
@@ -93,6 +111,7 @@ def _patched(call: Call, current: Json, media: str) -> Json:
 
 class _Meta(msgspec.Struct, rename="camel"):
     name: str | None = None
+    namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
 
@@ -128,6 +147,9 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
         if name not in {None, "", call.info.name}:
             raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
         revision = meta.resource_version
+        if replicas < 0 and not resource.custom:
+            error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise invalid_error("autoscaling", "Scale", call.info.name, [error])
         obj = call.load(entry)
         _set(obj, paths.spec_replicas_path, replicas)
         if revision not in {None, "", "0"}:

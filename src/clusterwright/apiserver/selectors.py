@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from clusterwright.apiserver.names import label_value, qualified_name
-from clusterwright.apiserver.status import StatusError, bad_request, invalid
+from clusterwright.apiserver.status import StatusError, bad_request, invalid, quote
 
 Matcher = Callable[[Mapping[str, str]], bool]
 
@@ -234,7 +234,9 @@ def field_requirements(text: str) -> list[FieldRequirement]:
         match = re.fullmatch(r"((?:[^=!\\]|\\.|!(?!=))*?)(!=|==|=)((?:[^\\]|\\.)*)", term, re.DOTALL)
         if match is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        found.append((match[1], match[2] != "!=", _unescape(match[3], text)))
+        value = _unescape(match[3], text)
+        if match[1] or value:  # upstream drops a term without both
+            found.append((match[1], match[2] != "!=", value))
     return found
 
 
@@ -268,7 +270,7 @@ def _unescape(value: str, text: str) -> str:
                 raise bad_request(f"invalid field selector: invalid escape sequence: {value[position - 1 : position + 1]}")
             c = value[position]
         elif c == "=":
-            raise bad_request(f"invalid field selector: unescaped character in value: {c}" if text else "")
+            raise bad_request(f"invalid field selector: unescaped character in value: {ord(c)}" if text else "")
         shown.append(c)
         position += 1
     return "".join(shown)
@@ -288,6 +290,20 @@ def field_value(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
     return str(value)
 
 
-def unsupported_field(label: str) -> StatusError:
-    """400 for a field label the kind does not offer."""
+def unsupported_field(label: str, *, plain: bool = False) -> StatusError:
+    """400 for a field label the kind does not offer; `plain`: a built-in that offers nothing but name and namespace."""
+    if plain:
+        return bad_request(f'{quote(label)} is not a known field selector: only "metadata.name", "metadata.namespace"')
     return bad_request(f"field label not supported: {label}")
+
+
+def selector_text(selector: Mapping[str, Any] | None) -> str:
+    """A metav1.LabelSelector object in the words of a query, by key."""
+    if not selector:
+        return ""
+    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        key, values = expression.get("key", ""), ",".join(sorted(expression.get("values") or ()))
+        shown = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key, "DoesNotExist": f"!{key}"}
+        terms.append((key, shown.get(expression.get("operator", ""), "")))
+    return ",".join(text for _, text in sorted(terms, key=lambda t: t[0]))

@@ -58,6 +58,7 @@ log = logging.getLogger(__name__)
 _REGISTERED: Final = (reviews, evictions)
 """Modules that register what they serve when they are imported."""
 _encode = msgspec.json.Encoder().encode
+_READS: Final = frozenset({"get", "list", "watch"})
 NOT_FOUND_TEXT: Final = Response(status=404, headers={"content-type": "text/plain; charset=utf-8"}, body=b"404 page not found\n")
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
 
@@ -215,8 +216,8 @@ class ApiServer:
     @staticmethod
     def _scope_fits(resource: Resource, info: RequestInfo) -> bool:
         if resource.namespaced:
-            return bool(info.namespace) or info.verb in {"list", "watch", "deletecollection"}
-        return not info.namespace or resource.plural == "namespaces"
+            return bool(info.namespace) or info.verb in {"list", "watch"} or not (resource.custom or info.name)
+        return not info.namespace or (resource.plural == "namespaces" and info.name == info.namespace)
 
     def _unknown(self, info: RequestInfo) -> Response:
         if any(r.group == info.group and not r.custom for r in self.registry) or not info.group:
@@ -230,11 +231,13 @@ class ApiServer:
         if len(call.request.body) > _MAXIMUM_BODY:
             raise failure(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", {})
         verb = info.verb
+        if not resource.custom and (call.request.method == "HEAD" or (resource.namespaced and not info.namespace and verb not in _READS)):
+            raise generic(405, "", "", "", "")  # no route of theirs
         in_path = bool(info.name) and len(info.path.rstrip("/").rsplit("/", 2)) > 0 and info.path.rstrip("/").endswith("/" + info.name)
         if verb == "get":
             return await reads.get(call)
-        if verb not in resource.verbs and not (verb == "deletecollection" and "deletecollection" in resource.verbs):
-            raise generic(405, "", "", "", "")
+        if verb not in resource.verbs:
+            raise subresources.not_allowed(call)
         if verb == "list":
             return await reads.list_objects(call)
         if verb == "watch":
@@ -255,7 +258,7 @@ class ApiServer:
             return await deletes.delete(call)
         if verb == "deletecollection":
             return await deletes.delete_collection(call)
-        raise generic(405, "", "", "", "")
+        raise subresources.not_allowed(call)
 
     def _refusal(self, user: User, info: RequestInfo) -> StatusError:
         if not info.is_resource:
@@ -343,18 +346,17 @@ class ApiServer:
             return 0
         return subresources.pod_grace_period(obj, options)
 
-    async def remove(self, call: Call, entry: Entry, obj: Json) -> None:
-        """Take an object out of the store; `obj` is its last state in the call's version."""
-        stored = obj
-        if call.resource.api_version != call.storage_version:
-            stored = call.resource.handler.convert(msgspec.json.decode(_encode(obj)), call.storage_version)
-        rv = self.remove_system(call.table, entry, stored)
+    async def remove(self, call: Call, entry: Entry) -> int:
+        """Take an object out of the store; returns the revision when that is durable."""
+        rv = self.remove_system(call.table, entry)
         await self.store.durable(rv)
+        return rv
 
-    def remove_system(self, table: Table, entry: Entry, obj: Json) -> int:
+    def remove_system(self, table: Table, entry: Entry) -> int:
         """Take an object out, at once; returns the revision."""
         rv = self.store.next_revision()
-        last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(rv)}}
+        last = msgspec.json.decode(entry.raw)  # watches show what was stored last, not what the last write would have made of it
+        last["metadata"]["resourceVersion"] = str(rv)
         raw = _encode(writes.ordered(last, custom=self._is_custom(table)))
         self.store.delete(table, Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, raw))
         return rv
@@ -376,7 +378,7 @@ class ApiServer:
         obj = msgspec.json.decode(entry.raw)
         meta = obj["metadata"]
         if not meta.get("finalizers"):
-            self.remove_system(table, entry, obj)
+            self.remove_system(table, entry)
         elif not meta.get("deletionTimestamp"):
             meta["deletionTimestamp"] = self.timestamp()
             meta["deletionGracePeriodSeconds"] = 0
@@ -394,7 +396,7 @@ class ApiServer:
             return
         meta.pop("finalizers", None)
         if meta.get("deletionTimestamp"):
-            self.remove_system(table, entry, obj)
+            self.remove_system(table, entry)
         else:
             self.put_system(table, entry, obj)
 

@@ -11,7 +11,17 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver import patching, reads, scale, writes
 from clusterwright.apiserver.calls import Call, read_shape, write_options
 from clusterwright.apiserver.metadata import finalizer_problems
-from clusterwright.apiserver.status import STALE, bad_request, conflict, generic, invalid, invalid_error, not_found
+from clusterwright.apiserver.status import (
+    STALE,
+    StatusError,
+    bad_request,
+    conflict,
+    failure,
+    generic,
+    invalid,
+    invalid_error,
+    not_found,
+)
 from clusterwright.apiserver.watch import Stream
 
 
@@ -23,6 +33,8 @@ async def answer(call: Call) -> Response | Stream:
     if info.subresource == "finalize" and (resource.group, resource.plural) == ("", "namespaces"):
         return await _finalize(call)
     if info.subresource == "scale" and resource.scale is not None:
+        if info.verb not in {"get", "update", "patch"}:
+            raise not_allowed(call)
         return await scale.answer(call)
     special = SPECIAL.get((resource.group, resource.plural, info.subresource))
     if special is not None:
@@ -86,9 +98,21 @@ async def _finalize(call: Call) -> Response:
     going = obj["metadata"].get("deletionTimestamp") and not wanted and not obj["metadata"].get("finalizers")
     if dry_run or obj == call.load(entry):
         return call.answer(200, obj)
-    rv = call.server.remove_system(call.table, entry, obj) if going else call.server.put_system(call.table, entry, obj).rv
+    rv = call.server.remove_system(call.table, entry) if going else call.server.put_system(call.table, entry, obj).rv
     await call.server.store.durable(rv)
     return call.answer(200, obj)
+
+
+def not_allowed(call: Call) -> StatusError:
+    """405: custom resources name the verb and the kind, for other paths nothing but the method is known."""
+    resource, verb = call.resource, call.info.verb
+    if not resource.custom:
+        return generic(405, "", "", "", "")
+    text = f'{verb if verb in _VERBS else ""} is not supported on resources of kind "{resource.plural}.{resource.group}"'
+    return failure(405, "MethodNotAllowed", text, {"group": resource.group, "kind": resource.plural})
+
+
+_VERBS = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"})
 
 
 async def _object_like(call: Call) -> Response:
@@ -99,7 +123,7 @@ async def _object_like(call: Call) -> Response:
         return await writes.update(call)
     if verb == "patch":
         return await patching.patch(call)
-    raise generic(405, "", "", "", "")
+    raise not_allowed(call)
 
 
 def pod_grace_period(pod: Json, options: Json) -> int:

@@ -158,7 +158,6 @@ async def replace_object(
     """Store a changed object over `entry`; None if somebody else was faster and the caller named no version."""
     server, resource, subresource = call.server, call.resource, call.info.subresource
     meta, before = obj["metadata"], old["metadata"]
-    _require_kind(call, obj)
     revision = str(meta.get("resourceVersion") or "")
     if revision in {"", "0"}:
         if not resource.unconditional_update:
@@ -168,6 +167,7 @@ async def replace_object(
         if not revision.isdigit():
             raise failure(500, "", f'strconv.ParseUint: parsing "{revision}": invalid syntax')
         raise conflict(resource.group, resource.plural, call.info.name, STALE)
+    _require_kind(call, obj)
     meta["resourceVersion"] = before["resourceVersion"]
     for field in ("creationTimestamp", "generation", "uid", "namespace"):
         _inherit(meta, before, field, only_if_absent=field == "uid")
@@ -211,7 +211,7 @@ async def replace_object(
     released = meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds")
     if released and server.may_vanish(call, obj):
         if not dry_run:
-            await server.remove(call, entry, obj)
+            await server.remove(call, entry)
         return obj, _encode(obj)
     if dry_run:
         return obj, _encode(obj)

@@ -13,7 +13,7 @@ from clusterwright.apiserver.interfaces import Resource, Scale
 
 _REVIEWS: Final = ("create",)
 _NAMESPACE_VERBS: Final = ("create", "delete", "get", "list", "patch", "update", "watch")
-_SCALE: Final = Scale(".spec.replicas", ".status.replicas", ".status.selector")
+_SCALE: Final = Scale(".spec.replicas", ".status.replicas", ".spec.selector")
 
 
 def _fields(*names: str) -> dict[str, tuple[str, ...]]:
@@ -218,7 +218,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         warn=containers.pod_warnings,
         selectable=_fields(
             "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
-            "status.podIP", "status.nominatedNodeName",
+            "status.podIP", "status.podIPs", "status.nominatedNodeName",
         ),
         resource={**_GENERATION, **_RETURNED, "grace": True, "subresources": ("binding", "eviction", "portforward")},
     ),
@@ -257,7 +257,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         "apps", "ReplicaSet", "apps.v1.ReplicaSet", short=("rs",), all_category=True, status=True, table=columns.REPLICA_SET,
         defaults=defaults.replica_set, validate=workloads.workload, validate_update=workloads.workload_update,
         warn=containers.workload_warnings,
-        selectable=_fields("status.replicas"), resource={**_GENERATION, "scale": _SCALE},
+        resource={**_GENERATION, "scale": _SCALE},
     ),
     _kind(
         "apps", "StatefulSet", "apps.v1.StatefulSet", short=("sts",), all_category=True, status=True, table=columns.STATEFUL_SET,
