@@ -1,4 +1,4 @@
-"""A transport whose reads do not last: a workload cluster that hangs must not hold up a pass over its Cluster."""
+"""A transport that waits for an answer only so long: a workload cluster that hangs must not hold up anybody."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from clusterwright.runtime.errors import ConnectionFailed
 
 
 class Bounded:
-    """Gives every GET `seconds` to be answered. Writes wait: they may have taken effect."""
+    """Gives every request `seconds` to be answered; a write that was cut off may have taken effect."""
 
     def __init__(self, inner: Transport, seconds: float) -> None:
         self._inner = inner
         self._seconds = seconds
 
     async def send(self, request: Request) -> Response:
-        """One request; a read that takes too long is a ConnectionFailed."""
-        if request.method != "GET":
-            return await self._inner.send(request)
+        """One request; one that takes too long is a ConnectionFailed."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._inner.send(request)
         except TimeoutError as error:
-            raise ConnectionFailed(f"GET {request.path}: no answer within {self._seconds:g} s") from error
+            raise ConnectionFailed(f"{request.method} {request.path}: no answer within {self._seconds:g} s") from error
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
         """A watch, unbounded."""

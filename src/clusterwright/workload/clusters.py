@@ -35,7 +35,7 @@ PROBE_INTERVAL = timedelta(seconds=10)
 RETRY_INTERVAL = timedelta(seconds=30)
 FALLBACK = timedelta(seconds=10)
 AT_ONCE = timedelta(milliseconds=1)
-READ_TIMEOUT = 10.0
+REQUEST_TIMEOUT = 10.0
 QPS, BURST = 20.0, 30
 FAILURE_THRESHOLD = 5
 WATCH_FILTER_LABEL = "cluster.x-k8s.io/watch-filter"
@@ -244,7 +244,7 @@ class ClusterCache:
             accessor.tried = digest(kubeconfig)
             transport = await self._connect(key, kubeconfig)
             connection = Connection(
-                Throttled(Bounded(transport, READ_TIMEOUT), self._clock, qps=QPS, burst=BURST),
+                Throttled(Bounded(transport, REQUEST_TIMEOUT), self._clock, qps=QPS, burst=BURST),
                 kubeconfig,
                 clock=self._clock,
                 random=Random(self._random.getrandbits(64)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import datetime
 from random import Random
 from typing import Any
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import GroupVersionKind, Object
-from clusterwright.api.wire import Duplex, Request, Response, Transport
+from clusterwright.api.wire import Transport
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ConnectionFailed
@@ -30,7 +30,6 @@ from clusterwright.workload.http1 import ProtocolError, TlsStream
 from clusterwright.workload.portforward import PortForward, forward
 
 PROBE_TIMEOUT = 5.0
-REQUEST_TIMEOUT = 10.0
 SYNC_TIMEOUT = 300.0
 TLS_TIMEOUT = 15.0
 KUBE_SYSTEM = "kube-system"
@@ -42,29 +41,6 @@ Notify = Callable[[Any], None]
 _Selection = tuple[GroupVersionKind, str, str]
 
 
-class _Patient:
-    """A transport that waits for an answer only so long: one cluster that hangs must not hold up the others."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-
-    async def send(self, request: Request) -> Response:
-        try:
-            async with asyncio.timeout(REQUEST_TIMEOUT):
-                return await self._inner.send(request)
-        except TimeoutError as error:
-            raise ConnectionFailed(f"{request.method} {request.path}: no answer within {REQUEST_TIMEOUT:g} s") from error
-
-    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        return await self._inner.stream(request)
-
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
-        return await self._inner.upgrade(request, protocols)
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-
 class Connection:
     """A workload cluster that answered. `closed` is called once if a background part of it fails."""
 
@@ -72,7 +48,7 @@ class Connection:
         self._transport = transport
         self._clock = clock
         self.digest = digest(kubeconfig)
-        self.rest = RestClient(_Patient(transport), clock=clock, user_agent=USER_AGENT)
+        self.rest = RestClient(transport, clock=clock, user_agent=USER_AGENT)
         self._random = random
         self._cache = Cache(self.rest, random=random)
         self.client = CachedClient(self.rest, self._cache)
