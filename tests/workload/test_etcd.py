@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from clusterwright.api.meta import ObjectKey, Unstructured
+from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.membership import NotSafe, forward_leadership, remove_member
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.workload.access import EtcdError, EtcdMember
 from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context, first_available
@@ -217,3 +224,47 @@ def some_credentials() -> EtcdCredentials:
 
 def test_credentials_never_show_in_their_repr() -> None:
     assert "PRIVATE" not in repr(some_credentials())
+
+
+# ------------------------------------------------------------------- the control plane's acts, on real members
+
+
+def scope_on(etcd: EtcdCluster) -> Any:
+    """As much of a pass as changing the membership needs."""
+
+    class Workload:
+        async def etcd(self, _cluster: ObjectKey, nodes: Sequence[str]) -> GatewayClient:
+            return await first_available(etcd.dial, list(nodes), etcd.context)
+
+    nodes = {n: Unstructured({"metadata": {"name": n}}) for n in NODES}
+    return SimpleNamespace(
+        inspection=Inspection(nodes=nodes), cluster_key=ObjectKey("ns", "c1"), dependencies=SimpleNamespace(workload=Workload())
+    )
+
+
+def machine_on(node: str) -> ControlPlaneMachine:
+    return ControlPlaneMachine(name=f"m-{node}", node=node)
+
+
+async def test_a_leaving_leader_hands_over_and_is_removed(etcd: EtcdCluster) -> None:
+    leaving = await etcd.leader(NODES)
+    heir = next(n for n in NODES if n != leaving)
+    scope = scope_on(etcd)
+
+    await forward_leadership(scope, machine_on(leaving), machine_on(heir))
+    await etcd.until(lambda: _leads(etcd, heir), "the heir leads")
+    await remove_member(scope, (await members_of(etcd, heir))[leaving])
+
+    assert sorted(await members_of(etcd, heir)) == sorted(n for n in NODES if n != leaving)
+
+
+async def test_no_member_is_removed_when_those_that_stay_would_be_no_quorum(etcd: EtcdCluster) -> None:
+    members = await members_of(etcd, "n1")
+    etcd.stop("n2")
+
+    with pytest.raises(NotSafe, match="1 of 2 remaining etcd members answer, at least 2 required"):
+        await remove_member(scope_on(etcd), members["n3"])
+
+    assert len(await members_of(etcd, "n1")) == 3
+    await remove_member(scope_on(etcd), members["n2"])
+    assert sorted(await members_of(etcd, "n1")) == ["n1", "n3"]
