@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 import yaml
@@ -249,4 +250,29 @@ async def test_two_clusters_made_through_the_command_line_are_each_reached_by_ku
     tree = plane.cli("describe", "cluster", "one")
     assert "Machine/one-cp" in tree
     assert "one" in plane.cli("get", "clusters")
+    assert plane.stop() == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_process_killed_again_and_again_brings_its_cluster_up_and_away(plane, seed):
+    random = Random(seed)
+    async with User(plane.kubeconfig) as user:
+        for obj in manifests(seconds=0.3):
+            await user.client.create(obj)
+    for _ in range(6):
+        await asyncio.sleep(random.uniform(0.1, 1.2))
+        plane.kill()
+        plane.start()
+    async with User(plane.kubeconfig) as user:
+        await user.until_ready("c", 3, 3)
+        await user.client.delete(Cluster, ObjectKey("default", "c"))
+    for _ in range(3):
+        await asyncio.sleep(random.uniform(0.05, 0.4))
+        plane.kill()
+        plane.start()
+    async with User(plane.kubeconfig) as user:
+        await user.until_gone(Cluster, "c")
+        await user.until(lambda: _nothing_left(user), "nothing is left in any namespace")
+    assert list((plane.data / "workload").iterdir()) == []
     assert plane.stop() == 0
