@@ -21,12 +21,15 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
         applied, repeated = bodies.decode_yaml_strictly(call.request.body)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding YAML: {e}") from None
+    if applied is None:
+        applied = {}
     if not isinstance(applied, dict):
         raise bad_request(f"error decoding YAML: cannot unmarshal into {resource.kind}")
-    _check_identity(call, applied)
+    key = object_key(call.info.namespace if resource.namespaced else "", call.info.name)
+    _check_identity(call, applied, exists=key in call.table.objects)
     for _ in range(writes.ATTEMPTS):
         call.begin()
-        entry = call.table.objects.get(object_key(call.info.namespace if resource.namespaced else "", call.info.name))
+        entry = call.table.objects.get(key)
         if entry is None and call.info.subresource:
             raise not_found(resource.group, resource.plural, call.info.name)
         old = call.load(entry) if entry is not None else None
@@ -60,8 +63,8 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
     raise conflict(resource.group, resource.plural, call.info.name, STALE)
 
 
-def _check_identity(call: Call, applied: Json) -> None:
-    """Whether an apply patch names the object of the path."""
+def _check_identity(call: Call, applied: Json, *, exists: bool) -> None:
+    """Whether an apply patch names the object of the path; one that is there lends its own name."""
     resource = call.resource
     if not isinstance(applied.get("metadata") or {}, dict):
         raise bad_request("metadata must be an object")
@@ -72,6 +75,8 @@ def _check_identity(call: Call, applied: Json) -> None:
         group, _, bare = version.rpartition("/") if isinstance(version, str) else ("", "", "")
         raise bad_request(f"invalid object type: {group}/{bare}, Kind={kind}")
     name, namespace = meta.get("name"), meta.get("namespace")
+    if not name and exists:
+        name = meta["name"] = call.info.name
     if not name:
         raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
     if name != call.info.name:

@@ -104,7 +104,7 @@ def impersonated(server: ApiServer, user: User, headers: Headers) -> User:
     found = list(groups)
     if len(account) == 4 and not groups:
         found = ["system:serviceaccounts", f"system:serviceaccounts:{account[2]}"]
-    if name != ANONYMOUS.name and "system:authenticated" not in found:
+    if name != ANONYMOUS.name and not {"system:authenticated", "system:unauthenticated"} & set(found):
         found.append("system:authenticated")
     elif name == ANONYMOUS.name and "system:unauthenticated" not in found:
         found.append("system:unauthenticated")

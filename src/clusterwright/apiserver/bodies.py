@@ -222,7 +222,9 @@ def _meet(value: Any, path: str, unknown: dict[str, str], met: list[str]) -> Non
 
 
 def unrecognized(kind: str, problem: str, body: bytes) -> StatusError:
-    """400 for a body that could not be read as any object."""
+    """400 for a body that could not be read as any object; without a kind to be, only the problem is told."""
+    if not kind:
+        return bad_request(problem)
     return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(body)})")
 
 
@@ -235,17 +237,17 @@ def _excerpt(body: bytes) -> str:
     return body[:30].hex() + (" ..." if len(body) > 30 else "")
 
 
+def json_type(value: Any) -> str:
+    """What Go's decoder calls a value."""
+    names: tuple[tuple[type, str], ...] = ((dict, "object"), (list, "array"), (str, "string"), (bool, "bool"), (int, "number"))
+    return next((name for kind, name in names if isinstance(value, kind)), "null" if value is None else "number")
+
+
 def as_object(value: Any, kind: str, body: bytes) -> Json:
     """`value` if it is a JSON object; raises StatusError (400) in the words of Go's decoder."""
     if isinstance(value, dict):
         return value
-    name = (
-        "array" if isinstance(value, list)
-        else "string" if isinstance(value, str)
-        else "bool" if isinstance(value, bool)
-        else "number" if isinstance(value, (int, float))
-        else "null"
-    )  # fmt: skip
+    name = json_type(value)
     if name == "null":
         raise unrecognized(kind, "Object 'Kind' is missing in 'null'", body)
     raise unrecognized(

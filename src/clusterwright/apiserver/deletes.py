@@ -51,11 +51,13 @@ def options_of(call: Call) -> Json:
                 else bodies.decode_yaml(request.body)
             )
         except (bodies.Malformed, DecodeError) as e:
-            raise bodies.unrecognized("DeleteOptions", f"couldn't get version/kind; json parse error: {e}", request.body) from None
-        options = bodies.as_object(value, "DeleteOptions", request.body)
+            raise bad_request(f"couldn't get version/kind; json parse error: {e}") from None
+        options = bodies.as_object(value, "", request.body)
         kind = options.get("kind")
         if kind not in {None, "", "DeleteOptions"}:
-            raise bad_request(f'decoded object cannot be converted to DeleteOptions: "{kind}"')
+            scheme = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+            version = options.get("apiVersion") or "v1"
+            raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"')
     else:
         for name in ("propagationPolicy", "dryRun", "gracePeriodSeconds", "orphanDependents"):
             if name in query:
@@ -87,13 +89,15 @@ def check_options(options: Json) -> Json:
 
 
 def _check_types(options: Json) -> None:
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "propagationPolicy": str, "orphanDependents": bool, "dryRun": list, "gracePeriodSeconds": int, "preconditions": dict,
+    kinds: dict[str, tuple[type, str]] = {
+        "propagationPolicy": (str, "v1.DeletionPropagation"), "orphanDependents": (bool, "bool"), "dryRun": (list, "[]string"),
+        "gracePeriodSeconds": (int, "int64"), "preconditions": (dict, "v1.Preconditions"),
     }  # fmt: skip
-    for name, expected in kinds.items():
+    for name, (expected, go_type) in kinds.items():
         value = options.get(name)
         if value is not None and (not isinstance(value, expected) or (expected is int and isinstance(value, bool))):
-            raise bad_request(f"json: cannot unmarshal into Go struct field DeleteOptions.{name}")
+            given = bodies.json_type(value)
+            raise bad_request(f"json: cannot unmarshal {given} into Go struct field DeleteOptions.{name} of type {go_type}")
     for name, value in (options.get("preconditions") or {}).items():
         if name in {"uid", "resourceVersion"} and not isinstance(value, str | None):
             raise bad_request(f"json: cannot unmarshal into Go struct field Preconditions.preconditions.{name} of type string")

@@ -28,6 +28,7 @@ class _Failed(Exception):
 
 
 _OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
+_MEMBERS = frozenset({"op", "path", "from", "value"})
 _MAXIMUM = 10_000
 
 
@@ -51,6 +52,17 @@ def json_patch(target: Any, operations: Any) -> Any:
         except _Failed as e:
             raise failure(422, "Invalid", "the server rejected our request due to an error in our request", {}) from e
     return document
+
+
+def unknown_members(operations: Any) -> list[str]:
+    """What is to be said of members that no operation has."""
+    return [
+        f'unknown field "[{index}].{member}"'
+        for index, operation in enumerate(operations if isinstance(operations, list) else ())
+        if isinstance(operation, dict)
+        for member in operation
+        if member not in _MEMBERS
+    ]
 
 
 def _operate(document: Any, operation: dict[str, Any]) -> Any:

@@ -22,6 +22,8 @@ async def patch(call: Call) -> Response:
         return await applying.apply(call, dry_run=dry_run)
     value = _patch_value(call, media)
     duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
+    if media == negotiation.JSON_PATCH:
+        duplicates = [f"json patch {text}" for text in (*duplicates, *patches.unknown_members(value))]
     for _ in range(writes.ATTEMPTS):
         entry = writes.current_entry(call, call.info.name)
         old = call.load(entry)

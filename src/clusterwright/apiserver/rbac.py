@@ -11,7 +11,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.status import forbidden_error
+from clusterwright.apiserver.status import forbidden_error, not_found
 
 if TYPE_CHECKING:
     from clusterwright.apiserver.server import ApiServer
@@ -235,7 +235,7 @@ def check_grants(server: ApiServer, user: User, plural: str, namespace: str, obj
     if plural in {"roles", "clusterroles"}:
         if old is not None and old.get("rules") == obj.get("rules"):
             return
-        wanted = msgspec.convert(obj.get("rules") or [], list[Rule], strict=False)
+        wanted: list[Rule] | None = msgspec.convert(obj.get("rules") or [], list[Rule], strict=False)
         verb, role_plural, role_name = "escalate", plural, name
     else:
         if old is not None and (old.get("subjects"), old.get("roleRef")) == (obj.get("subjects"), obj.get("roleRef")):
@@ -246,12 +246,14 @@ def check_grants(server: ApiServer, user: User, plural: str, namespace: str, obj
         verb, role_plural = "bind", "clusterroles" if of_cluster else "roles"
         table = server.store.table(f"{role_plural}.{GROUP}")
         entry = table.objects.get(role_name if of_cluster else f"{namespace}/{role_name}")
-        wanted = list(_role.decode(entry.raw).rules or ()) if entry is not None else []
+        wanted = list(_role.decode(entry.raw).rules or ()) if entry is not None else None
     asked = RequestInfo(
         path="", verb=verb, is_resource=True, group=GROUP, version="v1", namespace=namespace, resource=role_plural, name=role_name
     )
     if authorizer.allows(server, user, asked):
         return
+    if wanted is None:
+        raise not_found(GROUP, plural, role_name)
     held = list(authorizer.rules(server, user, namespace))
     missing = [part for rule in wanted for part in _parts(rule) if not any(h.covers(part) for h in held)]
     if missing:

@@ -6,11 +6,11 @@ from typing import Any
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import subresources, writes
+from clusterwright.apiserver import kinds, subresources, writes
 from clusterwright.apiserver.calls import Call, read_body, write_options
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.status import invalid, invalid_error, required
+from clusterwright.apiserver.status import bad_request, invalid, invalid_error
 
 _AUTHORIZATION = "authorization.k8s.io"
 _AUTHENTICATION = "authentication.k8s.io"
@@ -26,6 +26,14 @@ def _read(call: Call) -> Json:
     if not isinstance(obj.get("spec"), dict):
         obj["spec"] = {}
     return obj
+
+
+def _own(call: Call, obj: Json) -> None:
+    """A review that is answered as it came says who wrote it."""
+    server = call.server
+    kinds.update_managed_fields(
+        None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=server.registry.handlers(call.resource)
+    )
 
 
 def _info(spec: Json) -> RequestInfo:
@@ -45,19 +53,31 @@ def _info(spec: Json) -> RequestInfo:
     return RequestInfo(path=(path or {}).get("path") or "", verb=(path or {}).get("verb") or "")
 
 
-def _check_spec(call: Call, obj: Json) -> None:
-    spec = obj["spec"]
+def _check(call: Call, obj: Json) -> None:
+    """Raises StatusError (422); upstream's names no kind."""
+    spec, local = obj["spec"], call.resource.kind == "LocalSubjectAccessReview"
     errors = []
-    if spec.get("resourceAttributes") and spec.get("nonResourceAttributes"):
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    shown = {"Path": other.get("path") or "", "Verb": other.get("verb") or ""} if other is not None else None
+    if resource is not None and other is not None:
         text = "cannot be specified in combination with resourceAttributes"
-        errors.append(invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], text))
-    if not spec.get("resourceAttributes") and not spec.get("nonResourceAttributes"):
+        errors.append(invalid("spec.nonResourceAttributes", shown, text))
+    if resource is None and other is None:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        errors.append(invalid("spec.resourceAttributes", spec.get("nonResourceAttributes"), text))
+        errors.append(invalid("spec.resourceAttributes", None, text))
     if call.resource.kind in {"SubjectAccessReview", "LocalSubjectAccessReview"} and not spec.get("user") and not spec.get("groups"):
         errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+    meta = obj["metadata"]
+    if meta.keys() - ({"managedFields", "namespace"} if local else {"managedFields"}):
+        errors.append(
+            invalid("metadata", writes.ordered_metadata(meta), "must be empty except for namespace" if local else "must be empty")
+        )
+    if local and resource is not None and (resource.get("namespace") or "") != (meta.get("namespace") or call.info.namespace):
+        errors.append(invalid("spec.resourceAttributes.namespace", resource.get("namespace") or "", "must match metadata.namespace"))
+    if local and other is not None:
+        errors.append(invalid("spec.nonResourceAttributes", shown, "disallowed on this kind of request"))
     if errors:
-        raise invalid_error(call.resource.group, call.resource.kind, "", errors)
+        raise invalid_error(call.resource.group, "", "", errors)
 
 
 def _decide(call: Call, user: User, info: RequestInfo) -> Json:
@@ -72,7 +92,8 @@ def _decide(call: Call, user: User, info: RequestInfo) -> Json:
 async def self_subject_access_review(call: Call) -> Response:
     """May I?"""
     obj = _read(call)
-    _check_spec(call, obj)
+    _own(call, obj)
+    _check(call, obj)
     obj["status"] = _decide(call, call.user, _info(obj["spec"]))
     return call.answer(201, obj)
 
@@ -80,15 +101,11 @@ async def self_subject_access_review(call: Call) -> Response:
 async def subject_access_review(call: Call) -> Response:
     """May they?"""
     obj = _read(call)
-    _check_spec(call, obj)
+    _own(call, obj)
+    _check(call, obj)
     spec = obj["spec"]
     user = User(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "")
-    info = _info(spec)
-    if call.resource.kind == "LocalSubjectAccessReview" and info.namespace != call.info.namespace:
-        text = f"must match metadata.namespace: {call.info.namespace}"
-        error = invalid("spec.resourceAttributes.namespace", info.namespace, text)
-        raise invalid_error(call.resource.group, call.resource.kind, "", [error])
-    obj["status"] = _decide(call, user, info)
+    obj["status"] = _decide(call, user, _info(spec))
     return call.answer(201, obj)
 
 
@@ -97,10 +114,10 @@ async def self_subject_rules_review(call: Call) -> Response:
     obj = _read(call)
     namespace = obj["spec"].get("namespace") or ""
     if not namespace:
-        raise invalid_error(call.resource.group, call.resource.kind, "", [required("spec.namespace")])
+        raise bad_request("no namespace on request")
     rules = getattr(call.server.authorizer, "rules", None)
     found: list[Any] = list(rules(call.server, call.user, namespace)) if rules is not None else []
-    everything = call.server.authorizer is None or "system:masters" in call.user.groups
+    everything = call.server.authorizer is None
     resource_rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}] if everything else []
     url_rules: list[Json] = [{"verbs": ["*"], "nonResourceURLs": ["*"]}] if everything else []
     for rule in found:
@@ -111,8 +128,9 @@ async def self_subject_rules_review(call: Call) -> Response:
             if rule.resource_names:
                 shown["resourceNames"] = list(rule.resource_names)
             resource_rules.append(shown)
-    obj["status"] = {"resourceRules": resource_rules, "nonResourceRules": url_rules, "incomplete": False}
-    return call.answer(201, obj)
+    status = {"resourceRules": resource_rules, "nonResourceRules": url_rules, "incomplete": False}
+    answer = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": {}, "spec": {}, "status": status}
+    return call.answer(201, answer)
 
 
 def user_info(user: User) -> Json:
@@ -141,7 +159,8 @@ async def token_review(call: Call) -> Response:
     obj = _read(call)
     token = obj["spec"].get("token") or ""
     if not token:
-        raise invalid_error(call.resource.group, call.resource.kind, "", [required("spec.token")])
+        raise bad_request("token is required for TokenReview in authentication")
+    _own(call, obj)
     user = call.server.token_user(token)
     if user is None:
         obj["status"] = {"user": {}, "error": "invalid bearer token"}

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver import patching, reads, scale, writes
-from clusterwright.apiserver.calls import Call, read_shape, write_options
-from clusterwright.apiserver.metadata import finalizer_problems
-from clusterwright.apiserver.status import (
-    STALE,
-    StatusError,
-    bad_request,
-    conflict,
-    failure,
-    generic,
-    invalid,
-    invalid_error,
-    not_found,
-)
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.status import StatusError, failure, generic, not_found
 from clusterwright.apiserver.watch import Stream
 
 
@@ -59,48 +46,11 @@ async def create(call: Call) -> Response:
     return await writes.create(call)
 
 
-class _Spec(msgspec.Struct):
-    finalizers: tuple[str, ...] | None = None
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str | None = None
-    resource_version: str | None = None
-
-
-class _Finalized(msgspec.Struct):
-    metadata: _Meta | None = None
-    spec: _Spec | None = None
-
-
 async def _finalize(call: Call) -> Response:
     """PUT of a namespace's spec.finalizers; one that is being deleted goes with the last."""
     if call.info.verb != "update":
         raise generic(405, "", "", "", "")
-    dry_run = write_options(call, "UpdateOptions")
-    sent = read_shape(call, _Finalized)
-    meta = sent.metadata or _Meta()
-    entry = writes.current_entry(call, call.info.name)
-    if meta.name != entry.name:
-        raise bad_request(f"the name of the object ({meta.name or ''}) does not match the name on the URL ({entry.name})")
-    if meta.resource_version not in {None, "", "0", str(entry.rv)}:
-        raise conflict("", "namespaces", entry.name, STALE)
-    wanted = list((sent.spec or _Spec()).finalizers or ())
-    problems = [
-        invalid(f"spec.finalizers[{index}]", finalizer, problem)
-        for index, finalizer in enumerate(wanted)
-        for problem in finalizer_problems(finalizer)
-    ]
-    if problems:
-        raise invalid_error("", "Namespace", entry.name, problems)
-    obj = call.load(entry)
-    obj["spec"] = {"finalizers": wanted} if wanted else {}
-    going = obj["metadata"].get("deletionTimestamp") and not wanted and not obj["metadata"].get("finalizers")
-    if dry_run or obj == call.load(entry):
-        return call.answer(200, obj)
-    rv = call.server.remove_system(call.table, entry) if going else call.server.put_system(call.table, entry, obj).rv
-    await call.server.store.durable(rv)
-    return call.answer(200, obj)
+    return await writes.update(call)
 
 
 def not_allowed(call: Call) -> StatusError:

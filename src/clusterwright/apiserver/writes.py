@@ -285,6 +285,11 @@ _META_ORDER: Final = (
 _HEAD: Final = frozenset({"kind", "apiVersion", "metadata"})
 
 
+def ordered_metadata(meta: Json) -> Json:
+    """Metadata in the order in which Go declares its fields."""
+    return {**{k: meta[k] for k in _META_ORDER if k in meta}, **meta}
+
+
 def ordered(obj: Json, *, custom: bool = True) -> Json:
     """The object with its parts in the order upstream writes them: by name in custom resources, as declared in built-ins.
 
@@ -294,8 +299,7 @@ def ordered(obj: Json, *, custom: bool = True) -> Json:
     if custom:
         head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {k: meta[k] for k in sorted(meta)}}
     else:
-        known = {k: meta[k] for k in _META_ORDER if k in meta}
-        head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": {**known, **meta}}
+        head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": ordered_metadata(meta)}
     return {**head, **{k: v for k, v in obj.items() if k not in _HEAD}}
 
 

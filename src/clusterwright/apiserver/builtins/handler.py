@@ -8,10 +8,11 @@ from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver.interfaces import Column, DecodeError, KindHandler, NameRule
+from clusterwright.apiserver.metadata import finalizer_problems
 from clusterwright.apiserver.schema.customresource import AGE, keep_all_but_status
 from clusterwright.apiserver.schema.gotypes import struct
 from clusterwright.apiserver.schema.kindschema import KindSchema
-from clusterwright.apiserver.status import FieldError
+from clusterwright.apiserver.status import FieldError, invalid
 
 Rule = Callable[[Json], list[FieldError]]
 UpdateRule = Callable[[Json, Json], list[FieldError]]
@@ -42,6 +43,7 @@ class Builtin:
         columns: Sequence[Column] = (),
         cells: Cells | None = None,
         reset: Sequence[tuple[str, ...]] = (),
+        keeps_status: bool = False,
     ) -> None:
         self.gvk = gvk
         self.go_type = go_type
@@ -61,6 +63,7 @@ class Builtin:
         self._validate_status = validate_status
         self._warn = warn
         self._reset = tuple(reset)
+        self._keeps_status = keeps_status
 
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
         """The object as Go would write it after reading it, in place. Raises DecodeError."""
@@ -89,8 +92,8 @@ class Builtin:
             self._defaults(obj)
 
     def prepare_for_create(self, obj: Json) -> None:
-        """Status is reset; then what the kind's strategy does."""
-        if self.has_status:
+        """Status is reset, but for Nodes, which register themselves with it; then what the kind's strategy does."""
+        if self.has_status and not self._keeps_status:
             zero = struct(self.go_type).zero().get("status")
             if zero is None:
                 obj.pop("status", None)
@@ -111,7 +114,7 @@ class Builtin:
                 obj["status"] = old["status"]
             else:
                 obj.pop("status", None)
-        if self._on_update is not None:
+        if self._on_update is not None and subresource != "finalize":  # which writes what updates keep
             self._on_update(obj, old)
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
@@ -122,6 +125,8 @@ class Builtin:
         """What is wrong, and what may not change."""
         if subresource == "status":
             return self._validate_status(obj, old) if self._validate_status is not None else ()
+        if subresource == "finalize":
+            return namespace_finalizers(obj, indexed=True)
         errors: list[FieldError] = []
         if self._validate_update is not None:
             errors.extend(self._validate_update(obj, old))
@@ -143,6 +148,15 @@ class Builtin:
         if not self.has_status:
             return self._reset
         return (("metadata",), ("spec",)) if subresource == "status" else (("status",), *self._reset)
+
+
+def namespace_finalizers(obj: Json, *, indexed: bool = False) -> list[FieldError]:
+    """What is wrong with a namespace's spec.finalizers."""
+    return [
+        invalid(f"spec.finalizers[{index}]" if indexed else "spec.finalizers", finalizer, problem)
+        for index, finalizer in enumerate((obj.get("spec") or {}).get("finalizers") or ())
+        for problem in finalizer_problems(finalizer)
+    ]
 
 
 _check: type[KindHandler] = Builtin

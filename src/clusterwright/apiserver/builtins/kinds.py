@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver.builtins import columns, containers, crd, defaults, events, validation, workloads
-from clusterwright.apiserver.builtins.handler import Builtin
+from clusterwright.apiserver.builtins.handler import Builtin, namespace_finalizers
 from clusterwright.apiserver.interfaces import Resource, Scale
 
 _REVIEWS: Final = ("create",)
@@ -33,6 +33,7 @@ def _fit_secret(obj: Json) -> None:
 
 
 def _new_namespace(obj: Json) -> None:
+    defaults.namespace(obj)  # a generated name is known by now
     obj["status"] = {"phase": "Active"}
     spec = obj.setdefault("spec", {})
     finalizers = spec.get("finalizers") or []
@@ -52,6 +53,7 @@ def _new_node(obj: Json) -> None:
     taints = spec.get("taints") or []
     if not any(t.get("key") == taint["key"] and t.get("effect") == taint["effect"] for t in taints):
         spec["taints"] = [*taints, taint]
+    _node_status(obj)
 
 
 def _node_status(obj: Json) -> None:
@@ -179,7 +181,8 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 RESOURCES: Final[tuple[Resource, ...]] = (
     _kind(
         "", "Namespace", "core.v1.Namespace", namespaced=False, short=("ns",), status=True, table=columns.NAMESPACE, name_rule="label",
-        defaults=defaults.namespace, on_create=_new_namespace, on_update=_kept_namespace, validate_status=validation.namespace_status,
+        defaults=defaults.namespace, on_create=_new_namespace, on_update=_kept_namespace, validate=namespace_finalizers,
+        validate_status=validation.namespace_status,
         selectable=_fields("status.phase"), resource={"verbs": _NAMESPACE_VERBS, "subresources": ("finalize",)},
     ),
     _kind(
@@ -207,8 +210,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         resource={**_UPSERT, "storage_key": "events", "storage": "v1"},
     ),
     _kind(
-        "", "Node", "core.v1.Node", namespaced=False, short=("no",), status=True, table=columns.NODE, on_create=_new_node,
-        on_status=_node_status,
+        "", "Node", "core.v1.Node", namespaced=False, short=("no",), status=True, keeps_status=True, table=columns.NODE,
+        on_create=_new_node, on_status=_node_status,
         validate=workloads.node, validate_update=workloads.node_update, selectable=_fields("spec.unschedulable"),
         resource={"subresources": ("proxy",)},
     ),
