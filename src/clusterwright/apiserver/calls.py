@@ -121,7 +121,7 @@ def write_options(call: Call, kind: str) -> bool:
         errors.append(too_long("fieldManager", 128))
     for index, char in enumerate(manager):
         if not char.isprintable():
-            errors.append(invalid("fieldManager", manager, f"invalid character {char!r} (at position {index})"))
+            errors.append(invalid("fieldManager", manager, f"invalid character U+{ord(char):04X} (at position {index})"))
             break
     if kind == "PatchOptions":
         applying = negotiation.content_type(call.request.headers.get("content-type", "")) == negotiation.APPLY_PATCH

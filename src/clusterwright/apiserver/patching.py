@@ -52,8 +52,11 @@ def _patch_value(call: Call, media: str) -> Any:
         value = bodies.decode_json(call.request.body)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding patch: {e}") from None
+    if media == negotiation.MERGE_PATCH and value is None:
+        raise bad_request("Invalid JSON Patch")
     if media != negotiation.JSON_PATCH and not isinstance(value, dict):
-        raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
+        problem = f"json: cannot unmarshal {bodies.json_type(value)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding patch: {problem}" if media == negotiation.MERGE_PATCH else problem)
     return value
 
 
@@ -73,12 +76,18 @@ def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
     if not isinstance(obj.get("metadata"), dict):
         raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
     if not resource.custom and (obj.get("apiVersion") != resource.api_version or obj.get("kind") != resource.kind):
-        problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"'
+        scheme = "pkg/api/legacyscheme/scheme.go:30"
+        problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}" in scheme "{scheme}"'
         raise _bad_patch(obj, problem)
+    if resource.custom and not (obj.get("kind") and obj.get("apiVersion")):
+        missing = "apiVersion" if obj.get("kind") else "Kind"
+        raise _bad_patch(obj, f"Object '{missing}' is missing in '{msgspec.json.encode(obj, order='sorted').decode()}'")
     try:
         unknown = resource.handler.decode(obj, subresource=call.info.subresource)
     except DecodeError as e:
         raise _bad_patch(obj, str(e)) from None
+    if not resource.custom:
+        unknown.sort()  # patched objects are read with their keys in order
     problem = strictness(call, unknown, duplicates)
     if problem:
         raise _bad_patch(obj, problem)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver import bodies, kinds, negotiation, patches, writes
-from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
 from clusterwright.apiserver.interfaces import Scale
 from clusterwright.apiserver.selectors import selector_text
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
@@ -106,7 +106,22 @@ def _patched(call: Call, current: Json, media: str) -> Json:
         patched = patches.merge(current, value)
     if not isinstance(patched, dict):
         raise bad_request("the patched object is not an object")
+    problem = strictness(call, _unknown(patched), [])
+    if problem:
+        raise invalid_error("", "", "", [invalid("patch", msgspec.json.encode(patched).decode(), problem)])
     return patched
+
+
+_FIELDS: Final = {"spec": frozenset({"replicas"}), "status": frozenset({"replicas", "selector"})}
+
+
+def _unknown(scale: Json) -> list[str]:
+    """Fields that no Scale has."""
+    found = [field for field in scale if field not in {"apiVersion", "kind", "metadata", *_FIELDS}]
+    for part, known in _FIELDS.items():
+        inner = scale.get(part)
+        found.extend(f"{part}.{field}" for field in inner if field not in known) if isinstance(inner, dict) else None
+    return sorted(found)
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -155,13 +170,8 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
         if revision not in {None, "", "0"}:
             obj["metadata"]["resourceVersion"] = revision
         uid = meta.uid
-        if uid not in {None, "", entry.uid}:
-            raise conflict(
-                resource.group,
-                resource.plural,
-                call.info.name,
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}",
-            )
+        if uid and uid != entry.uid:
+            raise writes.other_uid(call, entry, uid)
         outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
         if outcome is not None:
             return _answer(call, scale_of(outcome[0], paths))

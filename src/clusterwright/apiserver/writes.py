@@ -68,7 +68,8 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
             if object_key(meta.get("namespace") or "", meta["name"]) not in call.table.objects:
                 break
     revision = str(meta.pop("resourceVersion", None) or "0")
-    meta.pop("generation", None)
+    if resource.generation or resource.custom:  # others keep what they were given
+        meta.pop("generation", None)
     meta["uid"] = server.new_uid()
     meta["creationTimestamp"] = server.timestamp()
     resource.handler.prepare_for_create(obj)
@@ -125,12 +126,7 @@ async def update(call: Call) -> Response:
         raise not_found(call.resource.group, call.resource.plural, name)
     uid = meta.get("uid")
     if uid and uid != entry.uid:
-        key = f"/registry/{_registry_path(call.resource)}/{entry.key}"
-        text = (
-            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
-        )
-        raise conflict(call.resource.group, call.resource.plural, name, text)
+        raise other_uid(call, entry, uid)
     snapshot = _encode(obj)
     for _ in range(ATTEMPTS):
         outcome = await replace_object(call, entry, call.load(entry), obj, dry_run=dry_run)
@@ -138,6 +134,16 @@ async def update(call: Call) -> Response:
             return call.answer(200, *outcome)
         entry, obj = current_entry(call, name), _decode_raw(snapshot)
     raise conflict(call.resource.group, call.resource.plural, name, STALE)
+
+
+def other_uid(call: Call, entry: Entry, uid: str) -> StatusError:
+    """409 for an update that means an object of another uid."""
+    key = f"/registry/{_registry_path(call.resource)}/{entry.key}"
+    text = (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+    )
+    return conflict(call.resource.group, call.resource.plural, entry.name, text)
 
 
 def _registry_path(resource: Resource) -> str:

@@ -31,7 +31,8 @@ def validate(obj: Json) -> list[FieldError]:
     names = spec.get("names") or {}
     errors: list[FieldError] = []
     name = obj["metadata"].get("name") or ""
-    if name and name != f"{names.get('plural') or ''}.{spec.get('group') or ''}":
+    new = not obj["metadata"].get("resourceVersion")
+    if new and name and name != f"{names.get('plural') or ''}.{spec.get('group') or ''}":
         errors.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
     errors.extend(_spec(spec))
     errors.extend(_names(status.get("acceptedNames") or {}, "status.acceptedNames"))
@@ -120,9 +121,9 @@ def record_storage_version(obj: Json) -> None:
     """status.storedVersions has the storage version."""
     status = obj.setdefault("status", {})
     stored = list(status.get("storedVersions") or [])
-    for version in (obj.get("spec") or {}).get("versions") or ():
-        if version.get("storage") and version.get("name") not in stored:
-            stored.append(version.get("name"))
+    first = next((v.get("name") for v in (obj.get("spec") or {}).get("versions") or () if v.get("storage")), None)
+    if first is not None and first not in stored:
+        stored.append(first)
     status["storedVersions"] = stored
 
 
@@ -196,7 +197,7 @@ def _spec(spec: Json) -> list[FieldError]:
     if sum(1 for v in versions if v.get("storage")) != 1:
         errors.append(invalid("spec.versions", _shown_versions(versions), "must have exactly one version marked as storage version"))
     names = spec.get("names") or {}
-    errors.extend(required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not _named(names, f))
+    errors.extend(required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not names.get(f))
     errors.extend(_names(names, "spec.names"))
     if schema:
         has_status = any("status" in (v.get("subresources") or {}) for v in versions)
@@ -212,13 +213,6 @@ def _spec(spec: Json) -> list[FieldError]:
             errors.extend(_selectable(selectable, schema, "spec.selectableFields"))
     errors.extend(_conversion(spec.get("conversion")))
     return errors
-
-
-def _named(names: Json, field: str) -> bool:
-    if names.get(field):
-        return True
-    # the singular and the list kind follow from the kind, and are not asked for when it is missing
-    return field in ("singular", "listKind") and not names.get("kind")
 
 
 def _one_of(path: str, value: str, accepted: tuple[str, ...]) -> list[FieldError]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.apiserver.builtins import columns, containers, crd, defaults, events, validation, workloads
+from clusterwright.apiserver.builtins import columns, containers, crd, defaults, events, services, validation, workloads
 from clusterwright.apiserver.builtins.handler import Builtin, namespace_finalizers
 from clusterwright.apiserver.interfaces import Resource, Scale
 
@@ -64,10 +64,13 @@ def _node_status(obj: Json) -> None:
 
 
 def _fit_pod(obj: Json) -> None:
-    """PodIP is the first of podIPs."""
+    """PodIP is the first of podIPs, and decides where they differ."""
     status = obj.get("status") or {}
-    if status.get("podIP") and not status.get("podIPs"):
-        status["podIPs"] = [{"ip": status["podIP"]}]
+    address, addresses = status.get("podIP"), status.get("podIPs")
+    if address and (not addresses or addresses[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif addresses and addresses[0].get("ip"):
+        status["podIP"] = addresses[0]["ip"]
 
 
 _TOLERATIONS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -231,7 +234,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     _kind(
         "", "Service", "core.v1.Service", short=("svc",), all_category=True, status=True, table=columns.SERVICE, name_rule="label",
-        defaults=defaults.service, validate=workloads.service, selectable=_fields("spec.clusterIP", "spec.type"),
+        defaults=defaults.service, on_create=services.on_create, on_update=services.on_update, validate=workloads.service,
+        validate_update=services.validate_update, selectable=_fields("spec.clusterIP", "spec.type"),
         resource={**_RETURNED, **_UPSERT},
     ),
     _kind("", "Endpoints", "core.v1.Endpoints", plural="endpoints", short=("ep",), resource=_UPSERT),
