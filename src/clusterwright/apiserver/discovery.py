@@ -89,7 +89,9 @@ def resource_list(registry: Registry, group: str, version: str) -> Json | None:
             found.append(sub)
     if not found:
         return None
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}" if group else version, "resources": found}
+    if not group:  # the legacy group's list is older than its own apiVersion
+        return {"kind": "APIResourceList", "groupVersion": version, "resources": found}
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": found}
 
 
 def group_entry(registry: Registry, group: str) -> Json:

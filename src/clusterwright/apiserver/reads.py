@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -21,6 +22,7 @@ from clusterwright.apiserver.status import (
     gone,
     invalid,
     invalid_error,
+    not_acceptable,
     not_found,
     not_supported,
 )
@@ -84,10 +86,11 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
         else:
             raise unsupported_field(label, plain=not call.resource.custom and not offered)
     if needs:
+        absent = {} if call.resource.custom else _ABSENT
 
         def fields(entry: Entry) -> bool:
             obj = call.load(entry)
-            return all((field_value(obj, path) == value) is equal for path, equal, value in needs)
+            return all(((field_value(obj, path) or absent.get(path, "")) == value) is equal for path, equal, value in needs)
 
         tests.append(fields)
     if call.info.name and call.info.watch_path:
@@ -97,6 +100,10 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
     if len(tests) == 1:
         return tests[0]
     return lambda entry: all(test(entry) for test in tests)
+
+
+_ABSENT: Final = {("spec", "hostNetwork"): "false", ("spec", "unschedulable"): "false"}
+"""Booleans of built-ins, which field selectors see even when they are not written."""
 
 
 def _attribute(attribute: str, value: str, *, equal: bool) -> Callable[[Entry], bool]:
@@ -254,6 +261,9 @@ def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Response:
 
 async def watch(call: Call) -> Response | Stream:
     """GET with watch: a stream of events."""
+    if call.form.media == YAML:
+        text = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        raise not_acceptable(f"only the following media types are accepted: {text}")
     _list_errors(call, watch=True)
     query, store, table = call.query, call.server.store, call.table
     selects = selection(call)
@@ -268,7 +278,7 @@ async def watch(call: Call) -> Response | Stream:
             selects = lambda entry: entry.namespace == namespace  # noqa: E731
         else:
             selects = lambda entry: entry.namespace == namespace and inner(entry)  # noqa: E731
-    headers = {"content-type": call.form.media if call.form.media != YAML else JSON}
+    headers = {"content-type": call.form.media}
     stream = Stream(Response(status=200, headers=headers, warnings=tuple(call.warnings)))
     render, variant = _renderer(call)
     watcher = Watcher(stream, selects, render, variant)

@@ -67,12 +67,23 @@ def render_list(call: Call, objects: list[Json], list_kind: str, list_meta: Json
 
 def _write(call: Call, status: int, value: Json, form: Form) -> Response:
     warnings = tuple(call.warnings)
+    if form.render and form.version == "v1beta1":
+        _relabel(value)
     if form.media == PROTOBUF:
         body = kinds.encode_protobuf(value)
         if body is not None:
             return Response(status=status, headers={"content-type": PROTOBUF}, body=body, warnings=warnings)
         form = Form()
     return Response(status=status, headers={"content-type": form.content_type}, body=encode(value, form), warnings=warnings)
+
+
+def _relabel(value: Json) -> None:
+    """What we made is of the version that was asked for; the metadata in it, too."""
+    if value.get("apiVersion") == "meta.k8s.io/v1":
+        value["apiVersion"] = "meta.k8s.io/v1beta1"
+    for item in (*(value.get("items") or ()), *(row.get("object") or {} for row in value.get("rows") or ())):
+        if item.get("apiVersion") == "meta.k8s.io/v1":
+            item["apiVersion"] = "meta.k8s.io/v1beta1"
 
 
 def bookmark_shape(call: Call, obj: Json) -> Json:

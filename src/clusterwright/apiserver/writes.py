@@ -191,7 +191,7 @@ async def replace_object(
             handlers=server.registry.handlers(resource),
         )
         if subresource == "scale":
-            _untime(obj)
+            _settle_scale_owners(resource, obj)
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
     resource.handler.prepare_for_update(obj, old, subresource=subresource)
     meta = obj["metadata"]
@@ -224,9 +224,15 @@ async def replace_object(
     return await store_object(call, obj)
 
 
-def _untime(obj: Json) -> None:
-    """Upstream keeps no time with what was written through a scale."""
-    for entry in obj["metadata"].get("managedFields") or ():
+def _settle_scale_owners(resource: Resource, obj: Json) -> None:
+    """Upstream keeps no time with what was written through a scale, and a Scale does not write zero out: nobody owns it."""
+    replicas: Any = obj
+    for step in resource.scale.spec_replicas_path.strip(".").split(".") if resource.scale is not None else ():
+        replicas = replicas.get(step) if isinstance(replicas, dict) else None
+    entries = obj["metadata"].get("managedFields") or []
+    if not replicas:
+        entries[:] = [e for e in entries if e.get("subresource") != "scale"]
+    for entry in entries:
         if entry.get("subresource") == "scale":
             entry.pop("time", None)
 

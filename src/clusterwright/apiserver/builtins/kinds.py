@@ -252,6 +252,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     _kind(
         "apps", "Deployment", "apps.v1.Deployment", short=("deploy",), all_category=True, status=True, table=columns.DEPLOYMENT,
         defaults=defaults.deployment, validate=workloads.workload, validate_update=workloads.workload_update,
+        validate_status=workloads.deployment_status,
         warn=containers.workload_warnings,
         resource={**_GENERATION, "scale": _SCALE},
     ),

@@ -203,6 +203,23 @@ def stateful_set_update(obj: Json, old: Json) -> list[FieldError]:
     return []
 
 
+def deployment_status(obj: Json, old: Json) -> list[FieldError]:
+    """Counts are not negative, and none exceeds what it is a part of."""
+    status = obj.get("status") or {}
+    counts = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+    errors = [
+        invalid(f"status.{field}", status[field], "must be greater than or equal to 0") for field in counts if (status.get(field) or 0) < 0
+    ]
+    errors.extend(
+        invalid(f"status.{field}", status[field], "cannot be greater than status.replicas")
+        for field in ("updatedReplicas", "readyReplicas", "availableReplicas")
+        if (status.get(field) or 0) > (status.get("replicas") or 0)
+    )
+    if (status.get("availableReplicas") or 0) > (status.get("readyReplicas") or 0):
+        errors.append(invalid("status.availableReplicas", status["availableReplicas"], "cannot be greater than readyReplicas"))
+    return errors
+
+
 def service(obj: Json) -> list[FieldError]:
     """Types, ports."""
     spec = obj.get("spec") or {}
