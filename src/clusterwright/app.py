@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from clusterwright.api import yamlreader
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.kubernetes import Secret
@@ -161,7 +162,7 @@ def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
 def _current(kubeconfig: bytes) -> dict[str, dict[str, Any]]:
     """Cluster and user of the kubeconfig's current context; raises ValueError."""
     try:
-        document = yaml.load(kubeconfig, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+        document = yamlreader.load(kubeconfig)
         context = next(c["context"] for c in document["contexts"] if c["name"] == document["current-context"])
         return {
             "cluster": next(c["cluster"] for c in document["clusters"] if c["name"] == context["cluster"]),

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from cryptography import x509
 
+from clusterwright.api import yamlreader
 from clusterwright.inmemory.bootstrap import BootFailure, BootstrapData
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair
@@ -19,7 +20,6 @@ from clusterwright.kubeadm.versions import parse_version
 _PKI = "/etc/kubernetes/pki"  # kubeadm's default certificatesDir
 _KUBEADM_SINCE = {"kubeadm.k8s.io/v1beta3": (1, 22), "kubeadm.k8s.io/v1beta4": (1, 31)}
 """Since which minor version kubeadm reads a version of its documents."""
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _labels(document: Mapping[str, Any]) -> dict[str, str]:
 def certificate_names(cluster_configuration: str) -> tuple[str, ...]:
     """The further names (`certSANs`) for the API server's certificate that a ClusterConfiguration asks for."""
     try:
-        cluster = yaml.load(cluster_configuration, _Loader)  # noqa: S506 - a safe loader
+        cluster = yamlreader.load(cluster_configuration)
         return tuple(str(name) for name in (cluster.get("apiServer") or {}).get("certSANs") or ())
     except (yaml.YAMLError, AttributeError, TypeError):
         return ()
@@ -173,7 +173,7 @@ def _check_discovery_file(data: BootstrapData, path: str, seen: Neighbourhood) -
     if path not in data.files:
         raise BootFailure(f"kubeadm join: discovery.file.kubeConfigPath: {path}: no such file or directory")
     try:
-        config = yaml.load(data.files[path], _Loader)  # noqa: S506 - a safe loader
+        config = yamlreader.load(data.files[path])
         cluster = config["clusters"][0]["cluster"]
         server, authority = str(cluster["server"]), base64.b64decode(cluster.get("certificate-authority-data") or "")
     except (yaml.YAMLError, KeyError, IndexError, TypeError, ValueError):

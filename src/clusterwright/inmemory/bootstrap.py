@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import yaml
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from clusterwright.api import yamlreader
+
 _JINJA = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 _KUBEADM = re.compile(r"\bkubeadm (init|join) --config (\S+)")
 SENTINEL = "/run/cluster-api/bootstrap-success.complete"
@@ -69,7 +70,7 @@ def _documents(files: Mapping[str, bytes], path: str, verb: str) -> tuple[Mappin
     if path not in files:
         raise BootFailure(f"kubeadm {verb}: open {path}: no such file or directory")
     try:
-        documents = [d for d in yaml.load_all(files[path].decode(), _Loader) if d is not None]
+        documents = [d for d in yamlreader.load_all(files[path].decode()) if d is not None]
     except (yaml.YAMLError, UnicodeDecodeError, ValueError):
         raise BootFailure(f"kubeadm {verb}: {path} is not YAML") from None  # the cause may quote a token
     for document in documents:
@@ -90,7 +91,7 @@ def _cloud_config(value: bytes, hostname: str) -> tuple[dict[str, bytes], list[s
     if not lines or lines[0].strip() != "#cloud-config":
         raise BootFailure("cloud-init: user data does not start with #cloud-config")
     try:
-        config = yaml.load(text, _Loader)  # noqa: S506 - a safe loader
+        config = yamlreader.load(text)
     except (yaml.YAMLError, ValueError):
         raise BootFailure("cloud-init: user data is not YAML") from None
     if not isinstance(config, dict):

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 import yaml
 
+from clusterwright.api import yamlreader
 from clusterwright.api.bootstrap import (
     APIServer,
     Arg,
@@ -288,7 +289,7 @@ def _shared(config: InitConfiguration | JoinConfiguration, api: ApiVersion) -> J
 # --------------------------------------------------------------------------------- from kubeadm to the spec
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yamlreader.SafeLoader):  # type: ignore[misc]  # libyaml's, or Python's own
     """YAML as Go's decoder gives it to JSON: a time is a string."""
 
 

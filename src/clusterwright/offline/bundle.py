@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from clusterwright.api import yamlreader
 from clusterwright.api.meta import Json
 from clusterwright.offline.observation import Observation
 
@@ -28,7 +29,7 @@ class Bundle:
 def parse(text: str) -> Bundle:
     """Read a multi-document YAML (or JSON) text; `List` documents are taken apart."""
     try:
-        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        documents = list(yamlreader.load_all(text))
     except yaml.YAMLError as error:
         raise BadBundle(f"not YAML: {error}") from error
     return assemble(d for d in documents if d is not None)

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from clusterwright.api import yamlreader
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -106,7 +108,7 @@ class Kubeconfig:
     def _add(self, text: bytes | str, path: Path | None) -> None:
         where = str(path) if path else "kubeconfig"
         try:
-            document = yaml.safe_load(text)
+            document = yamlreader.load(text)
         except yaml.YAMLError:
             raise InvalidKubeconfig(f"{where}: not YAML") from None  # the parser's message quotes the text
         if document is None:

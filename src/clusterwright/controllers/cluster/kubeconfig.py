@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from clusterwright.api import yamlreader
 from clusterwright.api.codec import DecodeError
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
@@ -134,7 +135,7 @@ def _parse(secret: Secret, cluster: Cluster) -> _Parsed | None:
 def _parsed(kubeconfig: bytes, cluster: str) -> _Parsed | None:
     # asked in every pass over every stand-alone Cluster, and YAML is slow
     try:
-        document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
+        document = yamlreader.load(kubeconfig)
         user = _named(document, "users", f"{cluster}-admin")["user"]
         server = _named(document, "clusters", cluster)["cluster"]["server"]
         certificate = decode_certificate(b64decode(user["client-certificate-data"]))

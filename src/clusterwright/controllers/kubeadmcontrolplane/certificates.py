@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from clusterwright.api import yamlreader
 from clusterwright.api.meta import ObjectKey, OwnerReference, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.observe import patch_owners
@@ -185,7 +186,7 @@ def _is_controlled(scope: Scope, secret: Unstructured) -> bool:
 
 def _parse(secret: Unstructured) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(_data(secret).get(pki.KUBECONFIG_KEY, b""))
+        document = yamlreader.load(_data(secret).get(pki.KUBECONFIG_KEY, b""))
     except yaml.YAMLError:
         document = None
     if not isinstance(document, dict):

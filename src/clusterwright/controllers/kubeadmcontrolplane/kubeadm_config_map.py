@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace as with_fields
 from typing import Any
 
-import yaml
 from msgspec.structs import replace
 
+from clusterwright.api import yamlreader
 from clusterwright.api.bootstrap import DNS, ClusterConfiguration, Etcd, KubeadmConfigSpec
 from clusterwright.api.codec import convert, to_json
 from clusterwright.api.meta import ObjectKey
@@ -112,7 +112,7 @@ def _without_empty(value: Any) -> Any:
 def _render(old: str, config: ClusterConfiguration, data: AdditionalData, version: str) -> str:
     """The document for the new version; what kubeadm has there and we do not know stays."""
     document = cluster_document(config, data, api_version_for(parse_version(version)))
-    before = next((d for d in yaml.safe_load_all(old) if isinstance(d, dict) and d.get("kind") == "ClusterConfiguration"), {})
+    before = next((d for d in yamlreader.load_all(old) if isinstance(d, dict) and d.get("kind") == "ClusterConfiguration"), {})
     if before.get("apiVersion") == document["apiVersion"]:
         networking = {**(before.get("networking") or {}), **document["networking"]}
         proxy = before.get("proxy") or document.get("proxy")
