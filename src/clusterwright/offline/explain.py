@@ -59,10 +59,10 @@ def explain(bundle: Bundle, subject: str) -> Answer:
     conditions: tuple[Condition, ...] | None = None
     if controller(kind) is not None:
         conditions = _run(bundle, kind, ObjectKey(namespace, name), answer)
-    if kind == "Cluster":
+    if kind == "Cluster" or bundle.observation.workload_clusters:
         investigation = Investigation(bundle.objects, subject, conditions, error=answer.error, now=bundle.observation.now)
     else:
-        # what such a pass finds depends on the workload cluster, which a bundle may know nothing of: what was written counts
+        # what such a pass finds depends on the workload cluster, of which this bundle knows nothing: what was written counts
         investigation = Investigation(bundle.objects, subject, now=bundle.observation.now)
     found = investigation.causes()
     answer.causes = [_cause(investigation, node, answer) for node in found[:MOST_CAUSES]]
