@@ -112,6 +112,19 @@ def test_apply_of_a_built_in_merges_strategically(kubectl: Kubectl, namespace: s
     assert [(p["name"], p["port"]) for p in ports] == [("https", 8443)]
 
 
+def test_what_get_prints_as_a_list_can_be_applied(kubectl: Kubectl, namespace: str):
+    for name in ("one", "two"):
+        kubectl.run("create", "configmap", name, "-n", namespace, "--from-literal=k=v")
+
+    listed = json.loads(kubectl.run("get", "configmaps", "one", "two", "-n", namespace, "-o", "json"))
+    for item in listed["items"]:
+        item["data"]["k"] = "w"
+    applied = kubectl.run("apply", "-f", "-", stdin=listed)
+
+    assert applied.count(" configured") == 2
+    assert kubectl.run("get", "configmap", "two", "-n", namespace, "-o", "jsonpath={.data.k}") == "w"
+
+
 def test_server_side_apply_reports_conflicts(kubectl: Kubectl, namespace: str):
     kubectl.run("apply", "-n", namespace, "--server-side", "--field-manager=one", "-f", "-", stdin=WIDGET)
     other = {**WIDGET, "spec": {"color": "green"}}

@@ -10,7 +10,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver import discovery, kinds
+from clusterwright.apiserver import discovery, kinds, protobuf
 from clusterwright.apiserver.negotiation import PLAIN, Form, accepted, encode
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import generic
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
 _CHECKS: Final = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-informers", "shutdown")
+_OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
 _NOT_FOUND: Final = Response(status=404, headers=_TEXT, body=b"404 page not found\n")
 
 
@@ -45,6 +46,8 @@ def answer(server: ApiServer, request: Request, info: RequestInfo, query: Mappin
         return Response(status=200, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"}, body=server.metrics_text())
     if head == "openapi" and parts[1:2] == ["v3"]:
         return _openapi(server, parts[2:], query)
+    if parts == ["openapi", "v2"]:
+        return _openapi_v2(server, request.headers.get("accept", ""))
     del info
     return _NOT_FOUND
 
@@ -107,6 +110,16 @@ def _health(kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
         lines = [f"[+]{c} ok" for c in _CHECKS] + [f"{kind} check passed"]
         return Response(status=200, headers=_TEXT, body=("\n".join(lines) + "\n").encode())
     return Response(status=200, headers=_TEXT, body=b"ok")
+
+
+def _openapi_v2(server: ApiServer, accept: str) -> Response:
+    """The document of before OpenAPI v3, without definitions: kubectl asks for it to check a List, and leaves the check to the server."""
+    title = "Kubernetes"
+    if _OPENAPI_V2 in accept:
+        about = protobuf.tagged(1, title.encode()) + protobuf.tagged(2, server.version.encode())
+        body = protobuf.tagged(1, b"2.0") + protobuf.tagged(2, about)
+        return Response(status=200, headers={"content-type": f"application/{_OPENAPI_V2}.v1.0+protobuf"}, body=body)
+    return _data(server, {"swagger": "2.0", "info": {"title": title, "version": server.version}, "paths": {}})
 
 
 def _openapi(server: ApiServer, rest: list[str], query: Mapping[str, str]) -> Response:

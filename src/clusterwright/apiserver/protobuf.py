@@ -271,7 +271,8 @@ def _write_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _tagged(number: int, data: bytes) -> bytes:
+def tagged(number: int, data: bytes) -> bytes:
+    """A field of bytes, text or a message."""
     return _write_varint(number << 3 | 2) + _write_varint(len(data)) + data
 
 
@@ -286,18 +287,16 @@ def encode(obj: Json) -> bytes | None:
     if name is not None:
         raw = _write_struct(obj, name)
     elif kind.endswith("List") and (item := go_type(api_version, kind.removesuffix("List"))) is not None:
-        raw = _tagged(1, _write_list_meta(obj.get("metadata") or {}))
-        raw += b"".join(_tagged(2, _write_struct(i, item)) for i in obj.get("items") or ())
+        raw = tagged(1, _write_list_meta(obj.get("metadata") or {}))
+        raw += b"".join(tagged(2, _write_struct(i, item)) for i in obj.get("items") or ())
     else:
         return None
-    meta = _tagged(1, api_version.encode()) + _tagged(2, kind.encode())
-    return PREFIX + _tagged(1, meta) + _tagged(2, raw) + _tagged(3, b"") + _tagged(4, b"")
+    meta = tagged(1, api_version.encode()) + tagged(2, kind.encode())
+    return PREFIX + tagged(1, meta) + tagged(2, raw) + tagged(3, b"") + tagged(4, b"")
 
 
 def _write_list_meta(meta: Json) -> bytes:
-    out = (
-        _tagged(1, b"") + _tagged(2, str(meta.get("resourceVersion") or "").encode()) + _tagged(3, str(meta.get("continue") or "").encode())
-    )
+    out = tagged(1, b"") + tagged(2, str(meta.get("resourceVersion") or "").encode()) + tagged(3, str(meta.get("continue") or "").encode())
     if meta.get("remainingItemCount") is not None:
         out += _number(4, meta["remainingItemCount"])
     return out
@@ -307,7 +306,7 @@ def _write_struct(obj: Json, name: str) -> bytes:
     out = b""
     for number, (key, kind, inline) in sorted(_numbers(name).items()):
         if inline:
-            out += _tagged(number, _write_struct(obj, kind))
+            out += tagged(number, _write_struct(obj, kind))
             continue
         value = obj.get(key)
         if value is None:
@@ -316,8 +315,8 @@ def _write_struct(obj: Json, name: str) -> bytes:
             out += b"".join(_write(number, v, kind[2:].lstrip("*")) for v in value)
         elif kind.startswith("{}"):
             for item_key in sorted(value):
-                entry = _tagged(1, item_key.encode()) + _write(2, value[item_key], kind[2:].lstrip("*"))
-                out += _tagged(number, entry)
+                entry = tagged(1, item_key.encode()) + _write(2, value[item_key], kind[2:].lstrip("*"))
+                out += tagged(number, entry)
         else:
             out += _write(number, value, kind)
     return out
@@ -325,9 +324,9 @@ def _write_struct(obj: Json, name: str) -> bytes:
 
 def _write(number: int, value: Any, kind: str) -> bytes:
     if kind == "string":
-        return _tagged(number, str(value).encode())
+        return tagged(number, str(value).encode())
     if kind == "bytes":
-        return _tagged(number, base64.b64decode(value))
+        return tagged(number, base64.b64decode(value))
     if kind == "bool":
         return _number(number, 1 if value else 0)
     if kind in ("int32", "int64", "byte"):
@@ -337,17 +336,17 @@ def _write(number: int, value: Any, kind: str) -> bytes:
     if kind in ("time", "microtime"):
         moment = datetime.fromisoformat(value)
         seconds = int(moment.replace(microsecond=0).timestamp())
-        return _tagged(number, _number(1, seconds) + _number(2, moment.microsecond * 1000))
+        return tagged(number, _number(1, seconds) + _number(2, moment.microsecond * 1000))
     if kind == "quantity":
-        return _tagged(number, _tagged(1, str(value).encode()))
+        return tagged(number, tagged(1, str(value).encode()))
     if kind == "intstr":
         if isinstance(value, str):
-            return _tagged(number, _number(1, 1) + _number(2, 0) + _tagged(3, value.encode()))
-        return _tagged(number, _number(1, 0) + _number(2, value) + _tagged(3, b""))
+            return tagged(number, _number(1, 1) + _number(2, 0) + tagged(3, value.encode()))
+        return tagged(number, _number(1, 0) + _number(2, value) + tagged(3, b""))
     if kind.startswith("[]"):
-        return _tagged(number, b"".join(_write(1, v, kind[2:]) for v in value))
+        return tagged(number, b"".join(_write(1, v, kind[2:]) for v in value))
     if kind in ("raw", "any", "schema"):
-        return _tagged(number, _tagged(1, msgspec.json.encode(value)))
+        return tagged(number, tagged(1, msgspec.json.encode(value)))
     if kind == "duration":
-        return _tagged(number, _number(1, (parse_duration(value) // timedelta(microseconds=1)) * 1000))
-    return _tagged(number, _write_struct(value, kind))
+        return tagged(number, _number(1, (parse_duration(value) // timedelta(microseconds=1)) * 1000))
+    return tagged(number, _write_struct(value, kind))
