@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,7 +88,7 @@ def impersonated(server: ApiServer, user: User, headers: Headers) -> User:
     }
     if not name:
         if groups or uid or extra:
-            raise bad_request("requested impersonation without impersonating a user")
+            raise bad_request(f"requested {_go_user(groups, uid, extra)} without impersonating a user name")
         return user
     account = name.split(":") if name.startswith("system:serviceaccount:") else []
     if len(account) == 4:
@@ -109,6 +110,17 @@ def impersonated(server: ApiServer, user: User, headers: Headers) -> User:
     elif name == ANONYMOUS.name and "system:unauthenticated" not in found:
         found.append("system:unauthenticated")
     return User(name, tuple(found), uid, extra)
+
+
+def _go_user(groups: tuple[str, ...], uid: str, extra: dict[str, tuple[str, ...]]) -> str:
+    """A user without a name, as Go shows it."""
+
+    def texts(values: tuple[str, ...]) -> str:
+        return "[]string{" + ", ".join(json.dumps(v) for v in values) + "}" if values else "[]string(nil)"
+
+    shown = ", ".join(f"{json.dumps(k)}:{texts(v)}" for k, v in sorted(extra.items()))
+    more = f"map[string][]string{{{shown}}}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:{json.dumps(uid)}, Groups:{texts(groups)}, Extra:{more}}}'
 
 
 def _check(server: ApiServer, user: User, group: str, resource: str, name: str, namespace: str, subresource: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from clusterwright.apiserver.bodies import json_type
 from clusterwright.apiserver.status import bad_request, failure
 
 
@@ -37,11 +38,15 @@ def json_patch(target: Any, operations: Any) -> Any:
 
     Raises StatusError: 400 for what is no patch, 422 for what cannot be applied.
     """
-    if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
-        name = "object" if isinstance(operations, dict) else "string" if isinstance(operations, str) else "number"
-        if isinstance(operations, list):
-            raise bad_request("json: cannot unmarshal into Go value of type jsonpatch.Operation")
-        raise bad_request(f"json: cannot unmarshal {name} into Go value of type jsonpatch.Patch")
+    if operations is None:
+        return target
+    if not isinstance(operations, list):
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {json_type(operations)} into Go value of type []handlers.jsonPatchOp"
+        )
+    wrong = next((o for o in operations if not isinstance(o, dict)), None)
+    if wrong is not None:
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {json_type(wrong)} into Go value of type handlers.jsonPatchOp")
     if len(operations) > _MAXIMUM:
         text = f"The allowed maximum operations in a JSON patch is {_MAXIMUM}, got {len(operations)}"
         raise failure(413, "RequestEntityTooLarge", f"Request entity too large: {text}")
@@ -71,26 +76,27 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
         raise _Failed(f"Unexpected kind: {op}")
     if not isinstance(path, str):
         raise _Failed(f"{op} operation: missing path")
-    if op in {"add", "replace", "test"} and "value" not in operation and op != "test":
-        raise _Failed(f"{op} operation: missing value")
     if op == "test":
         found = _get(document, path, missing_is_none=True)
         if not _equal(found, operation.get("value")):
             raise _Failed(f"testing value {path} failed: test failed")
         return document
     if op == "add":
-        return _add(document, path, operation["value"])
+        return _add(document, path, operation.get("value"))
     if op == "remove":
         return _remove(document, path)
     if op == "replace":
         if path == "":
-            return operation["value"]
-        return _replace(document, path, operation["value"])
+            return operation.get("value")
+        return _replace(document, path, operation.get("value"))
     source = operation.get("from")
     if not isinstance(source, str):
         raise _Failed(f"{op} operation: missing from")
-    value = copy.deepcopy(_get(document, source))
-    if op == "move":
+    if op == "copy":  # of a missing member null is copied
+        parent, last = _parent(document, source)
+        value = copy.deepcopy(parent.get(last) if isinstance(parent, dict) else _get(document, source))
+    else:
+        value = copy.deepcopy(_get(document, source))
         document = _remove(document, source)
     return _add(document, path, value)
 
@@ -106,11 +112,8 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _steps(path: str) -> list[str]:
-    if path == "":
-        return []
-    if not path.startswith("/"):
-        raise _Failed(f"error in path: {path}: invalid pointer")
-    return [s.replace("~1", "/").replace("~0", "~") for s in path[1:].split("/")]
+    """What is before the first slash does not count."""
+    return [s.replace("~1", "/").replace("~0", "~") for s in path.split("/")[1:]]
 
 
 def _index(step: str, length: int, path: str) -> int:
@@ -145,6 +148,8 @@ def _get(document: Any, path: str, *, missing_is_none: bool = False) -> Any:
 
 def _parent(document: Any, path: str) -> tuple[Any, str]:
     steps = _steps(path)
+    if not steps:
+        raise _Failed(f"doc is missing path: {path}: missing value")
     parent = document
     for step in steps[:-1]:
         if isinstance(parent, dict) and step in parent:
@@ -159,8 +164,6 @@ def _parent(document: Any, path: str) -> tuple[Any, str]:
 
 
 def _add(document: Any, path: str, value: Any) -> Any:
-    if path == "":
-        return value
     parent, last = _parent(document, path)
     if isinstance(parent, dict):
         parent[last] = value

@@ -20,6 +20,7 @@ async def patch(call: Call) -> Response:
     dry_run = write_options(call, "PatchOptions")
     if media == negotiation.APPLY_PATCH:
         return await applying.apply(call, dry_run=dry_run)
+    writes.current_entry(call, call.info.name)  # what is not there is missed before the patch is read
     value = _patch_value(call, media)
     duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
     if media == negotiation.JSON_PATCH:
@@ -68,13 +69,14 @@ def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
         return patches.json_patch(fresh, value)
     if media == negotiation.MERGE_PATCH:
         return patches.merge(fresh, value)
-    return kinds.strategic_merge(fresh, value, call.resource.handler.schema)
+    merged = kinds.strategic_merge(fresh, value, call.resource.handler.schema)
+    if isinstance(merged, dict):  # it is made into an object of the kind that is patched, whatever is left of it
+        merged = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **merged}
+    return merged
 
 
 def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
     resource = call.resource
-    if not isinstance(obj.get("metadata"), dict):
-        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
     if not resource.custom and (obj.get("apiVersion") != resource.api_version or obj.get("kind") != resource.kind):
         scheme = "pkg/api/legacyscheme/scheme.go:30"
         problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}" in scheme "{scheme}"'
@@ -82,6 +84,8 @@ def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
     if resource.custom and not (obj.get("kind") and obj.get("apiVersion")):
         missing = "apiVersion" if obj.get("kind") else "Kind"
         raise _bad_patch(obj, f"Object '{missing}' is missing in '{msgspec.json.encode(obj, order='sorted').decode()}'")
+    if not isinstance(obj.get("metadata"), dict):
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
     try:
         unknown = resource.handler.decode(obj, subresource=call.info.subresource)
     except DecodeError as e:

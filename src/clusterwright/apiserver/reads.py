@@ -86,7 +86,7 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
         else:
             raise unsupported_field(label, plain=not call.resource.custom and not offered)
     if needs:
-        absent = {} if call.resource.custom else _ABSENT
+        absent: dict[tuple[str, ...], str] = {} if call.resource.custom else _ABSENT
 
         def fields(entry: Entry) -> bool:
             obj = call.load(entry)
@@ -102,7 +102,7 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
     return lambda entry: all(test(entry) for test in tests)
 
 
-_ABSENT: Final = {("spec", "hostNetwork"): "false", ("spec", "unschedulable"): "false"}
+_ABSENT: Final[dict[tuple[str, ...], str]] = {("spec", "hostNetwork"): "false", ("spec", "unschedulable"): "false"}
 """Booleans of built-ins, which field selectors see even when they are not written."""
 
 

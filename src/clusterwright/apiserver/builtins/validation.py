@@ -227,7 +227,7 @@ def role(obj: Json, *, cluster: bool = False) -> list[FieldError]:
     for i, rule in enumerate(obj.get("rules") or ()):
         path = f"rules[{i}]"
         if not rule.get("verbs"):
-            errors.append(required(f"{path}.verbs"))
+            errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
         urls = rule.get("nonResourceURLs")
         if urls:
             if not cluster:
@@ -270,7 +270,7 @@ def role_binding(obj: Json, *, cluster: bool = False) -> list[FieldError]:
 def role_binding_update(obj: Json, old: Json) -> list[FieldError]:
     """The role stays."""
     if obj.get("roleRef") != old.get("roleRef"):
-        return [invalid("roleRef", internal(obj.get("roleRef") or {}, ("apiGroup", "kind", "name")), IMMUTABLE)]
+        return [invalid("roleRef", internal(obj.get("roleRef") or {}, ("apiGroup", "kind", "name")), "cannot change roleRef")]
     return []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import msgspec
@@ -138,7 +139,7 @@ def _check_scalar(value: Any, kind: MergeType) -> None:
         names = {str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
         raise SchemaMismatch(f"expected numeric (int or float), got {names.get(type(value), 'value')}")
     if kind.scalar == "string" and type(value) is not str:
-        raise SchemaMismatch(f"expected string, got {_go(value)}")
+        raise SchemaMismatch(f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}")
     if kind.scalar == "boolean" and type(value) is not bool:
         raise SchemaMismatch(f"expected boolean, got {_go(value)}")
     if kind.scalar == "untyped" and type(value) in (dict, list):
@@ -148,6 +149,16 @@ def _check_scalar(value: Any, kind: MergeType) -> None:
 def _go(value: Any) -> str:
     """A value as Go prints the pointer to its wrapper."""
     return f"&{{{_go_value(value)}}}"
+
+
+def _go_syntax(value: Any) -> str:
+    """A value as it would be written in Go."""
+    if isinstance(value, dict):
+        items = ", ".join(f"{json.dumps(k)}:{_go_syntax(v)}" for k, v in sorted(value.items()))
+        return f"map[string]interface {{}}{{{items}}}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(map(_go_syntax, value)) + "}"
+    return "interface {}(nil)" if value is None else json.dumps(value)
 
 
 def _go_value(value: Any) -> str:

@@ -1,0 +1,25 @@
+"""More conversations with a kube-apiserver v1.36.1, in the form of the recorded corpus: neighbours of its scenarios.
+
+Steps that compare a status code alone answer in other words here (texts of Go's decoders, column descriptions).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from apiserver_testing import CORPUS
+from test_conformance import explain, judge, replay, run  # noqa: F401 - fixtures
+
+
+@pytest.mark.usefixtures("run")
+def test_neighbouring_conversations_are_repeated_exactly(replay: Any, run: Any):  # noqa: F811
+    url = run([])
+    replay.install(replay.Client(url, "admin"), json.loads((CORPUS / "crds.json").read_text()))
+    scenarios = replay.load([CORPUS / "more.jsonl"])
+
+    failed = judge(replay, url, scenarios, wording=True)
+
+    assert not failed, explain(failed, set(failed))
+    assert sum(len(s["steps"]) for s in scenarios) >= 900
