@@ -184,10 +184,12 @@ def test_rows_five_to_eight_are_collected_one_bullet_each_in_the_order_of_the_se
     assert answer.condition("Available") == (
         "False",
         "NotAvailable",
-        ("* Control plane metadata.deletionTimestamp is set\n"
-        "* Control plane certificates are not available\n"
-        "* There are no healthy etcd member, at least 2 healthy member required for etcd quorum\n"
-        "* There are no Machines with healthy control plane components, at least 1 required"),
+        (
+            "* Control plane metadata.deletionTimestamp is set\n"
+            "* Control plane certificates are not available\n"
+            "* There are no healthy etcd member, at least 2 healthy member required for etcd quorum\n"
+            "* There are no Machines with healthy control plane components, at least 1 required"
+        ),
     )
 
 
