@@ -16,6 +16,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,6 +32,8 @@ from clusterwright.api.wire import Request
 from clusterwright.apiserver.http import HttpServer
 from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.runtime.http import ssl_context
+from clusterwright.runtime.kubeconfig import Kubeconfig
 
 BASE = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines"
 MERGE = "application/merge-patch+json"
@@ -236,6 +239,23 @@ async def kube_apiserver() -> AsyncIterator[tuple[str, str, str] | None]:
                 process.wait()
 
 
+@asynccontextmanager
+async def own_apiserver() -> AsyncIterator[tuple[str, ssl.SSLContext]]:
+    """Ours as `clusterwright up --no-controllers` runs it: a process of its own, TLS and RBAC on, nothing kept, as with the real one."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "kubeconfig")
+        command = [sys.executable, "-m", "clusterwright.cli.main", "up", "--no-controllers", "--in-memory", "--kubeconfig", str(config)]
+        server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
+        try:
+            assert server.stdout is not None
+            server.stdout.readline()  # the line that says it is ready
+            connection = Kubeconfig.load([config]).resolve()
+            yield connection.server, ssl_context(connection, (connection.client_certificate, connection.client_key))
+        finally:
+            server.terminate()
+            server.wait()
+
+
 async def _wait_ready(session: aiohttp.ClientSession, url: str, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     for _ in range(600):
@@ -263,10 +283,15 @@ async def main() -> None:
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as session:
         http = HttpServer(new_server())
         url = f"http://127.0.0.1:{await http.start('127.0.0.1', 0)}"
-        results["over HTTP"] = await measure(over_http(session, url), arguments.seconds, 16, 0)
+        results["HTTP, one process"] = await measure(over_http(session, url), arguments.seconds, 16, 0)
         send = over_http(session, url)
-        results["over HTTP"][f"ms to {arguments.watchers} watchers"] = await fan_out(session, url, send, arguments.watchers)
+        results["HTTP, one process"][f"ms to {arguments.watchers} watchers"] = await fan_out(session, url, send, arguments.watchers)
         await http.stop()
+        async with own_apiserver() as (url, context), aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=context)) as apart:
+            send = over_http(apart, url)
+            results["HTTPS, apart"] = await measure(send, arguments.seconds, 16, 0)
+            took = await fan_out(apart, url, send, arguments.watchers)
+            results["HTTPS, apart"][f"ms to {arguments.watchers} watchers"] = took
         async with kube_apiserver() as real:
             if real is None:
                 print("no kube-apiserver: set KUBEBUILDER_ASSETS to compare with one")
@@ -285,9 +310,9 @@ async def main() -> None:
                     took = await fan_out(plain, url, send, arguments.watchers, token)
                     results["kube-apiserver"][f"ms to {arguments.watchers} watchers"] = took
     rows = list(dict.fromkeys(name for column in results.values() for name in column))
-    print(f"{'':28}" + "".join(f"{name:>16}" for name in results))
+    print(f"{'':28}" + "".join(f"{name:>19}" for name in results))
     for row in rows:
-        cells = "".join(f"{results[c][row]:>16,.0f}" if row in results[c] else f"{'-':>16}" for c in results)
+        cells = "".join(f"{results[c][row]:>19,.0f}" if row in results[c] else f"{'-':>19}" for c in results)
         print(f"{row:28}{cells}")
 
 
