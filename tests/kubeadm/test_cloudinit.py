@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import shutil
 import subprocess
 import time
@@ -230,14 +229,22 @@ def test_bash_can_parse_every_command(a_full_node: MakeNode, role: Role, written
 # ------------------------------------------------------------------------------------------------- speed
 
 
-def test_a_worker_is_rendered_in_less_than_two_milliseconds_of_cpu(a_full_node: MakeNode) -> None:
-    def once() -> float:
-        started = time.process_time()
-        for _ in range(20):
-            cloudinit.render(replace(a_full_node(Role.JOIN_WORKER), documents=(marshal(join_document(None, "v1beta4")),)))
-        return (time.process_time() - started) / 20
+def test_rendering_a_worker_costs_less_than_reading_it_back(a_full_node: MakeNode) -> None:
+    def render() -> str:
+        return cloudinit.render(replace(a_full_node(Role.JOIN_WORKER), documents=(marshal(join_document(None, "v1beta4")),)))
 
-    assert min(itertools.starmap(once, [()] * 5)) < 0.002
+    def cost(act: Callable[[], object]) -> float:
+        """CPU seconds, the best of five: side by side in one run, because the machine's speed is anybody's guess."""
+        spent = []
+        for _ in range(5):
+            started = time.process_time()
+            for _ in range(5):
+                act()
+            spent.append(time.process_time() - started)
+        return min(spent)
+
+    text = render()
+    assert cost(render) < cost(lambda: yaml.load(text, yaml.SafeLoader))
 
 
 def test_documents_of_init_stand_one_after_the_other(a_node: MakeNode) -> None:

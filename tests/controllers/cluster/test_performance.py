@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from cluster_plane import CLUSTER, KEY, NAMESPACE, Plane, on_a_plane
@@ -47,15 +48,28 @@ async def cost(plane: Plane, key: ObjectKey = KEY, runs: int = 60) -> float:
     return min(spent)
 
 
+async def yardstick(plane: Plane, runs: int = 20) -> float:
+    """CPU seconds to read the Cluster's Machines once with the standard library and write them again: about 5 ms for a hundred of them
+    where the limit of 3 ms for a pass was set. Side by side in one run, because the machine's speed is anybody's guess."""
+    texts = [json.dumps(m.json) for m in await plane.user.list(MACHINE, namespace=NAMESPACE)]
+    spent = []
+    for _ in range(runs):
+        begin = time.process_time()
+        for text in texts:
+            json.dumps(json.loads(text))
+        spent.append(time.process_time() - begin)
+    return min(spent)
+
+
 @on_a_plane
-async def test_a_pass_over_a_settled_cluster_with_a_hundred_machines_takes_under_3_ms_and_sends_nothing(plane: Plane) -> None:
+async def test_a_pass_over_a_settled_cluster_with_a_hundred_machines_costs_less_than_reading_them_and_sends_nothing(plane: Plane) -> None:
     await a_settled_cluster(plane, 100)
     plane.transport.sent.clear()
 
     seconds = await cost(plane)
 
     assert plane.transport.sent == []
-    assert seconds < 0.003
+    assert seconds < 0.6 * await yardstick(plane)
 
 
 @on_a_plane
@@ -72,7 +86,7 @@ async def test_so_does_a_pass_over_a_stand_alone_control_plane_with_its_kubeconf
     seconds = await cost(plane)
 
     assert plane.transport.sent == []
-    assert seconds < 0.003
+    assert seconds < 0.6 * await yardstick(plane)
 
 
 @on_a_plane
@@ -91,5 +105,5 @@ async def test_the_machines_of_other_clusters_are_never_looked_at(plane: Plane) 
     crowded = await cost(plane, runs=5)
 
     assert {k.name for k in asked} == {f"m{n:03}" for n in range(10)}
-    assert crowded < 3 * alone + 0.001
+    assert crowded < 3 * alone + await yardstick(plane, runs=3) / 100
     assert (await plane.user.get(CLUSTER, KEY)).metadata.namespace == NAMESPACE
