@@ -33,6 +33,7 @@ from clusterwright.tables import (
     overlaps,
     true,
     unknown,
+    contradictions,
     unreachable,
 )
 
@@ -210,10 +211,11 @@ def test_a_gap_is_described_by_the_guards_that_make_it() -> None:
 
 
 def test_worlds_that_cannot_be_are_not_gaps() -> None:
-    table: Table[Door] = Table("T", Row("a", locked, true("R")), Row("b", broken, true("R")))
+    rows = (Row("a", locked, true("R")), Row("b", broken, true("R")))
 
-    assert gaps(table, exactly_one=[(locked, broken)]) == []
-    assert gaps(table, assuming=[locked | broken]) == []
+    assert gaps(Table("T", *rows, exactly_one=[(locked, broken)])) == []
+    assert gaps(Table("T", *rows, assuming=[locked | broken])) == []
+    assert gaps(Table("T", *rows, at_most_one=[(locked, broken)])) == [(("locked", False), ("is broken", False))]
 
 
 def test_a_row_behind_a_wider_one_is_unreachable() -> None:
@@ -225,15 +227,29 @@ def test_a_row_behind_a_wider_one_is_unreachable() -> None:
 
 
 def test_rows_that_may_both_match_overlap() -> None:
-    table: Table[Door] = Table("T", Row("a", locked, true("R")), Row("b", broken, true("R")), Row("c", ~locked & ~broken, true("R")))
+    rows = (Row("a", locked, true("R")), Row("b", broken, true("R")), Row("c", ~locked & ~broken, true("R")))
 
-    assert overlaps(table) == [("a", "b")]
-    assert overlaps(table, assuming=[~(locked & broken)]) == []
+    assert overlaps(Table("T", *rows)) == [("a", "b")]
+    assert overlaps(Table("T", *rows, assuming=[~(locked & broken)])) == []
+    assert overlaps(Table("T", *rows, at_most_one=[(locked, broken)])) == []
+
+
+def test_a_row_for_all_the_rest_overlaps_with_none() -> None:
+    assert overlaps(Table("T", Row("a", locked, true("R")), Row("rest", OTHERWISE, true("R")))) == []
+
+
+def test_a_snapshot_that_a_table_declares_impossible_is_named() -> None:
+    rows = (Row("a", locked, true("R")), Row("b", broken, true("R")))
+
+    assert contradictions(Table("T", *rows, exactly_one=[(locked, broken)]), Door()) == ["exactly one of ['locked', 'is broken'], but []"]
+    assert contradictions(Table("T", *rows, at_most_one=[(locked, broken)]), Door()) == []
+    assert contradictions(Table("T", *rows, at_most_one=[(locked, broken)]), Door(locked=True, broken=True)) != []
+    assert contradictions(Table("T", *rows, assuming=[~(locked & broken)]), Door(locked=True, broken=True)) == ["!(locked && is broken)"]
 
 
 def test_what_is_assumed_must_be_possible() -> None:
     with pytest.raises(Impossible):
-        gaps(READY, assuming=[locked & ~locked])
+        gaps(Table("T", *READY.rows, assuming=[locked & ~locked]))
 
 
 def test_a_table_with_too_many_questions_must_be_split() -> None:

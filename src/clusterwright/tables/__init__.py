@@ -25,7 +25,7 @@ or the error that the pass ends in. A `Collect` is a row with several lines: all
 trying all truth assignments; `render` turns a table into Markdown and JSON. The kit knows no kind, no clock and no client.
 """
 
-from clusterwright.tables.check import Impossible, TooManyGuards, gaps, overlaps, unreachable
+from clusterwright.tables.check import Impossible, TooManyGuards, gaps, overlaps, contradictions, unreachable
 from clusterwright.tables.guard import OTHERWISE, Guard, Message, guard, message
 from clusterwright.tables.render import as_json, as_markdown, explanation_as_json, explanation_as_text
 from clusterwright.tables.table import (
@@ -79,5 +79,6 @@ __all__ = [
     "overlaps",
     "true",
     "unknown",
+    "contradictions",
     "unreachable",
 ]

@@ -256,6 +256,7 @@ class Table(Generic[S]):
     rows: tuple[Row[S] | Collect[S], ...]
     about: str = ""
     exactly_one: tuple[tuple[Guard[S], ...], ...] = field(default=())
+    at_most_one: tuple[tuple[Guard[S], ...], ...] = field(default=())
     assuming: tuple[Guard[S], ...] = field(default=())
 
     def __init__(
@@ -264,12 +265,13 @@ class Table(Generic[S]):
         *rows: Row[S] | Collect[S],
         about: str = "",
         exactly_one: Sequence[Sequence[Guard[S]]] = (),
+        at_most_one: Sequence[Sequence[Guard[S]]] = (),
         assuming: Sequence[Guard[S]] = (),
     ) -> None:
         """Make a table.
 
-        `exactly_one` and `assuming` say which truth assignments are possible, for the checks only: groups of guards of which
-        exactly one holds (the members of a union), and composed guards that always hold.
+        `exactly_one`, `at_most_one` and `assuming` say which truth assignments are possible, for the checks only: groups of
+        guards of which exactly or at most one holds (the members of a union), and composed guards that always hold.
         """
         names = [n for row in rows for n in row.names]
         if len(set(names)) != len(names):
@@ -279,6 +281,7 @@ class Table(Generic[S]):
             ("rows", rows),
             ("about", about),
             ("exactly_one", tuple(tuple(g) for g in exactly_one)),
+            ("at_most_one", tuple(tuple(g) for g in at_most_one)),
             ("assuming", tuple(assuming)),
         )
         for attribute, value in values:

@@ -217,8 +217,8 @@ RECONCILE_KUBECONFIG: Table[KubeconfigView] = Table(
     Row("no-ca",              missing & authority_missing,      KEEP, "wait for the CA", requeue=EXTERNAL_WAIT),
     Row("ca-unusable",        OTHERWISE,                        KEEP, error=authority_error),
     about="The kubeconfig Secret of a stand-alone control plane. Created as soon as the endpoint is valid: initialization waits for it.",
-    exactly_one=[(exists, unreadable, missing)],
-    assuming=[~(authority_usable & authority_missing), ~due | exists],
+    at_most_one=[(exists, unreadable, missing), (authority_usable, authority_missing)],
+    assuming=[~endpoint_valid | control_plane_ref | exists | unreadable | missing, ~due | exists],
 )
 # fmt: on
 

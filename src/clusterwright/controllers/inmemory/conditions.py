@@ -168,6 +168,7 @@ API_SERVER_PROVISIONED: Table[Progress] = Table(
     Row("etcd-failed",  etcd_failed,         false("WaitingForStartupTimeout")),
     Row("starting",     api_server_starting, false("WaitingForStartupTimeout")),
     Row("provisioned",  OTHERWISE,           true("Provisioned")),
+    at_most_one=[(api_server_failed, etcd_failed)],
 )
 # fmt: on
 

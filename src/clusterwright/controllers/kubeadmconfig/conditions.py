@@ -160,6 +160,7 @@ DATA_SECRET_AVAILABLE: Table[Findings] = Table(
     Row("available",                      data_available,              true(Reason.AVAILABLE)),
     Row("control-plane-not-initialized",  not_initialized & ~reported, false(Reason.NOT_AVAILABLE, "Waiting for Cluster control plane to be initialized")),
     Row("unchanged",                      OTHERWISE,                   KEEP),
+    at_most_one=[(infrastructure_missing, files_unresolved, users_unresolved, kubeconfig_failed, data_available, not_initialized)],
 )
 V1BETA1_DATA_SECRET_AVAILABLE: Table[Findings] = Table(
     f"{Type.DATA_SECRET_AVAILABLE} (v1beta1)",
@@ -170,6 +171,7 @@ V1BETA1_DATA_SECRET_AVAILABLE: Table[Findings] = Table(
     Row("available",                      data_available,              true("")),
     Row("control-plane-not-initialized",  not_initialized & ~reported, false("WaitingForControlPlaneAvailable", severity="Info")),
     Row("unchanged",                      OTHERWISE,                   KEEP),
+    at_most_one=[(infrastructure_missing, files_unresolved, users_unresolved, kubeconfig_failed, data_available, not_initialized)],
 )
 CERTIFICATES_AVAILABLE: Table[Findings] = Table(
     Type.CERTIFICATES_AVAILABLE.value,
@@ -177,6 +179,7 @@ CERTIFICATES_AVAILABLE: Table[Findings] = Table(
     Row("lookup-failed",     lookup_failed,          unknown(Reason.INTERNAL_ERROR, "Please check controller logs for errors")),
     Row("available",         certificates_available, true(Reason.AVAILABLE)),
     Row("unchanged",         OTHERWISE,              KEEP),
+    at_most_one=[(generation_failed, lookup_failed, certificates_available)],
 )
 V1BETA1_CERTIFICATES_AVAILABLE: Table[Findings] = Table(
     f"{Type.CERTIFICATES_AVAILABLE} (v1beta1)",
@@ -184,6 +187,7 @@ V1BETA1_CERTIFICATES_AVAILABLE: Table[Findings] = Table(
     Row("lookup-failed",     lookup_failed,          false("CertificatesCorrupted", detail, severity="Error")),
     Row("available",         certificates_available, true("")),
     Row("unchanged",         OTHERWISE,              KEEP),
+    at_most_one=[(generation_failed, lookup_failed, certificates_available)],
 )
 # fmt: on
 TABLES = (STEP, DATA_SECRET_AVAILABLE, V1BETA1_DATA_SECRET_AVAILABLE, CERTIFICATES_AVAILABLE, V1BETA1_CERTIFICATES_AVAILABLE)

@@ -244,6 +244,8 @@ POD_HEALTHY: Table[PodFacts] = Table(
     Row("pod-unknown",           phase_unknown,                                     unknown("InspectionFailed", "Pod is reporting Unknown status")),
     Row("pod-phase-unset",       OTHERWISE,                                         KEEP),
     about="the health of one static Pod of a control plane Machine",
+    at_most_one=[(pod_missing, pod_unreadable, pending, running, ended, phase_unknown)],
+    assuming=[~(node_missing & (node_unreachable | node_ready_unknown)), node_missing | ~nodes_unlisted],
 )
 # fmt: on
 
@@ -336,6 +338,7 @@ LABELS_AND_TAINTS_SET: Table[PodFacts] = Table(
     Row("taint-missing",     taint_missing,                                      false("NotSet", no_taint)),
     Row("set",               OTHERWISE,                                          true("Set")),
     about="whether kubeadm's label and taint are on the Node",
+    assuming=[~(node_missing & node_unreachable), node_missing | ~nodes_unlisted],
 )
 # fmt: on
 
@@ -509,6 +512,10 @@ MEMBER_HEALTHY: Table[MemberFacts] = Table(
     Row("alarms",            member_alarms,                          false("NotHealthy", alarm_text)),
     Row("healthy",           OTHERWISE,                              true("Healthy")),
     about="the health of the etcd member on a Machine, as etcd itself reports it",
+    at_most_one=[(etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_absent),
+                 (etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_learner),
+                 (etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_alarms)],
+    assuming=[~(member_no_node & (member_absent | member_learner | member_alarms)), ~(member_absent & (member_learner | member_alarms))],
 )
 # fmt: on
 
