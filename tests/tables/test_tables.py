@@ -23,6 +23,7 @@ from clusterwright.tables import (
     as_json,
     as_markdown,
     computed,
+    contradictions,
     explanation_as_json,
     explanation_as_text,
     false,
@@ -33,7 +34,6 @@ from clusterwright.tables import (
     overlaps,
     true,
     unknown,
-    contradictions,
     unreachable,
 )
 

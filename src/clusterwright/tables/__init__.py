@@ -25,7 +25,7 @@ or the error that the pass ends in. A `Collect` is a row with several lines: all
 trying all truth assignments; `render` turns a table into Markdown and JSON. The kit knows no kind, no clock and no client.
 """
 
-from clusterwright.tables.check import Impossible, TooManyGuards, gaps, overlaps, contradictions, unreachable
+from clusterwright.tables.check import Impossible, TooManyGuards, contradictions, gaps, overlaps, unreachable
 from clusterwright.tables.guard import OTHERWISE, Guard, Message, guard, message
 from clusterwright.tables.render import as_json, as_markdown, explanation_as_json, explanation_as_text
 from clusterwright.tables.table import (
@@ -69,6 +69,7 @@ __all__ = [
     "as_json",
     "as_markdown",
     "computed",
+    "contradictions",
     "explanation_as_json",
     "explanation_as_text",
     "false",
@@ -79,6 +80,5 @@ __all__ = [
     "overlaps",
     "true",
     "unknown",
-    "contradictions",
     "unreachable",
 ]
