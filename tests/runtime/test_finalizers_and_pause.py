@@ -1,9 +1,10 @@
 import pytest
 from msgspec.structs import replace
 
+from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.paused import ANNOTATION, ensure_paused_condition
+from clusterwright.runtime.paused import ensure_paused_condition
 from clusterwright.runtime.resources import gvk_of
 from clusterwright.simulation.sample import Parent
 
@@ -90,12 +91,12 @@ async def test_only_the_generation_is_behind_and_the_last_patch_carries_it(world
     ("cluster_paused", "annotated", "message"),
     [
         (True, False, "Cluster spec.paused is set to true"),
-        (False, True, f"Parent has the {ANNOTATION} annotation"),
-        (True, True, f"Cluster spec.paused is set to true, Parent has the {ANNOTATION} annotation"),
+        (False, True, f"Parent has the {PAUSED_ANNOTATION} annotation"),
+        (True, True, f"Cluster spec.paused is set to true, Parent has the {PAUSED_ANNOTATION} annotation"),
     ],
 )
 async def test_paused_is_said_with_its_causes(world, patcher, cluster_paused, annotated, message):
-    key = await world.make(metadata={"annotations": {ANNOTATION: ""}} if annotated else {})
+    key = await world.make(metadata={"annotations": {PAUSED_ANNOTATION: ""}} if annotated else {})
 
     _, check = await pass_(world, patcher, key, cluster_paused=cluster_paused)
 

@@ -9,6 +9,7 @@ import msgspec
 from clusterwright.api.bootstrap import KubeadmConfig, KubeadmConfigTemplate
 from clusterwright.api.codec import DecodeError, convert
 from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.metadata import validate_annotations, validate_labels
 from clusterwright.apiserver.status import FieldError, StatusError, Verbatim, failure, forbidden, invalid, invalid_error, required
@@ -16,7 +17,6 @@ from clusterwright.kubeadm.tokens import TokenError, parse_token
 from clusterwright.kubeadm.validation import GATE, Problem, problems, with_former_defaults
 
 GROUP = "bootstrap.cluster.x-k8s.io"
-DRY_RUN_ANNOTATION = "topology.cluster.x-k8s.io/dry-run"
 
 
 class KubeadmConfigAdmission:
@@ -31,7 +31,7 @@ class KubeadmConfigAdmission:
         if not _concerns(attributes, "KubeadmConfigTemplate") or obj is None:
             return
         _read(attributes, obj, KubeadmConfigTemplate, "default")
-        if not attributes.dry_run or DRY_RUN_ANNOTATION not in (obj["metadata"].get("annotations") or {}):
+        if not attributes.dry_run or TOPOLOGY_DRY_RUN_ANNOTATION not in (obj["metadata"].get("annotations") or {}):
             return
         template = obj.setdefault("spec", {}).setdefault("template", {})
         template["spec"] = with_former_defaults(template.get("spec") or {})

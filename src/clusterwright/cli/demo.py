@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import samples
 from clusterwright.cli.describe import look
 from clusterwright.cli.tree import render
@@ -56,7 +57,7 @@ async def show(client: Client, clock: Clock, flags: str) -> None:
 
 async def _progress(client: Client) -> tuple[str, bool]:
     cluster = await client.get(Cluster, ObjectKey(NAMESPACE, NAME))
-    machines = await client.list(Machine, namespace=NAMESPACE, labels={"cluster.x-k8s.io/cluster-name": NAME})
+    machines = await client.list(Machine, namespace=NAMESPACE, labels={CLUSTER_NAME_LABEL: NAME})
     leaders, workers = cluster.status.control_plane, cluster.status.workers
     available = get(cluster.status.conditions, "Available")
     ready = ((leaders and leaders.ready_replicas) or 0, (workers and workers.ready_replicas) or 0)

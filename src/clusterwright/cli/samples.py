@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 
 VERSION = "v1.34.1"
 _CLUSTER = "cluster.x-k8s.io/v1beta2"
@@ -34,9 +35,9 @@ def machine(
     cluster_name: str, name: str, namespace: str = "default", *, is_control_plane: bool, seconds: float = 0, version: str = VERSION
 ) -> list[Json]:
     """A stand-alone Machine with its bootstrap configuration and infrastructure. `seconds`: how long each stage takes."""
-    labels = {"cluster.x-k8s.io/cluster-name": cluster_name}
+    labels = {CLUSTER_NAME_LABEL: cluster_name}
     if is_control_plane:
-        labels["cluster.x-k8s.io/control-plane"] = ""
+        labels[CONTROL_PLANE_LABEL] = ""
     metadata = {"name": name, "namespace": namespace, "labels": labels}
     # the init Machine is chosen by a lock, so every control-plane Machine carries what init and join need
     bootstrap: Json = {
@@ -79,7 +80,7 @@ def control_plane(name: str, namespace: str = "default", *, replicas: int, secon
         {
             "apiVersion": _CONTROL_PLANE,
             "kind": "KubeadmControlPlane",
-            "metadata": {"name": name, "namespace": namespace, "labels": {"cluster.x-k8s.io/cluster-name": name}},
+            "metadata": {"name": name, "namespace": namespace, "labels": {CLUSTER_NAME_LABEL: name}},
             "spec": {
                 "replicas": replicas,
                 "version": version,

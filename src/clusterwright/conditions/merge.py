@@ -14,10 +14,10 @@ from enum import IntEnum
 from typing import Any, Final, Literal
 
 from clusterwright.api.meta import Condition, Object, Unstructured
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.conditions.foreign import conditions_of
 from clusterwright.conditions.words import plural
 
-CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
 MOST_MESSAGES: Final = 3
 MOST_NAMES: Final = 3
 _ZERO_TIME: Final = datetime.min.replace(tzinfo=UTC)

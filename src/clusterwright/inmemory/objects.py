@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import NODE_ROLE_CONTROL_PLANE_LABEL
 
 CONTROL_PLANE_COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
-_ROLE_LABEL = "node-role.kubernetes.io/control-plane"
 _BOOTSTRAPPERS = "system:bootstrappers:kubeadm:default-node-token"
 _COREDNS_IMAGE = "registry.k8s.io/coredns/coredns:v1.10.1"
 ETCD_VERSION = "3.5.21"
@@ -40,9 +40,9 @@ def node(
     if zone:
         all_labels["topology.kubernetes.io/zone"] = zone
     if is_control_plane:
-        all_labels |= {_ROLE_LABEL: "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}
+        all_labels |= {NODE_ROLE_CONTROL_PLANE_LABEL: "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}
     if taints is None:
-        taints = [{"key": _ROLE_LABEL, "effect": "NoSchedule"}] if is_control_plane else []
+        taints = [{"key": NODE_ROLE_CONTROL_PLANE_LABEL, "effect": "NoSchedule"}] if is_control_plane else []
     spec: Json = {"providerID": provider_id(name)}
     if taints:
         spec["taints"] = [dict(taint) for taint in taints]

@@ -29,13 +29,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from clusterwright.api.bootstrap import File
 from clusterwright.api.meta import Json, OwnerReference
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE
 from clusterwright.kubeadm import yamltext
 
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 PublicKey = RSAPublicKey | EllipticCurvePublicKey
 
-CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
-SECRET_TYPE = "cluster.x-k8s.io/secret"  # noqa: S105 - a type, not a secret
+SECRET_TYPE = CLUSTER_SECRET_TYPE
 CERTIFICATE_KEY = "tls.crt"
 PRIVATE_KEY_KEY = "tls.key"
 KUBECONFIG_KEY = "value"

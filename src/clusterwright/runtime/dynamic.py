@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind
+from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.mapping import to_owners
-from clusterwright.runtime.paused import ANNOTATION
 from clusterwright.runtime.predicates import all_of, resource_version_changed
 from clusterwright.runtime.reconcile import Mapper, Watch
 from clusterwright.runtime.resources import gvk_of
@@ -34,4 +34,4 @@ class OwnerWatches:
 
 def _is_not_paused(old: Any | None, new: Any | None) -> bool:
     obj = new if new is not None else old
-    return obj is not None and ANNOTATION not in obj.metadata.annotations
+    return obj is not None and PAUSED_ANNOTATION not in obj.metadata.annotations

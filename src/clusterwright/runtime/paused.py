@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from clusterwright.api.meta import Condition, Object
+from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.conditions import get, set_condition
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.models import with_conditions
 from clusterwright.runtime.patch import Patcher
 
-ANNOTATION = "cluster.x-k8s.io/paused"
 PAUSED = "Paused"
 
 T = TypeVar("T", bound=Object)
@@ -55,7 +55,7 @@ async def ensure_paused_condition(patcher: Patcher, clock: Clock, original: Orig
 
 def is_paused(obj: Any, *, cluster_paused: bool) -> bool:
     """Whether the object must be left alone."""
-    return cluster_paused or ANNOTATION in obj.metadata.annotations
+    return cluster_paused or PAUSED_ANNOTATION in obj.metadata.annotations
 
 
 def paused_condition(obj: Object, *, cluster_paused: bool) -> Condition:
@@ -63,8 +63,8 @@ def paused_condition(obj: Object, *, cluster_paused: bool) -> Condition:
     messages: list[str] = []
     if cluster_paused:
         messages.append("Cluster spec.paused is set to true")
-    if ANNOTATION in obj.metadata.annotations:
-        messages.append(f"{obj.kind} has the {ANNOTATION} annotation")
+    if PAUSED_ANNOTATION in obj.metadata.annotations:
+        messages.append(f"{obj.kind} has the {PAUSED_ANNOTATION} annotation")
     if messages:
         return Condition(type=PAUSED, status="True", reason="Paused", message=", ".join(messages))
     return Condition(type=PAUSED, status="False", reason="NotPaused")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from clusterwright.api.wellknown import WATCH_FILTER_LABEL
 from clusterwright.runtime.reconcile import Predicate
-
-WATCH_FILTER_LABEL = "cluster.x-k8s.io/watch-filter"
 
 
 def all_of(*predicates: Predicate | None) -> Predicate | None:

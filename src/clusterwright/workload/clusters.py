@@ -17,6 +17,7 @@ from typing import Any
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, WATCH_FILTER_LABEL
 from clusterwright.api.wire import Transport
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
@@ -38,8 +39,6 @@ AT_ONCE = timedelta(milliseconds=1)
 REQUEST_TIMEOUT = 10.0
 QPS, BURST = 20.0, 30
 FAILURE_THRESHOLD = 5
-WATCH_FILTER_LABEL = "cluster.x-k8s.io/watch-filter"
-CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
 KUBECONFIG_SUFFIX = "-kubeconfig"
 SECRET = GroupVersionKind("", "v1", "Secret")
 

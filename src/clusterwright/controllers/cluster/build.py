@@ -8,9 +8,9 @@ from clusterwright.api.contract import CONTRACT_VERSIONS, crd_name
 from clusterwright.api.core import Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, MachineSet
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import get
 from clusterwright.controllers.cluster.reconciler import DEFAULT_CONNECTION_GRACE, ClusterReconciler
-from clusterwright.controllers.cluster.snapshot import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, POOL_NAME_LABEL
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies, WorkloadWake
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
@@ -79,7 +79,7 @@ def contribution(machine: Machine | None) -> object:
     return (
         metadata.deletion_timestamp is not None,
         metadata.owner_references,
-        [metadata.labels.get(label) for label in (CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, POOL_NAME_LABEL)],
+        [metadata.labels.get(label) for label in (CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL)],
         status.node_ref.name if status.node_ref else "",
         [(c.status, c.message, c.last_transition_time) if c else None for c in counted],
     )

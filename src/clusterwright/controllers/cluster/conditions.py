@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from clusterwright.api.meta import Condition
+from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.conditions import (
     Fallback,
     NothingToMerge,
@@ -478,7 +479,7 @@ def spec_paused(c: Snapshot) -> bool:
 
 @guard("annotation cluster.x-k8s.io/paused present")
 def annotated_paused(c: Snapshot) -> bool:
-    return "cluster.x-k8s.io/paused" in c.metadata.annotations
+    return PAUSED_ANNOTATION in c.metadata.annotations
 
 
 @message("<Cluster spec.paused is set to true>, <Cluster has the cluster.x-k8s.io/paused annotation>")

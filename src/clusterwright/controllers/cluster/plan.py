@@ -17,6 +17,7 @@ from clusterwright.api.core import (
     ClusterV1Beta1DeprecatedStatus,
 )
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, OK_TO_DELETE_ANNOTATION
 from clusterwright.conditions import names_with_limit
 from clusterwright.conditions.limits import cut
 from clusterwright.controllers.cluster.guards import (
@@ -48,8 +49,6 @@ from clusterwright.controllers.cluster.guards import (
 )
 from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup, Unreadable
 from clusterwright.controllers.cluster.snapshot import (
-    CLUSTER_NAME_LABEL,
-    OK_TO_DELETE_ANNOTATION,
     Child,
     ClusterSnapshot,
     Descendants,

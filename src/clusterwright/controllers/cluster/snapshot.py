@@ -21,6 +21,7 @@ from clusterwright.api.core import (
     Topology,
 )
 from clusterwright.api.meta import Condition, ObjectKey, ObjectMeta, Unstructured, V1Beta1Condition
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import Reporter, is_false
 from clusterwright.controllers.cluster.providers import Lookup, Missing, NotReferenced, Unreadable
 from clusterwright.controllers.external import ContractUnknown, External, contract_of, group_of, is_owned_by
@@ -31,10 +32,6 @@ from clusterwright.tables import Decision
 from clusterwright.workload.access import Health
 
 GROUP = "cluster.x-k8s.io"
-CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
-CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane"
-POOL_NAME_LABEL = "cluster.x-k8s.io/pool-name"
-OK_TO_DELETE_ANNOTATION = "runtime.cluster.x-k8s.io/ok-to-delete"
 
 NOT_REFERENCED = NotReferenced()
 
@@ -55,7 +52,7 @@ class Descendants:
     @cached_property
     def own_worker_machines(self) -> tuple[Machine, ...]:
         """Worker Machines that no MachinePool speaks for."""
-        return tuple(m for m in self.worker_machines if POOL_NAME_LABEL not in m.metadata.labels)
+        return tuple(m for m in self.worker_machines if MACHINE_POOL_NAME_LABEL not in m.metadata.labels)
 
     @cached_property
     def unhealthy_machines(self) -> tuple[Machine, ...]:

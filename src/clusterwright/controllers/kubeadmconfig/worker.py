@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from clusterwright.api.bootstrap import JoinConfiguration, NodeRegistrationOptions
 from clusterwright.api.kubernetes import Taint
+from clusterwright.api.wellknown import UNINITIALIZED_TAINT
 
-UNINITIALIZED_TAINT = Taint(key="node.cluster.x-k8s.io/uninitialized", effect="NoSchedule")
+UNINITIALIZED = Taint(key=UNINITIALIZED_TAINT, effect="NoSchedule")
 
 
 def with_uninitialized_taint(config: JoinConfiguration | None) -> JoinConfiguration:
@@ -15,6 +16,6 @@ def with_uninitialized_taint(config: JoinConfiguration | None) -> JoinConfigurat
     join = config or JoinConfiguration()
     registration = join.node_registration or NodeRegistrationOptions()
     taints = registration.taints or ()
-    if any((t.key, t.effect) == (UNINITIALIZED_TAINT.key, UNINITIALIZED_TAINT.effect) for t in taints):
+    if any((t.key, t.effect) == (UNINITIALIZED.key, UNINITIALIZED.effect) for t in taints):
         return join
-    return replace(join, node_registration=replace(registration, taints=(*taints, UNINITIALIZED_TAINT)))
+    return replace(join, node_registration=replace(registration, taints=(*taints, UNINITIALIZED)))

@@ -4,33 +4,35 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-FINALIZER = "kubeadm.controlplane.cluster.x-k8s.io"
+from clusterwright.api import wellknown
+
+FINALIZER = wellknown.KUBEADM_CONTROL_PLANE_FINALIZER
 FIELD_MANAGER = "capi-kubeadmcontrolplane"
 METADATA_MANAGER = "capi-kubeadmcontrolplane-metadata"
 
 # labels
-CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
-CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
-CONTROL_PLANE_NAME = "cluster.x-k8s.io/control-plane-name"
-NODE_ROLE = "node-role.kubernetes.io/control-plane"
+CLUSTER_NAME = wellknown.CLUSTER_NAME_LABEL
+CONTROL_PLANE = wellknown.CONTROL_PLANE_LABEL
+CONTROL_PLANE_NAME = wellknown.CONTROL_PLANE_NAME_LABEL
+NODE_ROLE = wellknown.NODE_ROLE_CONTROL_PLANE_LABEL
 
 # annotations
-SKIP_COREDNS = "controlplane.cluster.x-k8s.io/skip-coredns"
-SKIP_KUBE_PROXY = "controlplane.cluster.x-k8s.io/skip-kube-proxy"
-REMEDIATION_IN_PROGRESS = "controlplane.cluster.x-k8s.io/remediation-in-progress"
-REMEDIATION_FOR = "controlplane.cluster.x-k8s.io/remediation-for"
-LEGACY_CLUSTER_CONFIGURATION = "controlplane.cluster.x-k8s.io/kubeadm-cluster-configuration"
-PRE_TERMINATE_PREFIX = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
-PRE_TERMINATE_HOOK = f"{PRE_TERMINATE_PREFIX}/kcp-cleanup"
-DELETE_MACHINE = "cluster.x-k8s.io/delete-machine"
-REMEDIATE_MACHINE = "cluster.x-k8s.io/remediate-machine"
-UPDATE_IN_PROGRESS = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
-PENDING_HOOKS = "runtime.cluster.x-k8s.io/pending-hooks"
-CERTIFICATES_EXPIRY = "machine.cluster.x-k8s.io/certificates-expiry"
-CLONED_FROM_NAME = "cluster.x-k8s.io/cloned-from-name"
-CLONED_FROM_GROUP_KIND = "cluster.x-k8s.io/cloned-from-groupkind"
-UPGRADE_STEP = "topology.internal.cluster.x-k8s.io/upgrade-step"
-PAUSED = "cluster.x-k8s.io/paused"
+SKIP_COREDNS = wellknown.SKIP_COREDNS_ANNOTATION
+SKIP_KUBE_PROXY = wellknown.SKIP_KUBE_PROXY_ANNOTATION
+REMEDIATION_IN_PROGRESS = wellknown.REMEDIATION_IN_PROGRESS_ANNOTATION
+REMEDIATION_FOR = wellknown.REMEDIATION_FOR_ANNOTATION
+LEGACY_CLUSTER_CONFIGURATION = wellknown.KUBEADM_CLUSTER_CONFIGURATION_ANNOTATION
+PRE_TERMINATE_PREFIX = wellknown.PRE_TERMINATE_HOOK_PREFIX
+PRE_TERMINATE_HOOK = wellknown.KCP_PRE_TERMINATE_HOOK
+DELETE_MACHINE = wellknown.DELETE_MACHINE_ANNOTATION
+REMEDIATE_MACHINE = wellknown.REMEDIATE_MACHINE_ANNOTATION
+UPDATE_IN_PROGRESS = wellknown.UPDATE_IN_PROGRESS_ANNOTATION
+PENDING_HOOKS = wellknown.PENDING_HOOKS_ANNOTATION
+CERTIFICATES_EXPIRY = wellknown.CERTIFICATES_EXPIRY_ANNOTATION
+CLONED_FROM_NAME = wellknown.CLONED_FROM_NAME_ANNOTATION
+CLONED_FROM_GROUP_KIND = wellknown.CLONED_FROM_GROUP_KIND_ANNOTATION
+UPGRADE_STEP = wellknown.UPGRADE_STEP_ANNOTATION
+PAUSED = wellknown.PAUSED_ANNOTATION
 
 # conditions of the control plane
 AVAILABLE = "Available"

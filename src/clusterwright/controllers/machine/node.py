@@ -20,17 +20,19 @@ from clusterwright.api.wellknown import (
     MANAGED_NODE_DOMAIN,
     NODE_RESTRICTION_DOMAIN,
     NODE_ROLE_DOMAIN,
+    OUTDATED_REVISION_TAINT,
     OWNER_KIND_ANNOTATION,
     OWNER_NAME_ANNOTATION,
     REVISION_ANNOTATION,
     TAINTS_FROM_MACHINE_ANNOTATION,
+    UNINITIALIZED_TAINT,
 )
 
 BOOKKEEPING = (CLUSTER_NAME_ANNOTATION, CLUSTER_NAMESPACE_ANNOTATION, MACHINE_ANNOTATION, OWNER_KIND_ANNOTATION, OWNER_NAME_ANNOTATION)
 """Annotations that every Node of ours has; they are not listed among those that come from the Machine."""
 
-UNINITIALIZED = Taint(key="node.cluster.x-k8s.io/uninitialized", effect="NoSchedule")
-OUTDATED_REVISION = Taint(key="node.cluster.x-k8s.io/outdated-revision", effect="PreferNoSchedule")
+UNINITIALIZED = Taint(key=UNINITIALIZED_TAINT, effect="NoSchedule")
+OUTDATED_REVISION = Taint(key=OUTDATED_REVISION_TAINT, effect="PreferNoSchedule")
 
 
 class NodeSyncError(Exception):
