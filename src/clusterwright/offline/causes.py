@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from clusterwright.api.meta import Condition, Json, Unstructured
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
 from clusterwright.conditions.words import plural
 from clusterwright.offline.complaints import (
@@ -37,8 +38,6 @@ from clusterwright.offline.complaints import (
 from clusterwright.offline.credentials import CERTIFICATES, KEYS, suspicions
 from clusterwright.offline.graph import sinks
 
-CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
-CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane"
 _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})

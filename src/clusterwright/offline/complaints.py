@@ -10,12 +10,12 @@ from enum import IntEnum
 from typing import Any
 
 from clusterwright.api.meta import Condition, Unstructured
+from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
 
 OWN_FINALIZER = "cluster.x-k8s.io"
 """In the finalizers of Cluster API's own controllers and providers."""
 SOON = timedelta(seconds=30)
-PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
 _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
 )

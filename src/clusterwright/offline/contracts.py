@@ -13,6 +13,7 @@ from typing import Any
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
+from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX
 from clusterwright.offline.bundle import Bundle
 
 _REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef")
@@ -89,7 +90,7 @@ def _references(value: Any) -> Iterator[tuple[str, str]]:
 
 def _crd(group: str, kind: str, *, version: str, contract: str) -> Json:
     name = crd_name(group, kind)
-    labels = {f"cluster.x-k8s.io/{contract}": version}
+    labels = {f"{CONTRACT_LABEL_PREFIX}{contract}": version}
     names = {"kind": kind, "plural": name.partition(".")[0]}
     served = {"name": version, "served": True, "storage": True}
     return {

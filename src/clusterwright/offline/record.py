@@ -14,7 +14,7 @@ import msgspec
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.offline.causes import CLUSTER_NAME_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.offline.complaints import references
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
