@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from clusterwright.admission.kubeadmconfig import DRY_RUN_ANNOTATION, KubeadmConfigAdmission
+from clusterwright.admission.kubeadmconfig import KubeadmConfigAdmission
 from clusterwright.api.crds import crds
+from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.authentication import Authenticator
 from clusterwright.apiserver.http import HttpServer
@@ -197,7 +198,7 @@ async def test_edge_112_metadata_of_templates(metadata: Any, bad: bool) -> None:
 @pytest.mark.parametrize("annotated", [True, False])
 async def test_edge_112_former_defaults_only_for_the_topology_s_dry_run(dry_run: bool, annotated: bool) -> None:
     client = await _server(OFF)
-    obj = _object({"verbosity": 1}, "KubeadmConfigTemplate", **({"annotations": {DRY_RUN_ANNOTATION: ""}} if annotated else {}))
+    obj = _object({"verbosity": 1}, "KubeadmConfigTemplate", **({"annotations": {TOPOLOGY_DRY_RUN_ANNOTATION: ""}} if annotated else {}))
     path = "/apis/bootstrap.cluster.x-k8s.io/v1beta2/namespaces/default/kubeadmconfigtemplates"
     request = Request(
         method="POST",
