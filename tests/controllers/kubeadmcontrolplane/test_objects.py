@@ -11,8 +11,8 @@ import pytest
 import clusterwright
 from clusterwright.controllers.kubeadmcontrolplane import ownership
 from clusterwright.controllers.kubeadmcontrolplane.addons import Image, coredns_upgrade, kube_proxy_image, tag_for
-from clusterwright.controllers.kubeadmcontrolplane.corefile import RELEASES, CannotMigrate, can_migrate, check_upgrade, migrate, parse
 from clusterwright.kubeadm import certificates as pki
+from clusterwright.kubeadm.corefile import RELEASES, CannotMigrate, can_migrate, check_upgrade, migrate, parse
 from clusterwright.kubeadm.versions import parse_version
 
 from . import harness as h

@@ -13,10 +13,10 @@ from clusterwright.api.meta import Condition, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.desired import Owner, config_spec
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, UpToDate
-from clusterwright.controllers.kubeadmcontrolplane.naming import BadNamingTemplate, label_value, machine_name, render, suffix
 from clusterwright.controllers.kubeadmcontrolplane.quorum import control_plane_survives, project_etcd, quorum
 from clusterwright.controllers.kubeadmcontrolplane.scale import domain_for_new, select_to_remove
 from clusterwright.controllers.kubeadmcontrolplane.uptodate import config_matches, infrastructure_matches, up_to_date
+from clusterwright.kubeadm.naming import BadNamingTemplate, label_value, machine_name, render, suffix
 from clusterwright.workload.access import EtcdMember
 
 from . import harness as h

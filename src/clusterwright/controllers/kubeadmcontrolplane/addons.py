@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.controllers.kubeadmcontrolplane import corefile, kubeadm_config_map, names
+from clusterwright.controllers.kubeadmcontrolplane import kubeadm_config_map, names
 from clusterwright.controllers.kubeadmcontrolplane.scope import CONFIG_MAP, KUBE_SYSTEM, ReconcileFailed, Scope
+from clusterwright.kubeadm import corefile
 from clusterwright.kubeadm.versions import Version, parse_version
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError

@@ -10,7 +10,7 @@ from typing import Any
 from clusterwright.api.meta import Json, OwnerReference, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.naming import label_value
+from clusterwright.kubeadm.naming import label_value
 from clusterwright.kubeadm.versions import parse_version
 
 LOCAL_MODE_GATE = "ControlPlaneKubeletLocalMode"

@@ -11,10 +11,10 @@ from clusterwright.api.core import Machine
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane import desired, names, ownership
-from clusterwright.controllers.kubeadmcontrolplane.naming import BadNamingTemplate, machine_name, slot
 from clusterwright.controllers.kubeadmcontrolplane.observe import find_external
 from clusterwright.controllers.kubeadmcontrolplane.scale import domain_for_new
 from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, EndOfPass, ReconcileFailed, Scope
+from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, slot
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, NotFound, ServerTimeout
 from clusterwright.runtime.resources import gvk_of
