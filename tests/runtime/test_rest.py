@@ -43,6 +43,18 @@ async def test_missing_objects_are_not_found_or_none(world):
     assert await world.client.read(Parent, key) is None
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "a/status", "a%2fb"])
+async def test_a_name_that_no_object_can_have_never_means_another_path(world, name):
+    kept, key = await world.make(), ObjectKey("default", name)
+
+    assert await world.client.find(Parent, key) is None
+    with pytest.raises(NotFound):
+        await world.client.delete(Parent, key)
+    with pytest.raises(NotFound):
+        await world.client.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
+    assert [p.key for p in await world.client.list(Parent)] == [kept]
+
+
 @pytest.mark.parametrize(
     "gvk", [GroupVersionKind("nowhere.dev", "v1", "Thing"), GroupVersionKind(GROUP, "v9", "Parent"), GroupVersionKind(GROUP, "v1", "Thing")]
 )

@@ -165,7 +165,7 @@ class RestClient:
     async def get_bytes(self, kind: Kind, key: ObjectKey) -> bytes:
         """The object's JSON as the API server sent it; raises NotFound."""
         resource = await self.resources.of(kind)
-        return (await self._send(resource, "GET", resource.path(key.namespace, key.name))).body
+        return (await self._send(resource, "GET", _path_of(resource, key))).body
 
     async def page(self, resource: Resource, namespace: str = "", query: tuple[tuple[str, str], ...] = (), limit: int = PAGE_SIZE) -> Page:
         """One page of a consistent list; `limit` 0 asks for everything at once."""
@@ -205,7 +205,7 @@ class RestClient:
         json = models.to_json(obj)
         resource = await self.resources.of(gvk_of_json(json))
         metadata = json.get("metadata", {})
-        path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        path = _path_of(resource, ObjectKey(metadata.get("namespace", ""), metadata["name"]), subresource)
         return _object(await self._write(resource, "PUT", path, body=msgspec.json.encode(json)))
 
     async def patch(
@@ -220,7 +220,7 @@ class RestClient:
     ) -> Unstructured:
         """Patch the object or its subresource."""
         resource = await self.resources.of(kind)
-        path = resource.path(key.namespace, key.name, subresource)
+        path = _path_of(resource, key, subresource)
         body = msgspec.json.encode(patch)
         return _object(
             await self._write(resource, "PATCH", path, query=_manager(field_manager), body=body, content_type=_PATCH_CONTENT_TYPES[type])
@@ -231,7 +231,7 @@ class RestClient:
         json = models.to_json(obj)
         resource = await self.resources.of(gvk_of_json(json))
         metadata = json.get("metadata", {})
-        path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        path = _path_of(resource, ObjectKey(metadata.get("namespace", ""), metadata["name"]), subresource)
         query = (*_manager(field_manager), ("force", "true" if force else "false"))
         body = msgspec.json.encode(json)
         return _object(await self._write(resource, "PATCH", path, query=query, body=body, content_type=_PATCH_CONTENT_TYPES["apply"]))
@@ -256,13 +256,13 @@ class RestClient:
         if grace_period_seconds is not None:
             options["gracePeriodSeconds"] = grace_period_seconds
         resource = await self.resources.of(kind)
-        path = resource.path(key.namespace, key.name)
+        path = _path_of(resource, key)
         await self._write(resource, "DELETE", path, body=msgspec.json.encode(options), key=key)
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
         """POST to a subresource; sent once, whatever the answer."""
         resource = await self.resources.of(kind)
-        path = resource.path(key.namespace, key.name, subresource)
+        path = _path_of(resource, key, subresource)
         try:
             response = await self._send(resource, "POST", path, body=msgspec.json.encode(body), max_tries=1)
         finally:
@@ -373,6 +373,20 @@ def retry_after(response: Response) -> float | None:
         return max(0.0, float(response.headers["retry-after"]))
     except (KeyError, ValueError):
         return None
+
+
+def _path_of(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
+    """The path of one object or of its subresource; raises NotFound for a name that no object can have.
+
+    Such a name must never reach the server: an empty one would mean the whole collection, one with a slash something else below it.
+    """
+    if not key.name or key.name in {".", ".."} or "/" in key.name or "%" in key.name:
+        message = f'{resource.plural} "{key.name}" not found'
+        details = {"name": key.name, "group": resource.gvk.group, "kind": resource.plural}
+        raise NotFound(
+            message, {"kind": "Status", "status": "Failure", "message": message, "reason": "NotFound", "details": details, "code": 404}
+        )
+    return resource.path(key.namespace, key.name, subresource)
 
 
 def _manager(name: str) -> tuple[tuple[str, str], ...]:
