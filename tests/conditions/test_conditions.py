@@ -195,6 +195,13 @@ def test_nested_bullets_are_indented() -> None:
     assert summary(source, ["A", "B"], target="Ready").message == "* A:\n  * plain\n    * bullet\n* B:\n  * one\n  * two"
 
 
+@pytest.mark.parametrize("text", ["*\u00a0x", "*\u2003x", "*\x0bx", "*x", "a*b"])
+def test_only_a_plain_space_after_the_star_makes_a_bullet(text: str) -> None:
+    source = Reporter("Machine", "m", (c("A", "False", message=text),))
+
+    assert summary(source, ["A"], target="Ready").message == f"* A: {text}"
+
+
 @pytest.mark.parametrize(
     ("word", "many"),
     [

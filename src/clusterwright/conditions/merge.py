@@ -21,7 +21,7 @@ from clusterwright.conditions.words import plural
 MOST_MESSAGES: Final = 3
 MOST_NAMES: Final = 3
 _ZERO_TIME: Final = datetime.min.replace(tzinfo=UTC)
-_BULLET = re.compile(r"\s*\*\s+")
+_BULLET = re.compile(r"\*[\t\n\f\r ]")  # these spaces and no others: a no-break space makes no bullet
 
 
 class Priority(IntEnum):
