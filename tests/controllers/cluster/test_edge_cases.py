@@ -681,6 +681,33 @@ def _() -> bool:
     return not s.error
 
 
+@case("a reference without a name: no object can have it, and nothing else is taken for it")
+def _() -> bool:
+    nameless = {**INFRASTRUCTURE, "name": ""}
+    s = look(cluster(INITIALIZED, spec={"infrastructureRef": nameless}, deleting=True), infrastructure(), control_plane())
+    t = look(cluster(spec={"infrastructureRef": nameless}, status=NEW), infrastructure(), control_plane())
+    return (
+        s.conditions["InfrastructureReady"][1] in {"ObjectDeleted", "DoesNotExist"}
+        and not any(kind == INFRASTRUCTURE["kind"] for _, kind, _ in s.actions)
+        and t.conditions["InfrastructureReady"][:2] == ("False", "DoesNotExist")
+    )
+
+
+@case("unhealthy pool Machines are their pool's concern, labelled control plane or not")
+def _() -> bool:
+    unhealthy = condition("HealthCheckSucceeded", "False")
+    pooled = {LABEL: NAME, "cluster.x-k8s.io/control-plane": "", "cluster.x-k8s.io/pool-name": "pool"}
+    s = look(cluster(INITIALIZED), *PROVIDERS, machine("a", unhealthy, labels=pooled), machine("b", unhealthy))
+    return s.conditions["Remediating"] == ("False", "NotRemediating", "Machine b is not healthy (not to be remediated)")
+
+
+@case("the last successful probe is told in UTC")
+def _() -> bool:
+    late = {"workloadClusters": {f"ns/{NAME}": {"connected": True, "lastProbeSuccess": "2026-05-01T13:00:00+02:00"}}}
+    s = look(cluster(INITIALIZED), *PROVIDERS, **late)
+    return s.conditions["RemoteConnectionProbe"][2].endswith("probe last succeeded at 2026-05-01T11:00:00Z")
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_edge_case(name: str) -> None:
     assert CASES[name]()

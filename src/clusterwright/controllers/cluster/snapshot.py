@@ -57,7 +57,7 @@ class Descendants:
     @cached_property
     def unhealthy_machines(self) -> tuple[Machine, ...]:
         """Machines that a health check found unhealthy; pool Machines are their pool's concern."""
-        machines = (*self.control_plane_machines, *self.own_worker_machines)
+        machines = (m for m in (*self.control_plane_machines, *self.worker_machines) if MACHINE_POOL_NAME_LABEL not in m.metadata.labels)
         return tuple(m for m in machines if is_false(m.status.conditions, "HealthCheckSucceeded"))
 
     @cached_property
