@@ -195,6 +195,19 @@ def test_nested_bullets_are_indented() -> None:
     assert summary(source, ["A", "B"], target="Ready").message == "* A:\n  * plain\n    * bullet\n* B:\n  * one\n  * two"
 
 
+def test_a_type_that_is_named_twice_stands_where_it_is_named_last() -> None:
+    source = Reporter("Machine", "m", (c("A", "False", message="a"), c("B", "False", message="b")))
+
+    assert summary(source, ["A", "B", "A"], target="Ready").message == "* B: b\n* A: a"
+
+
+def test_between_equal_groups_those_decide_who_report_an_issue() -> None:
+    said = {"m0": ("Unknown", "x"), "m1": ("False", "y"), "m2": ("False", "y"), "m3": ("False", "x")}
+    sources = [Reporter("Machine", name, (c("Ready", status, message=text),)) for name, (status, text) in said.items()]
+
+    assert aggregate(sources, "Ready").message == "* Machines m1, m2: y\n* Machines m0, m3: x"
+
+
 @pytest.mark.parametrize("text", ["*\u00a0x", "*\u2003x", "*\x0bx", "*x", "a*b"])
 def test_only_a_plain_space_after_the_star_makes_a_bullet(text: str) -> None:
     source = Reporter("Machine", "m", (c("A", "False", message=text),))

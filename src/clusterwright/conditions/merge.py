@@ -103,7 +103,7 @@ def merge(
     operation: Literal["Summary", "Aggregate"], conditions: Sequence[Named], types: Sequence[str], strategy: Strategy
 ) -> tuple[str, str, str]:
     """Status, reason and message of many conditions together; `conditions` must not be empty."""
-    order = {t: n for n, t in reversed(list(enumerate(types)))}
+    order = {t: n for n, t in enumerate(types)}  # a type that is named twice stands where it is named last
     ordered = sorted(conditions, key=lambda c: (order.get(c.condition.type, 0), c.condition.last_transition_time or _ZERO_TIME))
     classified = [(strategy.classify(c.condition), c) for c in ordered]
     worst = min(priority for priority, _ in classified)
@@ -162,7 +162,7 @@ def _aggregate_message(classified: Sequence[tuple[Priority, Named]], worst: Prio
     if worst is Priority.INFO:
         shown = [(p, c) for p, c in classified if c.condition.message]
     else:
-        shown = [(p, c) for p, c in classified if p is not Priority.INFO]
+        shown = sorted(((p, c) for p, c in classified if p is not Priority.INFO), key=lambda pair: pair[0])  # issues arrive first
     groups: dict[str, dict[str, _Group]] = {}
     priorities: dict[str, Priority] = {}
     control_plane_first: set[str] = set()
