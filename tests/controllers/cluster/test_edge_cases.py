@@ -701,6 +701,15 @@ def _() -> bool:
     return s.conditions["Remediating"] == ("False", "NotRemediating", "Machine b is not healthy (not to be remediated)")
 
 
+@case("where only the label is missing, the owner reference becomes what we would write")
+def _() -> bool:
+    infra = infrastructure(labels={LABEL: "another"}, ownerReferences=[owner() | {"controller": False, "blockOwnerDeletion": True}])
+    metadata = look(cluster(INITIALIZED), infra, control_plane()).answer["others"][f"{INFRASTRUCTURE['kind']}/{INFRASTRUCTURE['name']}"][
+        "metadata"
+    ]
+    return metadata["labels"][LABEL] == NAME and metadata["ownerReferences"] == [owner()]
+
+
 @case("the last successful probe is told in UTC")
 def _() -> bool:
     late = {"workloadClusters": {f"ns/{NAME}": {"connected": True, "lastProbeSuccess": "2026-05-01T13:00:00+02:00"}}}

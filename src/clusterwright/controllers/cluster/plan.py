@@ -92,7 +92,7 @@ def adoption(cluster: Cluster, external: External) -> Json | None:
     )
     if exact and metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.metadata.name:
         return None
-    references = metadata.owner_references if exact else with_owner(metadata.owner_references, owner)
+    references = with_owner(metadata.owner_references, owner)
     # the list replaces what is there, so that it must be what was read
     return {
         "metadata": {
