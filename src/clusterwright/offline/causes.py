@@ -35,14 +35,17 @@ from clusterwright.offline.complaints import (
     time_of,
     without_summaries,
 )
-from clusterwright.offline.credentials import CERTIFICATES, KEYS, suspicions
+from clusterwright.offline.credentials import CERTIFICATE_AUTHORITIES, CERTIFICATES, KEYS, suspicions
 from clusterwright.offline.graph import sinks
+from clusterwright.offline.kinship import class_of, related, resources
+from clusterwright.offline.kinship import name_of as node_id
 
 _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
 _BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootstrap [Dd]ata|dataSecretName")
-_CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef")
+_CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
+_RESOURCES = "spec.resources["
 _CLASS_PATCH = re.compile(r"\bpatch(es)?\b")
 _NOT_FOUND = re.compile(r'([A-Za-z]+)(?:\.[a-z0-9.-]+)? "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
 _QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
@@ -78,11 +81,6 @@ class Node:
         return self.worst.tier if self.worst else Tier.PROGRESS
 
 
-def node_id(kind: str, namespace: str, name: str) -> str:
-    """The name of an object in explanations."""
-    return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"
-
-
 class Investigation:
     """The objects of a namespace with their complaints, and the graph of whose trouble comes from whom."""
 
@@ -111,13 +109,15 @@ class Investigation:
         for node in list(self.nodes.values()):
             self._adopt(node)
         self.cluster = self._find_cluster()
+        self._there = set(self.nodes)
+        self._forget_strangers()
         for node in list(self.nodes.values()):
             self._hear(node)
         if error and subject in self.nodes:
             self.nodes[subject].complaints.append(Complaint(Tier.ERROR, error, raw=error))
-        for node in list(self.nodes.values()):
-            self._follow_references(node)
         self._add_shared_states()
+        for node in [n for n in self.nodes.values() if "#" not in n.id]:
+            self._follow_references(node)
         self._look_at_credentials()
         for node in list(self.nodes.values()):
             if node.complaints:
@@ -129,6 +129,14 @@ class Investigation:
         if node is None or node.kind == "Cluster" or node.object is None:
             return node
         return self.nodes.get(node_id("Cluster", node.namespace, node.object.metadata.labels.get(CLUSTER_NAME_LABEL, "")))
+
+    def _forget_strangers(self) -> None:
+        """What belongs to other clusters, or to none, has no part in this."""
+        if self.cluster is None or self.cluster.object is None:
+            return
+        kin = related([n.object for n in self.nodes.values() if n.object is not None], self.cluster.object, self.subject)
+        self.nodes = {name: node for name, node in self.nodes.items() if name in kin}
+        self._children = {name: [c for c in children if c in kin] for name, children in self._children.items() if name in kin}
 
     # ------------------------------------------------------------------------------------------ reading
 
@@ -208,22 +216,44 @@ class Investigation:
             return
         if node.kind == "MachineSet" and not node.object.at("spec", "replicas"):
             return  # an old revision: what it was made from may be gone
-        named = list(references(node.object.at("spec")))
+        named = list(references(node.object.at("spec"), home=node.namespace))
         secret = node.object.at("spec", "bootstrap", "dataSecretName")
         if isinstance(secret, str) and secret and not node.object.at("status", "nodeRef"):
             named.append(Reference("", "Secret", secret, "spec.bootstrap.dataSecretName"))
         if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that nobody misses any more is no trouble
             named += secret_sources(node.object.at("spec"))
-        class_ref = node.object.at("spec", "topology", "classRef")
-        if isinstance(class_ref, Mapping) and class_ref.get("name") and class_ref.get("namespace") in (None, "", node.namespace):
-            named.append(Reference("cluster.x-k8s.io", "ClusterClass", str(class_ref["name"]), "spec.topology.classRef"))
+        named += self._unapplied(node.object)
+        named += class_of(node.object)
         for reference in named:
             target = node_id(reference.kind, node.namespace, reference.name)
-            if target in self.nodes and self.nodes[target].object is not None:
-                continue
-            if self._is_surely_missing(node, reference):
+            found = self.nodes.get(target)
+            if found is not None and found.object is not None:
+                self._look_at_content(node, found, reference)
+            elif self._is_surely_missing(node, reference):
                 self._miss(node, target, reference)
         self._follow_words(node)
+
+    def _look_at_content(self, node: Node, source: Node, reference: Reference) -> None:
+        """A Secret or ConfigMap that is there without what is asked of it, or with what nobody can use."""
+        data = source.object.at("data") if source.object is not None else None
+        if reference.key and not (isinstance(data, Mapping) and reference.key in data):
+            text = f"has no key {reference.key}, which {node.id} asks for in {reference.path}"
+        elif reference.path.startswith(_RESOURCES) and node.complaints and self._shared("connection") is None:
+            text = f"could not be applied by {node.id}"
+        else:
+            return
+        source.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else ""))
+        node.because_of[source.id] = f"refers to it in {reference.path}"
+
+    def _unapplied(self, obj: Unstructured) -> list[Reference]:
+        """What a ClusterResourceSet names but did not bring to the cluster, as its binding says; it is silent about what it cannot find."""
+        named = list(resources(obj))
+        binding = self.nodes.get(node_id("ClusterResourceSetBinding", obj.key.namespace, self.cluster.name)) if self.cluster else None
+        if not named or binding is None or binding.object is None:
+            return []
+        entries = [b for b in binding.object.at("spec", "bindings") or [] if b.get("clusterResourceSetName") == obj.key.name]
+        applied = {(r.get("kind"), r.get("name")): r.get("applied") for b in entries for r in b.get("resources") or []}
+        return [r for r in named if applied.get((r.kind, r.name)) is not True]
 
     def _is_surely_missing(self, node: Node, reference: Reference) -> bool:
         """Whoever made the bundle may not have looked at all kinds.
@@ -232,6 +262,8 @@ class Investigation:
         """
         if reference.kind in self._kinds or reference.kind in self._served:
             return True
+        if reference.path.startswith(_RESOURCES):
+            return True  # the binding bears witness
         if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
             return True
         words = " ".join(c.raw or c.text for c in node.complaints)
@@ -258,7 +290,7 @@ class Investigation:
                 kind = word if word in self._kinds else self._plurals.get(word.lower(), "")
                 kind = kind or {"secrets": "Secret", "configmaps": "ConfigMap"}.get(word.lower(), "")
                 target = node_id(kind, node.namespace, match[2])
-                if kind and target not in self.nodes:
+                if kind and target not in self._there and target not in self.nodes:
                     self._miss(node, target, Reference("", kind, match[2], "its messages"))
             for match in _QUOTA.finditer(complaint.raw):
                 quota = self.nodes.get(node_id("ResourceQuota", node.namespace, match[1]))
@@ -286,11 +318,12 @@ class Investigation:
         cluster = self.cluster
         if cluster is None or cluster.deleting:
             return
+        found = {p: self.nodes.get(node_id("Secret", cluster.namespace, f"{cluster.name}-{p}")) for p in KEYS}
+        self._miss_certificates(cluster, {p for p, secret in found.items() if secret is None})
         complaining = [n for n in self.nodes.values() if any(CERTIFICATES.search(c.raw) for c in n.complaints)]
         connection = self.nodes.get(self._shared("connection") or "") if self._shared("initialization") is None else None
         if not complaining and connection is None:
             return
-        found = {p: self.nodes.get(node_id("Secret", cluster.namespace, f"{cluster.name}-{p}")) for p in KEYS}
         for node, purpose in [(n, p) for n in complaining for p, secret in found.items() if secret is None and "Secret" in self._kinds]:
             if any(re.search(rf"\b{purpose}\b", c.raw) for c in node.complaints):
                 name = f"{cluster.name}-{purpose}"
@@ -308,6 +341,19 @@ class Investigation:
             for node in blamed:
                 node.because_of[secret.id] = "depends on it"
 
+    def _miss_certificates(self, cluster: Node, absent: set[str]) -> None:
+        """Once kubeadm has set up a control plane, its certificates were there; who deletes them is not told of by any condition."""
+        if "Secret" not in self._dumped:
+            return
+        configs = [n.object for n in self.nodes.values() if n.kind == "KubeadmConfig" and n.object is not None]
+        first = [c for c in configs if c.at("spec", "initConfiguration") and has_delivered(c)]
+        outside = [c for c in first if c.at("spec", "clusterConfiguration", "etcd", "external")]
+        for purpose in absent & (CERTIFICATE_AUTHORITIES - ({"etcd"} if outside else set())) if first else ():
+            name = f"{cluster.name}-{purpose}"
+            missing = Node(node_id("Secret", cluster.namespace, name), "Secret", cluster.namespace, name, referrers=[cluster.id])
+            missing.complaints.append(Complaint(Tier.MISSING, "does not exist, but the control plane was set up with it"))
+            self.nodes.setdefault(missing.id, missing)
+
     def _share(self, cluster: Node, what: str, complaint: Complaint) -> None:
         node = Node(f"{cluster.id}#{what}", cluster.kind, cluster.namespace, cluster.name, cluster.object, [complaint])
         self.nodes[node.id] = node
@@ -323,7 +369,8 @@ class Investigation:
         reference = self.cluster.object.at("spec", "controlPlaneRef")
         if isinstance(reference, Mapping) and reference.get("name"):
             return [node_id(str(reference.get("kind")), self.cluster.namespace, str(reference["name"]))]
-        return [n.id for n in self.nodes.values() if n.kind == "Machine" and n.object and CONTROL_PLANE_LABEL in n.object.metadata.labels]
+        machines = [n for n in self.nodes.values() if n.kind == "Machine" and n.object is not None]
+        return [n.id for n in machines if n.object is not None and CONTROL_PLANE_LABEL in n.object.metadata.labels]
 
     # --------------------------------------------------------------------------------------------- edges
 
@@ -377,7 +424,7 @@ class Investigation:
         cluster = self.cluster
         if cluster is None or cluster.object is None or cluster.object.at("status", "initialization", "infrastructureProvisioned") is True:
             return
-        for reference in references(cluster.object.at("spec")):
+        for reference in references(cluster.object.at("spec"), home=cluster.namespace):
             target = self.nodes.get(node_id(reference.kind, cluster.namespace, reference.name))
             if reference.path != "spec.infrastructureRef" or target is None or target.id == node.id or node.id in target.because_of:
                 continue
@@ -386,9 +433,15 @@ class Investigation:
 
     def _connect_shared(self, node: Node) -> None:
         what = node.id.rpartition("#")[2]
-        for target in self._control_plane():
+        carriers = self._control_plane()
+        for target in carriers:
             if target in self.nodes and self.nodes[target].complaints:
                 node.because_of[target] = "is the control plane"
+        if not carriers and self.cluster is not None:
+            node.because_of[self.cluster.id] = "has no control plane"
+            if self.cluster.object is not None and not self.cluster.object.at("spec", "topology"):
+                text = "has no control plane: neither a controlPlaneRef nor a control-plane Machine"
+                node.complaints = [Complaint(Tier.ERROR, text)]
         if what == "connection":
             if self._shared("initialization"):
                 node.because_of[self._shared("initialization") or ""] = "there is no control plane to connect to"
@@ -411,7 +464,8 @@ class Investigation:
     def _partners(self, node: Node) -> list[str]:
         """What the object refers to and what it owns, as far as it is there."""
         assert node.object is not None
-        named = [node_id(r.kind, node.namespace, r.name) for r in references(node.object.at("spec"))]
+        references_ = (*references(node.object.at("spec"), home=node.namespace), *class_of(node.object))
+        named = [node_id(r.kind, node.namespace, r.name) for r in references_]
         found = [n for n in dict.fromkeys((*named, *self._descendants(node.id))) if n in self.nodes and n != node.id]
         if node.kind == "MachineHealthCheck":
             found += [n.id for n in self.nodes.values() if n.kind == "Machine" and any(c.about in _HEALTH for c in n.complaints)]
@@ -458,6 +512,7 @@ class Investigation:
                 node.because_of.setdefault(shared, "waits for the connection")
             if INFRASTRUCTURE.search(words) and self.cluster is not None:
                 self._blame(node, self.cluster, "infrastructureRef", "waits for the cluster's infrastructure")
+                self._blame_lack_of_infrastructure(node, self.cluster)
                 if not node.because_of and (shared := self._shared("initialization")):
                     # the infrastructure is there by now; the control plane is what comes after it
                     node.because_of[shared] = "waits for the control plane"
@@ -473,14 +528,27 @@ class Investigation:
                         node.because_of.setdefault(machine.id, "its Machine is paused")
                     else:
                         self._blame(node, machine, "configRef", "waits for bootstrap data")
-            for reference in references(node.object.at("spec")):
+            for reference in references(node.object.at("spec"), home=node.namespace):
                 target = self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
                 if target is not None and target.object is not None and re.search(rf"\b{re.escape(reference.kind)}\b", words):
                     self._suspect(node, target, complaint, "says that it waits for it")
 
+    def _blame_lack_of_infrastructure(self, node: Node, cluster: Node) -> None:
+        """Nobody will ever give an endpoint to a Cluster that has no infrastructure, if its author did not."""
+        assert cluster.object is not None
+        spec = cluster.object.at("spec")
+        spec = spec if isinstance(spec, Mapping) else {}
+        endpoint = spec.get("controlPlaneEndpoint")
+        if spec.get("infrastructureRef") or spec.get("topology") or (isinstance(endpoint, Mapping) and endpoint.get("host")):
+            return
+        text = "has neither an infrastructureRef nor a controlPlaneEndpoint"
+        if all(c.text != text for c in cluster.complaints):
+            cluster.complaints.append(Complaint(Tier.ERROR, text))
+        node.because_of.setdefault(cluster.id, "waits for the endpoint")
+
     def _blame(self, node: Node, holder: Node, field_name: str, why: str) -> None:
         assert holder.object is not None
-        for reference in references(holder.object.at("spec")):
+        for reference in references(holder.object.at("spec"), home=holder.namespace):
             if reference.path.endswith(field_name):
                 target = self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
                 if target is not None and target.id != node.id:

@@ -76,22 +76,24 @@ class Reference:
     kind: str
     name: str
     path: str
+    key: str = ""
+    """Of a Secret, where one is asked for."""
 
 
-def references(value: Any, path: str = "spec") -> Iterator[Reference]:
-    """Every `{kind, name, apiGroup or apiVersion}` below a spec."""
+def references(value: Any, path: str = "spec", home: str = "") -> Iterator[Reference]:
+    """Every `{kind, name, apiGroup or apiVersion}` below a spec that names an object of the same namespace, `home`."""
     if isinstance(value, Mapping):
         kind, name = value.get("kind"), value.get("name")
         group = value.get("apiGroup") or str(value.get("apiVersion") or "").rpartition("/")[0]
         if isinstance(kind, str) and isinstance(name, str) and isinstance(group, str) and group and kind and name:
-            if not value.get("namespace"):
+            if value.get("namespace") in (None, "", home):
                 yield Reference(group, kind, name, path)
             return
         for key, inner in value.items():
-            yield from references(inner, f"{path}.{key}")
+            yield from references(inner, f"{path}.{key}", home)
     elif isinstance(value, list):
         for n, inner in enumerate(value):
-            yield from references(inner, f"{path}[{n}]")
+            yield from references(inner, f"{path}[{n}]", home)
 
 
 def secret_sources(value: Any, path: str = "spec") -> Iterator[Reference]:
@@ -100,7 +102,7 @@ def secret_sources(value: Any, path: str = "spec") -> Iterator[Reference]:
         for key, inner in value.items():
             source = inner.get("secret") if isinstance(inner, Mapping) and key.endswith("From") else None
             if isinstance(source, Mapping) and isinstance(source.get("name"), str):
-                yield Reference("", "Secret", source["name"], f"{path}.{key}.secret")
+                yield Reference("", "Secret", source["name"], f"{path}.{key}.secret", str(source.get("key") or ""))
             else:
                 yield from secret_sources(inner, f"{path}.{key}")
     elif isinstance(value, list):

@@ -19,6 +19,8 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "sa": ("tls.crt", "tls.key"),
     "kubeconfig": ("value",),
 }
+CERTIFICATE_AUTHORITIES: Final = frozenset(KEYS) - {"kubeconfig"}
+"""What cannot be made again; a kubeconfig can."""
 CERTIFICATES = re.compile(r"certificate|x509|\btls\b|kubeconfig|\bCA\b|\bPEM\b|private key", re.IGNORECASE)
 
 

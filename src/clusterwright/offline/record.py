@@ -14,7 +14,7 @@ import msgspec
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.offline import kinship
 from clusterwright.offline.complaints import references
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -44,7 +44,7 @@ async def record(client: Client, cluster: ObjectKey, now: datetime) -> list[Json
     """
     subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
     found = [subject, *(o for o in await _everything(client, cluster.namespace) if o.json != subject.json)]
-    related = _related(found, f"Cluster/{cluster.name}", cluster.name)
+    related = kinship.related((o for o in found if o.kind != "Event"), subject)
     events = [o for o in found if o.kind == "Event" and _involved(o) in related]
     kept = [o for o in found if o.kind != "Event" and _name(o) in related]
     documents = [redacted(o.json) for o in (*kept, *events)]
@@ -90,36 +90,12 @@ async def _kinds(client: Client) -> list[GroupVersionKind]:
 
 
 def _name(obj: Unstructured) -> str:
-    return f"{obj.kind}/{obj.key.name}"
+    return kinship.name_of(obj.kind, *obj.key)
 
 
 def _involved(event: Unstructured) -> str:
     involved = event.at("involvedObject") or event.at("regarding") or {}
-    return f"{involved.get('kind')}/{involved.get('name')}"
-
-
-def _related(objects: Iterable[Unstructured], root: str, cluster: str) -> set[str]:
-    """The Cluster, what carries its label, and what these own or refer to, transitively."""
-    by_name = {_name(o): o for o in objects if o.kind != "Event"}
-    owned: dict[str, list[str]] = {}
-    for name, obj in by_name.items():
-        for reference in obj.metadata.owner_references:
-            owned.setdefault(f"{reference.kind}/{reference.name}", []).append(name)
-    labelled = [n for n, o in by_name.items() if o.metadata.labels.get(CLUSTER_NAME_LABEL) == cluster]
-    related, queue = set(), [root, *labelled]
-    while queue:
-        name = queue.pop()
-        if name in related or name not in by_name:
-            continue
-        related.add(name)
-        obj = by_name[name]
-        queue += owned.get(name, [])
-        queue += [f"{r.kind}/{r.name}" for r in references(obj.at("spec"))]
-        secret = obj.at("spec", "bootstrap", "dataSecretName")
-        queue += [f"Secret/{secret}"] if isinstance(secret, str) else []
-        if obj.kind == "ResourceQuota":
-            continue
-    return related | {n for n, o in by_name.items() if o.kind == "ResourceQuota"}
+    return kinship.name_of(str(involved.get("kind")), str(involved.get("namespace") or ""), str(involved.get("name")))
 
 
 async def _definitions(client: Client, objects: Iterable[Unstructured]) -> list[Json]:
