@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
+from clusterwright.admission.refusal import hook_name, invalid_object, read, unreadable
+from clusterwright.admission.rules import at, template_metadata
 from clusterwright.api.bootstrap import KubeadmConfig, KubeadmConfigTemplate
-from clusterwright.api.codec import DecodeError, convert
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
 from clusterwright.apiserver.admission import Attributes
-from clusterwright.apiserver.metadata import validate_annotations, validate_labels
-from clusterwright.apiserver.status import FieldError, StatusError, Verbatim, failure, forbidden, invalid, invalid_error, required
+from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, required
 from clusterwright.kubeadm.tokens import TokenError, parse_token
 from clusterwright.kubeadm.validation import GATE, Problem, problems, with_former_defaults
 
@@ -30,7 +30,8 @@ class KubeadmConfigAdmission:
         obj = attributes.object
         if not _concerns(attributes, "KubeadmConfigTemplate") or obj is None:
             return
-        _read(attributes, obj, KubeadmConfigTemplate, "default")
+        read(attributes, obj, KubeadmConfigTemplate, "default")
+        require_tokens(attributes, at(obj, "spec", "template", "spec") or {}, "default")
         if not attributes.dry_run or TOPOLOGY_DRY_RUN_ANNOTATION not in (obj["metadata"].get("annotations") or {}):
             return
         template = obj.setdefault("spec", {}).setdefault("template", {})
@@ -43,37 +44,24 @@ class KubeadmConfigAdmission:
             return
         spec, errors = obj.get("spec") or {}, list[FieldError]()
         if attributes.resource.kind == "KubeadmConfig":
-            _read(attributes, obj, KubeadmConfig, "validation")
-            errors += map(_field_error, problems(spec, "spec", ignition=self._ignition))
+            read(attributes, obj, KubeadmConfig, "validation")
+            require_tokens(attributes, spec, "validation")
+            errors += map(field_error, problems(spec, "spec", ignition=self._ignition))
         else:
             template: Json = spec.get("template") or {}
-            errors += map(_field_error, problems(template.get("spec") or {}, "spec.template.spec", ignition=self._ignition))
-            metadata = template.get("metadata") or {}
-            errors += validate_labels(metadata.get("labels") or {}, "spec.template.metadata.labels")
-            errors += validate_annotations(metadata.get("annotations") or {}, "spec.template.metadata.annotations")
+            errors += map(field_error, problems(template.get("spec") or {}, "spec.template.spec", ignition=self._ignition))
+            errors += template_metadata(template.get("metadata"), "spec.template.metadata")
         if errors:
-            raise _denied(attributes, errors)
+            raise invalid_object(hook_name("validation", attributes), GROUP, attributes, errors)
 
 
-def _read(attributes: Attributes, obj: Json, model: type[KubeadmConfig] | type[KubeadmConfigTemplate], hook: str) -> None:
-    """Refuse what the model cannot hold, tokens of another form among it."""
+def require_tokens(attributes: Attributes, spec: Json, purpose: str) -> None:
+    """Refuse a KubeadmConfigSpec with tokens of another form: their type cannot hold them."""
     try:
-        read = convert(obj, model)
-        spec = read.spec if isinstance(read, KubeadmConfig) else read.spec.template.spec
-        init = spec.init_configuration if spec is not None else None
-        for token in init.bootstrap_tokens if init is not None else ():
-            parse_token(token.token)
-    except (DecodeError, TokenError) as error:
-        name = f"{hook}.{attributes.resource.kind.lower()}.{GROUP}"
-        raise failure(400, "", f'admission webhook "{name}" denied the request: {error}') from None
-
-
-def _denied(attributes: Attributes, errors: Sequence[FieldError]) -> StatusError:
-    """Refused, in the words that a webhook's refusal has."""
-    kind = attributes.resource.kind
-    refusal = invalid_error(GROUP, kind, attributes.name, errors)
-    hook = f"validation.{kind.lower()}.{GROUP}"
-    return StatusError(refusal.status | {"message": f'admission webhook "{hook}" denied the request: {refusal}'})
+        for token in (spec.get("initConfiguration") or {}).get("bootstrapTokens") or ():
+            parse_token(str(token.get("token") or ""))
+    except TokenError as error:
+        raise unreadable(hook_name(purpose, attributes), error) from None
 
 
 def _concerns(attributes: Attributes, *kinds: str) -> bool:
@@ -83,7 +71,8 @@ def _concerns(attributes: Attributes, *kinds: str) -> bool:
     )
 
 
-def _field_error(problem: Problem) -> FieldError:
+def field_error(problem: Problem) -> FieldError:
+    """A broken rule of a KubeadmConfigSpec as the API reports it."""
     if problem.kind == "Required":
         return required(problem.field, problem.text)
     if problem.kind == "Forbidden":

@@ -40,9 +40,9 @@ _VALUE_TEXT: Final = (
 )
 
 
-def dns_subdomain(text: str) -> tuple[str, ...]:
-    """DNS-1123 subdomain: most names."""
-    problems = () if len(text.encode()) <= 253 else ("must be no more than 253 characters",)
+def dns_subdomain(text: str, *, unit: str = "characters") -> tuple[str, ...]:
+    """DNS-1123 subdomain: most names. `unit` is what its length is said to be counted in."""
+    problems = () if len(text.encode()) <= 253 else (f"must be no more than 253 {unit}",)
     return problems if _subdomain(text) else (*problems, _SUBDOMAIN_TEXT)
 
 
@@ -76,7 +76,7 @@ def qualified_name(text: str) -> tuple[str, ...]:
         if not prefix:
             problems.append("prefix part must be non-empty")
         else:
-            problems.extend("prefix part " + p for p in dns_subdomain(prefix))
+            problems.extend("prefix part " + p for p in dns_subdomain(prefix, unit="bytes"))
     if not name:
         problems.append("name part must be non-empty")
     elif len(name.encode()) > 63:

@@ -14,8 +14,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from random import SystemRandom
 
-from clusterwright import app
-from clusterwright.admission.kubeadmconfig import KubeadmConfigAdmission
+from clusterwright import admission, app
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
@@ -122,7 +121,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                     data_dir=data_dir,
                     kubeconfig=kubeconfig,
                     crds=tuple(crds()),
-                    admission=(KubeadmConfigAdmission({**DEFAULT_FEATURES, **arguments.features}),),
+                    admission=admission.chain({**DEFAULT_FEATURES, **arguments.features}),
                     audit_log=arguments.audit_log,
                     now=clock.now,
                     random=random,

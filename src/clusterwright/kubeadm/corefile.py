@@ -37,12 +37,13 @@ def check_upgrade(from_version: Version, to_version: Version) -> None:
         raise CannotMigrate(f'failed to validate CoreDNS: fromVersion "{before}" is not a compatible coredns version')
 
 
-def can_migrate(from_version: Version, to_version: Version) -> bool:
-    """Whether the target can be reached from the start by successive upgrades."""
+def require_migration(from_version: Version, to_version: Version) -> None:
+    """Raise CannotMigrate unless the target can be reached from the start by successive upgrades."""
     before, after = _name(from_version), _name(to_version)
     if before not in RELEASES:
-        return False
-    return before == after or after in RELEASES[RELEASES.index(before) + 1 :]
+        raise CannotMigrate(f"start version '{before}' not supported")
+    if before != after and after not in RELEASES[RELEASES.index(before) + 1 :]:
+        raise CannotMigrate(f"cannot migrate up to '{after}' from '{before}'")
 
 
 def migrate(text: str, from_version: Version, to_version: Version) -> str:
@@ -50,8 +51,7 @@ def migrate(text: str, from_version: Version, to_version: Version) -> str:
     before, after = _name(from_version), _name(to_version)
     if before == after:
         return text
-    if not can_migrate(from_version, to_version):
-        raise CannotMigrate(f"cannot migrate up to '{after}' from '{before}'")
+    require_migration(from_version, to_version)
     servers = parse(text)
     for release in RELEASES[RELEASES.index(before) + 1 : RELEASES.index(after) + 1]:
         for change in _CHANGES.get(release, ()):

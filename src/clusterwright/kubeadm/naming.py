@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 DEFAULT_TEMPLATE = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 MAX_LENGTH = 63
@@ -39,21 +40,29 @@ def slot(parts: Iterable[str]) -> str:
     return ",".join(sorted(parts))
 
 
-def render(template: str, variables: Mapping[str, str]) -> str:
-    """The text with each `{{ .variable }}` replaced; raises BadNamingTemplate for anything else between braces."""
+def render(template: str, data: Mapping[str, Any]) -> str:
+    """The text with each `{{ .variable }}` replaced by what `data` has there; raises BadNamingTemplate."""
 
     def replace(match: re.Match[str]) -> str:
         body = match["body"]
-        if not _VARIABLE.fullmatch(body) or body not in variables:
+        value: Any = data if _VARIABLE.fullmatch(body) else None
+        for step in body.split(".")[1:]:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if not isinstance(value, str):
             raise BadNamingTemplate(f"cannot evaluate {body!r} in machineNaming.template")
         before = "" if match["ltrim"] else match["before"]
         after = "" if match["rtrim"] else match["after"]
-        return before + variables[body] + after
+        return before + value + after
 
     rendered = _EXPRESSION.sub(replace, template)
     if "{{" in rendered or "}}" in rendered:
         raise BadNamingTemplate("unbalanced braces in machineNaming.template")
     return rendered
+
+
+def shortened(name: str, random: str) -> str:
+    """The name, cut to what a name may be long and told apart by its end."""
+    return name if len(name) <= MAX_LENGTH else name[: MAX_LENGTH - _SUFFIX_LENGTH] + random
 
 
 def machine_name(*, template: str, cluster: str, control_plane: str, uid: str, slot: str, taken: Collection[str] = ()) -> str:
@@ -63,10 +72,8 @@ def machine_name(*, template: str, cluster: str, control_plane: str, uid: str, s
         raise BadNamingTemplate("{{ .random }} is missing in machineNaming.template")
     for turn in range(len(taken) + 1):
         random = suffix(uid, f"{slot}#{turn}" if turn else slot)
-        variables = {".cluster.name": cluster, ".kubeadmControlPlane.name": control_plane, ".random": random}
-        name = render(chosen, variables)
-        if len(name) > MAX_LENGTH:
-            name = name[: MAX_LENGTH - _SUFFIX_LENGTH] + random
+        data = {"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": control_plane}, "random": random}
+        name = shortened(render(chosen, data), random)
         if name not in taken:
             return name
     raise AssertionError("unreachable: there are more turns than taken names")

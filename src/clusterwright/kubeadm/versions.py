@@ -54,7 +54,11 @@ def _split(text: str) -> tuple[str, str, str]:
 
 def _number(part: str, of: str) -> int:
     if not part.isascii() or not part.isdigit():
-        raise ValueError(f'Invalid character(s) found in {of} number "{part}"')
+        shown = (
+            part if len(part) < 2 else part.lstrip("0")
+        )  # as others report it: leading zeros are dropped before the digits are looked at
+        shown = shown if shown[:1].isdigit() or len(part) < 2 else f"0{shown}"
+        raise ValueError(f'Invalid character(s) found in {of} number "{shown}"')
     return int(part)
 
 

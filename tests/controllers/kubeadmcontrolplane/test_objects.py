@@ -12,7 +12,7 @@ import clusterwright
 from clusterwright.controllers.kubeadmcontrolplane import ownership
 from clusterwright.controllers.kubeadmcontrolplane.addons import Image, coredns_upgrade, kube_proxy_image, tag_for
 from clusterwright.kubeadm import certificates as pki
-from clusterwright.kubeadm.corefile import RELEASES, CannotMigrate, can_migrate, check_upgrade, migrate, parse
+from clusterwright.kubeadm.corefile import RELEASES, CannotMigrate, check_upgrade, migrate, parse, require_migration
 from clusterwright.kubeadm.versions import parse_version
 
 from . import harness as h
@@ -495,9 +495,10 @@ def test_84_releases_are_in_order_and_only_upwards() -> None:
     versions = [parse_version(r) for r in RELEASES]
 
     assert versions == sorted(versions)
-    assert can_migrate(parse_version("1.8.0"), parse_version("1.8.3"))
-    assert not can_migrate(parse_version("1.8.0"), parse_version("1.8.1"))
-    assert not can_migrate(parse_version("1.9.0"), parse_version("1.8.0"))
+    require_migration(parse_version("1.8.0"), parse_version("1.8.3"))
+    for before, after in (("1.8.0", "1.8.1"), ("1.9.0", "1.8.0"), ("1.99.0", "1.99.0")):
+        with pytest.raises(CannotMigrate):
+            require_migration(parse_version(before), parse_version(after))
     check_upgrade(parse_version("1.9.0"), parse_version("1.9.0"))
 
 

@@ -377,7 +377,7 @@ def test_names_are_the_same_for_the_same_situation_and_differ_otherwise() -> Non
     assert len({name(slot=s) for s in "abcdefgh"}) == 8
     assert name(uid="other") != name()
     assert name(taken={name()}) != name()
-    assert render("x {{- .random -}} y", {".random": "R"}) == "xRy"
+    assert render("x {{- .random -}} y", {"random": "R"}) == "xRy"
 
 
 def test_a_second_pass_that_does_not_see_the_first_one_creates_nothing_new() -> None:

@@ -1,16 +1,10 @@
-"""Edge cases 106 to 113 of the spec, and every recorded conversation with upstream's webhooks for these kinds."""
+"""Edge cases 106 to 112 of the KubeadmConfig spec; what was recorded is replayed in test_recorded."""
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
 import random
-import sys
-import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,16 +14,12 @@ from clusterwright.admission.kubeadmconfig import KubeadmConfigAdmission
 from clusterwright.api.crds import crds
 from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
 from clusterwright.api.wire import Request
-from clusterwright.apiserver.authentication import Authenticator
-from clusterwright.apiserver.http import HttpServer
-from clusterwright.apiserver.identity import ADMIN
 from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.kubeadm.validation import problems
 from clusterwright.runtime.errors import Invalid
 from clusterwright.runtime.rest import RestClient
 
-CORPUS = Path(__file__).parents[2] / "conformance"
 ON, OFF = {"KubeadmBootstrapFormatIgnition": True}, {"KubeadmBootstrapFormatIgnition": False}
 DEFINITIONS = [c for c in crds() if c["spec"]["group"] == "bootstrap.cluster.x-k8s.io"]
 
@@ -215,59 +205,3 @@ async def test_edge_112_former_defaults_only_for_the_topology_s_dry_run(dry_run:
     if dry_run and annotated:
         assert spec["format"] == "cloud-config"
         assert spec["initConfiguration"] == spec["joinConfiguration"] == {"nodeRegistration": {"imagePullPolicy": "IfNotPresent"}}
-
-
-# ------------------------------------------------------------------ edge 113: as recorded, on create and update
-
-
-class InThread:
-    """A server in a thread of its own, because the corpus' client blocks."""
-
-    def __init__(self, features: Mapping[str, bool]) -> None:
-        self._features = features
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-        self._thread.start()
-        assert self._ready.wait(20)
-
-    async def _run(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = ApiServer(now=lambda: datetime.now(UTC), random=random.Random(), admission=[KubeadmConfigAdmission(self._features)])
-        server.ensure(DEFINITIONS)
-        http = HttpServer(server, Authenticator({"admin": ADMIN}))
-        self.url = f"http://127.0.0.1:{await http.start('127.0.0.1', 0)}"
-        self._ready.set()
-        await self._stop.wait()
-        await http.stop()
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
-
-
-def _replay() -> Any:
-    name = "conformance_replay"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, CORPUS / "replay.py")
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-@pytest.mark.parametrize(("gates", "features"), [("on", ON), ("some", OFF)])
-def test_edge_113_recorded_answers_of_the_webhooks(gates: str, features: Mapping[str, bool]) -> None:
-    replay = _replay()
-    areas = ("kubeadmconfig", "kubeadmconfigtemplate")
-    scenarios = [s for s in replay.load([CORPUS / "admission.jsonl"]) if s["area"] in areas and s.get("gates", "on") == gates]
-    server = InThread(features)
-    try:
-        client = replay.Client(server.url, "admin")
-        with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda s: replay.differences(s, replay.play(client, s), True), scenarios))
-    finally:
-        server.close()
-
-    assert {s["name"]: f for s, f in zip(scenarios, found, strict=True) if f} == {}
-    assert len(scenarios) >= (1 if gates == "some" else 60)
