@@ -153,11 +153,18 @@ def _integer(value: Any) -> int:
 def _struct(kind: Any) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
         try:
-            return msgspec.convert(value, kind)
+            return msgspec.convert(_without_nulls(value), kind)
         except msgspec.ValidationError as error:
             raise Rejected(str(error)) from None
 
     return parse
+
+
+def _without_nulls(value: Any) -> Any:
+    """The value without the fields that are null: to the API machinery they are not there."""
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(field) for name, field in value.items() if field is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _failure_domain_map(value: Any) -> tuple[FailureDomain, ...]:
