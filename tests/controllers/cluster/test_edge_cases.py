@@ -710,6 +710,21 @@ def _() -> bool:
     return metadata["labels"][LABEL] == NAME and metadata["ownerReferences"] == [owner()]
 
 
+@case("a kubeconfig Secret that appears while ours is made: the pass fails and looks again")
+def _() -> bool:
+    refused = [{"verb": "create", "kind": "Secret", "error": "AlreadyExists"}]
+    s = look(cluster(INITIALIZED, spec=STANDALONE), infrastructure(), ca_secret(), machine("m", control_plane=True), unwritable=refused)
+    return bool(s.error) and not s.actions
+
+
+@case("fields of an endpoint or a failure domain that are null are not there")
+def _() -> bool:
+    said = {"failureDomains": [{"name": "a", "controlPlane": None, "attributes": None}]}
+    infra = infrastructure(spec={"controlPlaneEndpoint": {"host": "h", "port": None}}, status=said)
+    s = look(cluster(INITIALIZED, spec=NO_ENDPOINT), infra, control_plane())
+    return not s.error and s.status["failureDomains"] == [{"name": "a", "controlPlane": False}]
+
+
 @case("the last successful probe is told in UTC")
 def _() -> bool:
     late = {"workloadClusters": {f"ns/{NAME}": {"connected": True, "lastProbeSuccess": "2026-05-01T13:00:00+02:00"}}}

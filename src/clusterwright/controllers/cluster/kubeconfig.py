@@ -43,7 +43,7 @@ from clusterwright.kubeadm.certificates import (
     secret_name,
 )
 from clusterwright.runtime.client import Client, Reader
-from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
+from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.keys import KeySource
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard, message
 
@@ -227,7 +227,7 @@ RECONCILE_KUBECONFIG: Table[KubeconfigView] = Table(
 
 
 async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource, random: Random, *, renew: bool) -> None:
-    """Create the Secret, or give it a new client certificate; raises ApiError. One that appeared meanwhile is left alone."""
+    """Create the Secret, or give it a new client certificate; raises ApiError, also where one appeared meanwhile."""
     authority, endpoint, cluster = view.authority, view.cluster.spec.control_plane_endpoint, view.cluster
     assert isinstance(authority, KeyPair)
     assert endpoint is not None
@@ -247,7 +247,4 @@ async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource,
     owner = OwnerReference(api_version=cluster.api_version, kind=cluster.kind, name=metadata.name, uid=metadata.uid)
     kubeconfig = new_kubeconfig(metadata.name, server, authority, admin)
     secret = kubeconfig_secret(namespace=metadata.namespace, cluster=metadata.name, kubeconfig=kubeconfig, owner=owner)
-    try:
-        await client.create(secret)
-    except AlreadyExists:
-        return
+    await client.create(secret)
