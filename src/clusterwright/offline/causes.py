@@ -22,6 +22,7 @@ from clusterwright.offline.complaints import (
     CONNECTION,
     INFRASTRUCTURE,
     INITIALIZATION,
+    SOON,
     Complaint,
     Reference,
     Tier,
@@ -33,9 +34,17 @@ from clusterwright.offline.complaints import (
     secret_sources,
     since,
     time_of,
+    used_up,
     without_summaries,
 )
-from clusterwright.offline.credentials import CERTIFICATE_AUTHORITIES, CERTIFICATES, KEYS, suspicions
+from clusterwright.offline.credentials import (
+    CERTIFICATE_AUTHORITIES,
+    CERTIFICATES,
+    EXTERNAL_ETCD,
+    KEYS,
+    external_etcd_secrets,
+    suspicions,
+)
 from clusterwright.offline.graph import sinks
 from clusterwright.offline.kinship import class_of, related, resources
 from clusterwright.offline.kinship import name_of as node_id
@@ -193,9 +202,23 @@ class Investigation:
                 text = node.object.at(*path)
                 if isinstance(text, str) and text:
                     node.complaints.append(Complaint(Tier.ERROR, f"{name}: {text}", raw=text))
+        node.complaints += self._stall(node, conditions)
         if node.complaints:
             node.complaints += self._warnings(node)
         node.complaints = without_summaries(node.complaints)
+
+    def _stall(self, node: Node, conditions: Sequence[Condition]) -> list[Complaint]:
+        """Machines that should have been made at once and were not; controllers tell only their logs what the API server refused."""
+        assert node.object is not None
+        condition, wanted = get(conditions, "ScalingUp"), node.object.at("spec", "replicas")
+        if condition is None or condition.status != "True" or not isinstance(wanted, int) or self._now is None:
+            return []
+        made = [c for c in self._children.get(node.id, ()) if c.startswith("Machine/")]
+        begun = condition.last_transition_time
+        if node.kind == "MachineDeployment" or len(made) >= wanted or begun is None or self._now - begun < SOON:
+            return []
+        text = f"has {len(made)} of {wanted} Machines, and the others do not appear"
+        return [Complaint(Tier.UNHEALTHY, text, since(condition), "ScalingUp", raw=text)]
 
     def _warnings(self, node: Node) -> list[Complaint]:
         """Warning Events that no good news followed, about an object that is in trouble anyway."""
@@ -223,6 +246,7 @@ class Investigation:
         if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that nobody misses any more is no trouble
             named += secret_sources(node.object.at("spec"))
         named += self._unapplied(node.object)
+        named += external_etcd_secrets(node.object, self.cluster.name) if self.cluster and _lacks_certificates(node) else []
         named += class_of(node.object)
         for reference in named:
             target = node_id(reference.kind, node.namespace, reference.name)
@@ -262,8 +286,8 @@ class Investigation:
         """
         if reference.kind in self._kinds or reference.kind in self._served:
             return True
-        if reference.path.startswith(_RESOURCES):
-            return True  # the binding bears witness
+        if reference.path.startswith(_RESOURCES) or reference.path.endswith(EXTERNAL_ETCD):
+            return True  # the binding, or the lack of certificates, bears witness
         if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
             return True
         words = " ".join(c.raw or c.text for c in node.complaints)
@@ -297,6 +321,12 @@ class Investigation:
                 if quota is not None:
                     quota.complaints.append(Complaint(Tier.ERROR, complaint.text, complaint.since))
                     node.because_of[quota.id] = "a request exceeds it"
+        if any(c.about == "ScalingUp" and c.tier is Tier.UNHEALTHY for c in node.complaints):
+            for quota in [n for n in self.nodes.values() if n.kind == "ResourceQuota" and n.object is not None]:
+                spent = used_up(quota.object) if quota.object is not None else ""
+                if spent:
+                    quota.complaints.append(Complaint(Tier.ERROR, f"is used up: {spent}", node.worst.since if node.worst else ""))
+                    node.because_of[quota.id] = "may not create more"
 
     # -------------------------------------------------------------------------------------- shared states
 
@@ -320,7 +350,7 @@ class Investigation:
             return
         found = {p: self.nodes.get(node_id("Secret", cluster.namespace, f"{cluster.name}-{p}")) for p in KEYS}
         self._miss_certificates(cluster, {p for p, secret in found.items() if secret is None})
-        complaining = [n for n in self.nodes.values() if any(CERTIFICATES.search(c.raw) for c in n.complaints)]
+        complaining = [n for n in self.nodes.values() if any(CERTIFICATES.search(f"{c.about} {c.raw}") for c in n.complaints)]
         connection = self.nodes.get(self._shared("connection") or "") if self._shared("initialization") is None else None
         if not complaining and connection is None:
             return
@@ -626,6 +656,10 @@ class Investigation:
         while before[chain[-1]]:
             chain.append(before[chain[-1]])
         return chain[::-1]
+
+
+def _lacks_certificates(node: Node) -> bool:
+    return any(c.about == "CertificatesAvailable" for c in node.complaints)
 
 
 def _reachable(graph: Mapping[str, Sequence[str]], start: str) -> set[str]:

@@ -167,6 +167,16 @@ def _tier(condition: Condition, raw: str) -> Tier:
     return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
 
 
+def used_up(quota: Unstructured) -> str:
+    """The counts of objects that a ResourceQuota grants no more of; empty if there are none."""
+    hard, used = quota.at("status", "hard"), quota.at("status", "used")
+    if not isinstance(hard, Mapping) or not isinstance(used, Mapping):
+        return ""
+    counts = {k: (str(used.get(k)), str(v)) for k, v in hard.items() if str(k).startswith("count/")}
+    spent = [f"{k} {u} of {h}" for k, (u, h) in counts.items() if u.isdecimal() and h.isdecimal() and int(u) >= int(h)]
+    return ", ".join(spent)
+
+
 def has_delivered(obj: Unstructured) -> bool:
     """Whether the object says that it has done its part; templates have none."""
     if obj.kind.endswith("Template"):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from clusterwright.api.meta import Unstructured
+from clusterwright.offline.complaints import Reference
 
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "ca": ("tls.crt", "tls.key"),
@@ -21,7 +22,17 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 CERTIFICATE_AUTHORITIES: Final = frozenset(KEYS) - {"kubeconfig"}
 """What cannot be made again; a kubeconfig can."""
+EXTERNAL_ETCD: Final = "etcd.external"
 CERTIFICATES = re.compile(r"certificate|x509|\btls\b|kubeconfig|\bCA\b|\bPEM\b|private key", re.IGNORECASE)
+
+
+def external_etcd_secrets(obj: Unstructured, cluster: str) -> list[Reference]:
+    """The Secrets that the author of a cluster with an etcd of its own must bring along."""
+    for path in (("spec", "kubeadmConfigSpec"), ("spec",)):
+        if obj.at(*path, "clusterConfiguration", "etcd", "external"):
+            where = ".".join((*path, "clusterConfiguration", EXTERNAL_ETCD))
+            return [Reference("", "Secret", f"{cluster}-{purpose}", where) for purpose in ("etcd", "apiserver-etcd-client")]
+    return []
 
 
 def suspicions(secrets: Mapping[str, Unstructured], bootstrap: Iterable[Unstructured]) -> dict[str, str]:
