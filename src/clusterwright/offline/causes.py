@@ -420,6 +420,7 @@ class Investigation:
                     node.because_of[target] = "waits for its deletion"
             if self.cluster is not None and node.id == self.cluster.id:
                 self._connect_to_orphans(node)
+                self._connect_to_lost_class(node)
             return
         for target in self._partners(node):
             if self.nodes[target].complaints:
@@ -449,6 +450,14 @@ class Investigation:
                 node.complaints.append(Complaint(Tier.DELETING, text, since(said)))
                 cluster.because_of[node.id] = "waits for its deletion"
 
+    def _connect_to_lost_class(self, cluster: Node) -> None:
+        """Where nothing else is being deleted, that may be because nobody can compute what there is to delete."""
+        assert cluster.object is not None
+        for reference in [] if cluster.because_of else class_of(cluster.object):
+            target = node_id(reference.kind, cluster.namespace, reference.name)
+            if target not in self.nodes:
+                self._miss(cluster, target, reference)
+
     def _connect_to_infrastructure(self, node: Node) -> None:
         """Before the infrastructure is provisioned, nothing else can be; no condition says so."""
         cluster = self.cluster
@@ -473,23 +482,25 @@ class Investigation:
                 text = "has no control plane: neither a controlPlaneRef nor a control-plane Machine"
                 node.complaints = [Complaint(Tier.ERROR, text)]
         if what == "connection":
-            if self._shared("initialization"):
-                node.because_of[self._shared("initialization") or ""] = "there is no control plane to connect to"
-            assert self.cluster is not None
-            secret = node_id("Secret", self.cluster.namespace, f"{self.cluster.name}-kubeconfig")
-            if "Secret" in self._kinds and secret not in self.nodes:
-                self._miss(node, secret, Reference("", "Secret", f"{self.cluster.name}-kubeconfig", "the connection"))
-                node.because_of[secret] = "holds the credentials of the connection"
-                self._blame_authority(self.nodes[secret])
+            self._connect_connection(node)
 
-    def _blame_authority(self, kubeconfig: Node) -> None:
-        """A kubeconfig that is missing cannot be made while the cluster's CA has no key."""
+    def _connect_connection(self, node: Node) -> None:
+        """Without a kubeconfig there is no connection; before there is a control plane, there is neither."""
         assert self.cluster is not None
+        initialization = self._shared("initialization")
+        if initialization:
+            node.because_of[initialization] = "there is no control plane to connect to"
+        name = f"{self.cluster.name}-kubeconfig"
+        secret = node_id("Secret", self.cluster.namespace, name)
+        if "Secret" not in self._kinds or secret in self.nodes:
+            return
         authority = self.nodes.get(node_id("Secret", self.cluster.namespace, f"{self.cluster.name}-ca"))
         why = suspicions({"ca": authority.object}, ()).get("ca") if authority is not None and authority.object is not None else None
         if authority is not None and why:
             authority.complaints.append(Complaint(Tier.ERROR, f"{why}, so that no kubeconfig can be made with it"))
-            kubeconfig.because_of[authority.id] = "is made with it"
+            node.because_of[authority.id] = "no kubeconfig can be made without it"
+        elif not initialization:
+            self._miss(node, secret, Reference("", "Secret", name, "the connection"))
 
     def _partners(self, node: Node) -> list[str]:
         """What the object refers to and what it owns, as far as it is there."""

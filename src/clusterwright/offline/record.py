@@ -16,6 +16,8 @@ from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.offline import kinship
 from clusterwright.offline.complaints import references
+from clusterwright.offline.observation import API_VERSION
+from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 
@@ -37,22 +39,40 @@ class _ResourceList(msgspec.Struct):
     resources: tuple[_Resource, ...] = ()
 
 
-async def record(client: Client, cluster: ObjectKey, now: datetime) -> list[Json]:
+async def record(
+    client: Client, cluster: ObjectKey, now: datetime, surveyor: Surveyor | None = None, *, keep_secrets: bool = False
+) -> list[Json]:
     """The documents of a bundle; raises NotFound where the Cluster does not exist.
 
-    Kinds that may not be listed are left out: a bundle is better than none.
+    Kinds that may not be listed are left out: a bundle is better than none. So is the workload cluster where it cannot be
+    reached. `keep_secrets` is for a bundle that is used here and now and written nowhere.
     """
+    shown = _kept if keep_secrets else redacted
     subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
     found = [subject, *(o for o in await _everything(client, cluster.namespace) if o.json != subject.json)]
     related = kinship.related((o for o in found if o.kind != "Event"), subject)
     events = [o for o in found if o.kind == "Event" and _involved(o) in related]
     kept = [o for o in found if o.kind != "Event" and _name(o) in related]
-    documents = [redacted(o.json) for o in (*kept, *events)]
+    documents = [shown(o.json) for o in (*kept, *events)]
     documents += await _definitions(client, kept)
     documents += await _cluster_class(client, subject)
-    observed = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    documents.append({"apiVersion": "clusterwright.dev/v1alpha1", "kind": "Observation", "now": observed})
+    observation: Json = {"apiVersion": API_VERSION, "kind": "Observation", "now": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+    survey = await surveyor.survey(cluster, _leaving(kept)) if surveyor is not None else None
+    if survey is not None:
+        survey["objects"] = [shown(o) for o in survey["objects"]]
+        observation["workloadClusters"] = {str(cluster): survey}
+    documents.append(observation)
     return documents
+
+
+def _leaving(objects: Iterable[Unstructured]) -> list[str]:
+    """The Nodes of Machines that are being deleted."""
+    machines = [o for o in objects if o.kind == "Machine" and o.metadata.deletion_timestamp is not None]
+    return [str(name) for m in machines if (name := m.at("status", "nodeRef", "name"))]
+
+
+def _kept(obj: Mapping[str, Any]) -> Json:
+    return dict(obj)
 
 
 async def _everything(client: Client, namespace: str) -> list[Unstructured]:
