@@ -46,6 +46,18 @@ def is_named(cause: str | None, truth: str | None) -> bool:
 # --------------------------------------------------------------------------------------- recorded worlds
 
 
+def test_a_lost_connection_names_both_ends_of_it() -> None:
+    world = load("healthy-ha")
+    unreachable(world)
+    endpoint = find(world, "Cluster")["spec"]["controlPlaneEndpoint"]
+
+    cause = explain(assemble(world["objects"]), world["subject"]).causes[0]
+
+    assert cause["object"] == world["subject"]
+    assert "cannot be reached" in cause["what"]
+    assert f"{endpoint['host']}:{endpoint['port']}" in cause["who"]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_true_cause_is_named_first(name: str) -> None:
     world = load(name)
@@ -75,6 +87,17 @@ def test_the_command_answers_in_the_documented_form(name: str, capsys: pytest.Ca
         assert answer["chain"][-1].startswith(answer["causes"][0]["object"])
 
 
+CONDITIONS = (
+    *("Available", "ControlPlaneAvailable", "ControlPlaneInitialized", "ControlPlaneMachinesReady", "ControlPlaneMachinesUpToDate"),
+    *("InfrastructureReady", "Remediating", "RollingOut", "ScalingDown", "ScalingUp"),
+    *("WorkerMachinesReady", "WorkerMachinesUpToDate", "WorkersAvailable"),
+)
+
+
+def conditions(ruling: str, *types: str) -> dict[str, str]:
+    return dict.fromkeys((f"status.conditions.{type}" for type in types), ruling)
+
+
 # What our controller writes into a settled installation of the other one, and the ruling that makes the difference.
 RULINGS: dict[str, dict[str, str]] = {
     **{
@@ -85,8 +108,30 @@ RULINGS: dict[str, dict[str, str]] = {
             "control-plane-paused",
             "control-plane-template-missing",
             "cp-vm-never",
+            "external-etcd-secret-missing",
         )
     },
+    **{
+        name: conditions("Topology set, refs missing, not deleting", *CONDITIONS)
+        for name in ("topology-template-missing", "topology-variable-invalid")
+    },
+    "control-plane-none": {
+        **conditions("Stand-alone control plane", "Available", "ControlPlaneAvailable"),
+        "status.phase": "Phase `Provisioned`",
+    },
+    "deleting-class-missing": {
+        **conditions(
+            "Deleting, topology set, ClusterClass gone", *sorted({*CONDITIONS, "Deleting", "Paused"} - {"ControlPlaneInitialized"})
+        ),
+        **dict.fromkeys(
+            (
+                *("status.observedGeneration", "status.phase"),
+                *(f"status.deprecated.v1beta1.conditions.{type}" for type in ("ControlPlaneReady", "InfrastructureReady", "Ready")),
+            ),
+            "Deleting, topology set, ClusterClass gone",
+        ),
+    },
+    "infrastructure-none": conditions("No `infrastructureRef`", "Available", "InfrastructureReady"),
     "infrastructure-missing": {"status.conditions.InfrastructureReady": "Reason when a referenced object is missing"},
     "standalone": {
         "status.conditions.ControlPlaneAvailable": "Stand-alone control plane",
@@ -98,6 +143,9 @@ RULINGS: dict[str, dict[str, str]] = {
 }
 
 
+DELETED = {"deleting-class-missing": ["MachineDeployment"]}  # the ruling lets this deletion go on
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_taking_over_a_settled_cluster_changes_only_what_a_ruling_changes(name: str) -> None:
     world = load(name)
@@ -106,7 +154,7 @@ def test_taking_over_a_settled_cluster_changes_only_what_a_ruling_changes(name: 
     answer = clusterwright.decide(world["objects"], world["subject"])
 
     assert answer["error"] is None
-    assert answer["actions"] == []
+    assert [(a["verb"], a["kind"]) for a in answer["actions"]] == [("delete", kind) for kind in DELETED.get(name, [])]
     assert differing(before, answer["object"]) == set(RULINGS.get(name, {}))
 
 

@@ -298,9 +298,10 @@ class Investigation:
         if missing is None:
             missing = Node(target, reference.kind, referrer.namespace, reference.name)
             self.nodes[target] = missing
-        missing.referrers.append(referrer.id)
+        by = referrer.id.partition("#")[0]
+        missing.referrers.append(by)
         worst = referrer.worst
-        text = f"does not exist, but {referrer.id} names it in {reference.path}"
+        text = f"does not exist, but {by} names it in {reference.path}" if by == referrer.id else f"does not exist, but {by} needs it"
         missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else ""))
         if not referrer.complaints:
             referrer.complaints.append(Complaint(Tier.PROGRESS, f"refers to {target}, which does not exist"))

@@ -18,11 +18,15 @@ from clusterwright.offline.complaints import OWN_FINALIZER, Complaint, Tier
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.decide import run_pass, run_to_completion
 from clusterwright.offline.registry import controller
+from clusterwright.offline.standins import with_stand_ins
 from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.tables import Explanation, Table, explanation_as_json, observing
 
 MOST_CAUSES = 20
+UNOBSERVED = (
+    "Nothing is known of the workload cluster: what depends on it was decided as without a connection. Causes come from what was written."
+)
 
 
 @dataclass(slots=True)
@@ -37,11 +41,14 @@ class Answer:
     requeue: float | None = None
     actions: list[Json] = field(default_factory=list)
     tables: list[Explanation] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What limits the answer."""
 
     def to_json(self, condition: str = "") -> Json:
         """The answer as plain data; `tables` only those asked for."""
         answer: Json = {"subject": self.subject, "causes": self.causes, "chain": self.chain, "status": self.status}
         answer |= {"error": self.error or None, "requeueAfterSeconds": self.requeue, "actions": self.actions}
+        answer["notes"] = self.notes
         answer["rows"] = {t.table: t.decision.row for t in self.tables}
         if condition:
             answer["tables"] = [explanation_as_json(t) for t in self.tables if t.table == condition][-1:]
@@ -63,6 +70,7 @@ def explain(bundle: Bundle, subject: str) -> Answer:
         investigation = Investigation(bundle.objects, subject, conditions, error=answer.error, now=bundle.observation.now)
     else:
         # what such a pass finds depends on the workload cluster, of which this bundle knows nothing: what was written counts
+        answer.notes += [UNOBSERVED] if answer.tables else []
         investigation = Investigation(bundle.objects, subject, now=bundle.observation.now)
     found = investigation.causes()
     answer.causes = [_cause(investigation, node, answer) for node in found[:MOST_CAUSES]]
@@ -81,12 +89,13 @@ def _run(bundle: Bundle, kind: str, key: ObjectKey, answer: Answer) -> tuple[Con
     definition = controller(kind)
     assert definition is not None
     now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
-    world = World(complete(bundle), now, sample_keys())
+    keys = sample_keys()
 
     def observe(table: Table[Any], snapshot: Any) -> None:
         answer.tables.append(table.explain(snapshot))
 
     async def observed() -> Json:
+        world = World(await with_stand_ins(complete(bundle), now, keys), now, keys)
         with observing(observe):
             return await run_pass(world, definition.make(world.dependencies()), definition.kind, key)
 
@@ -130,6 +139,8 @@ def who_must_act(node: Node, complaint: Complaint) -> str:
         if foreign:
             return f"whoever set the finalizer {', '.join(foreign)}"
         return f"the controller of {node.kind}, which has not finished its clean-up"
+    if complaint.about == "RemoteConnectionProbe":
+        return _who_answers(node)
     group = node.object.gvk.group if node.object else ""
     if group.startswith("infrastructure."):
         return f"the infrastructure provider that reconciles {node.kind}"
@@ -140,6 +151,13 @@ def who_must_act(node: Node, complaint: Complaint) -> str:
     if node.kind in {"Cluster", "MachineDeployment", "MachinePool", "MachineHealthCheck", "ClusterClass", "ResourceQuota"}:
         return f"the owner of {node.kind} {node.name}"
     return f"the controller of {node.kind}"
+
+
+def _who_answers(cluster: Node) -> str:
+    """Nothing here tells more of a connection that is lost; the two ends of it and what lies between are for people to look at."""
+    host, port = (cluster.object.at("spec", "controlPlaneEndpoint", part) if cluster.object else None for part in ("host", "port"))
+    where = f" at {host}:{port}" if host else ""
+    return f"whoever runs the API server of {cluster.name}{where}, or the network between here and there"
 
 
 def _next(node: Node, complaint: Complaint, answer: Answer) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
 from clusterwright.offline import kinship
 from clusterwright.offline.complaints import references
 from clusterwright.offline.observation import API_VERSION
@@ -25,6 +26,10 @@ CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefin
 REDACTED: Final = "<redacted>"
 _SENSITIVE: Final = frozenset({"token", "password", "passwd", "certificateKey", "secretKey", "accessKey", "clientSecret", "privateKey"})
 _SKIPPED: Final = frozenset({"Lease", "Endpoints", "EndpointSlice", "ControllerRevision", "LocalSubjectAccessReview", "ServiceAccount"})
+_TOKEN_FACTS: Final = frozenset(
+    {"token-id", "expiration", "description", "usage-bootstrap-signing", "usage-bootstrap-authentication", "auth-extra-groups"}
+)
+"""What is no secret in the Secret of a bootstrap token."""
 _AT_ONCE = 8
 
 
@@ -161,7 +166,8 @@ def redacted(obj: Mapping[str, Any]) -> Json:
     if obj.get("kind") == "Secret":
         for name in ("data", "stringData"):
             if isinstance(copy.get(name), Mapping):
-                copy[name] = dict.fromkeys(copy[name], "")
+                kept = _TOKEN_FACTS if obj.get("type") == BOOTSTRAP_TOKEN_SECRET_TYPE else frozenset[str]()
+                copy[name] = {k: v if k in kept else "" for k, v in copy[name].items()}
         return copy
     for name in ("spec", "data", "status"):
         if name in copy:
