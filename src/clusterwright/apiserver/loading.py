@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.apiserver.crds import resources_of
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.permissive import permissive_resource
 from clusterwright.apiserver.registry import storage_key
@@ -85,19 +84,47 @@ def load(server: ApiServer, objects: Iterable[Mapping[str, Any]]) -> None:
     server.store.seeded()
 
 
+class _Version(msgspec.Struct, frozen=True):
+    name: str
+    served: bool = False
+    storage: bool = False
+
+
+class _Names(msgspec.Struct, frozen=True):
+    kind: str
+    plural: str
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    group: str
+    names: _Names
+    versions: tuple[_Version, ...]
+    scope: str = ""
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    """What a CRD says of names and versions: offline worlds carry CRDs for these and for their labels, not for their schemas."""
+
+    spec: _Spec
+
+
 def _serve(server: ApiServer, crd: Mapping[str, Any]) -> None:
     try:
-        whole = msgspec.json.decode(_encode(crd))
-        resources = [_lenient(r) for r in resources_of(whole)]
-    except (KeyError, TypeError, StopIteration):
-        return  # a CRD that says too little is data like any other
-    server.registry.add(resources)
-
-
-def _lenient(resource: Resource) -> Resource:
-    """Offline worlds carry CRDs for their names and labels, not for their schemas."""
-    made = permissive_resource(resource.gvk, plural=resource.plural, namespaced=resource.namespaced, storage=resource.storage, status=True)
-    return made
+        spec = msgspec.convert(crd, _Definition).spec
+    except msgspec.ValidationError:
+        return  # a CRD that says too little, or nonsense, is data like any other
+    stored = [v.name for v in spec.versions if v.storage] or [v.name for v in spec.versions]
+    server.registry.add(
+        permissive_resource(
+            GroupVersionKind(spec.group, version.name, spec.names.kind),
+            plural=spec.names.plural,
+            namespaced=spec.scope == "Namespaced",
+            storage=f"{spec.group}/{stored[0]}",
+            status=True,
+        )
+        for version in spec.versions
+        if version.served
+    )
 
 
 def _put(server: ApiServer, item: Mapping[str, Any]) -> None:

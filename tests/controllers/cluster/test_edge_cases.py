@@ -725,6 +725,26 @@ def _() -> bool:
     return not s.error and s.status["failureDomains"] == [{"name": "a", "controlPlane": False}]
 
 
+@case("a definition whose spec is nonsense still tells its contract by its labels")
+def _() -> bool:
+    def broken(path: str, value: Any) -> list[Json]:
+        made = copy.deepcopy(CRDS)
+        for definition in made:
+            definition["spec"][path] = value
+        return made
+
+    odd = [
+        ("versions", []),
+        ("versions", ["v1"]),
+        ("versions", [{"name": "v1", "schema": 7}]),
+        ("names", {}),
+        ("names", {"kind": 1}),
+        ("group", []),
+    ]
+    passes = [look(cluster(INITIALIZED), *PROVIDERS, crds=broken(path, value)) for path, value in odd]
+    return all(s.conditions["InfrastructureReady"][0] == "True" and not s.error for s in passes)
+
+
 @case("the last successful probe is told in UTC")
 def _() -> bool:
     late = {"workloadClusters": {f"ns/{NAME}": {"connected": True, "lastProbeSuccess": "2026-05-01T13:00:00+02:00"}}}
