@@ -27,7 +27,7 @@ async def reconcile_certificates(scope: Scope) -> None:
     initialized = scope.condition(names.INITIALIZED)
     may_generate = initialized is None or initialized.status != "True"
     try:
-        secrets = {slot.purpose: await _find(scope, slot.purpose) for slot in slots}
+        secrets = {slot.purpose: await _find(scope, slot) for slot in slots}
         missing = [slot for slot in slots if secrets[slot.purpose] is None]
         if may_generate:
             for slot in missing:
@@ -36,13 +36,6 @@ async def reconcile_certificates(scope: Scope) -> None:
         scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
         scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "False", "Warning", "CertificatesGenerationFailed", str(error))
         raise ReconcileFailed(f"error in looking up or creating cluster certificates: {error}") from error
-    try:
-        for secret in secrets.values():
-            if secret is not None:
-                await _own(scope, secret)
-    except ApiError as error:
-        scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
-        raise ReconcileFailed(f"error in ensuring cluster certificates ownership: {error}") from error
     if missing and not may_generate:
         which = ", ".join(slot.purpose for slot in missing)
         many = len(missing) > 1
@@ -53,6 +46,13 @@ async def reconcile_certificates(scope: Scope) -> None:
         scope.set(names.CERTIFICATES_AVAILABLE, "False", "NotAvailable", text)
         scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "False", "Error", "CertificatesGenerationFailed", text)
         return
+    try:
+        for secret in secrets.values():
+            if secret is not None:
+                await _own(scope, secret)
+    except ApiError as error:
+        scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
+        raise ReconcileFailed(f"error in ensuring cluster certificates ownership: {error}") from error
     scope.set(names.CERTIFICATES_AVAILABLE, "True", "Available")
     scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "True")
 
@@ -61,12 +61,14 @@ def _slots(scope: Scope) -> tuple[Slot, ...]:
     return pki.control_plane_slots(external_etcd=None if scope.managed_etcd else pki.ExternalEtcd())
 
 
-async def _find(scope: Scope, purpose: Purpose) -> Unstructured | None:
-    """The Secret; raises CertificateError where it holds no certificate."""
-    namespace, name = scope.key.namespace, pki.secret_name(scope.cluster.metadata.name, purpose)
+async def _find(scope: Scope, slot: Slot) -> Unstructured | None:
+    """The Secret; raises CertificateError where it holds no certificate, or is missing and the user's to provide."""
+    namespace, name = scope.key.namespace, pki.secret_name(scope.cluster.metadata.name, slot.purpose)
     secret = await scope.dependencies.client.find(SECRET, ObjectKey(namespace, name))
     if secret is not None:
         pki.pair_from_secret(namespace, name, _data(secret))
+    elif not pki.is_generated(slot):
+        raise CertificateError(f"external certificate not found, secret {name}")
     return secret
 
 
@@ -83,8 +85,6 @@ def _encryption(scope: Scope) -> tuple[str, int]:
 
 
 async def _generate(scope: Scope, slot: Slot) -> None:
-    if not pki.is_generated(slot):
-        raise CertificateError(f"external certificate not found, secret {pki.secret_name(scope.cluster.metadata.name, slot.purpose)}")
     algorithm, days = _encryption(scope)
     dependencies = scope.dependencies
     key = await dependencies.keys.new_key(pki.key_algorithm(algorithm))
@@ -195,12 +195,10 @@ def _parse(secret: Unstructured) -> dict[str, Any]:
 
 
 def _expiry(document: dict[str, Any]) -> datetime | None:
-    """When the first of the kubeconfig's client certificates expires; None if it has none. Raises CertificateError."""
+    """When the first of the kubeconfig's client certificates expires; None if it has no user. Raises CertificateError."""
     found: list[datetime] = []
     for user in document.get("users") or ():
-        data = (user.get("user") or {}).get("client-certificate-data")
-        if not data:
-            continue
+        data = (user.get("user") or {}).get("client-certificate-data") or ""
         try:
             found.append(pki.decode_certificate(b64decode(data)).not_valid_after_utc)
         except ValueError as error:

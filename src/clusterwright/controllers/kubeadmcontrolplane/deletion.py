@@ -61,9 +61,8 @@ async def _blocking_deletion(scope: Scope) -> str | None:
     workers = [m.metadata.name for m in machines if names.CONTROL_PLANE not in m.metadata.labels]
     if not pools and len(machines) == len(scope.machines):
         return None
-    lines = ["KubeadmControlPlane deletion blocked because following objects still exist:"]
-    lines += [f"* {kind}: {names.limited(who, 5)}" for kind, who in (("MachinePools", pools), ("Machines", workers)) if who]
-    return "\n".join(lines)
+    lines = [f"* {kind}: {names.limited(who, 5)}" for kind, who in (("MachinePools", pools), ("Machines", workers)) if who]
+    return "KubeadmControlPlane deletion blocked because following objects still exist:\n" + "\n".join(lines)
 
 
 async def _delete_machines(scope: Scope) -> list[str]:

@@ -263,7 +263,6 @@ async def trigger_in_place_update(scope: Scope, name: str) -> None:
             await client.patch(machine.config.gvk, machine.config.key, {"spec": {"initConfiguration": None}})
         await client.apply(_spec_intent(machine.config, config, mark), field_manager=names.FIELD_MANAGER)
         intent = desired.updated_machine(owner, scope.machines[name], version=owner.version)
-        intent["metadata"]["annotations"] |= mark
         await client.apply(intent, field_manager=names.FIELD_MANAGER)
         hooks = [h for h in scope.machines[name].annotations.get(names.PENDING_HOOKS, "").split(",") if h]
         if "UpdateMachine" not in hooks:

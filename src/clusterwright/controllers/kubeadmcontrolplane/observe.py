@@ -97,7 +97,7 @@ async def _with_neighbours(scope: Scope, original: Original[Machine]) -> Control
     infrastructure = await find_external(scope.dependencies, machine.spec.infrastructure_ref, namespace)
     reference = machine.spec.bootstrap.config_ref
     config: Unstructured | None = None
-    if reference is not None and reference.kind == "KubeadmConfig" and reference.name:
+    if reference is not None and reference.name:
         try:
             config = await client.find(KUBEADM_CONFIG, ObjectKey(namespace, reference.name))
         except ApiError as error:

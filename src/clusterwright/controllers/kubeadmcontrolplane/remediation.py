@@ -86,8 +86,8 @@ class RemediationFacts:
 
 
 def lock_is_stale(lock: RemediationData, machines: Sequence[ControlPlaneMachine]) -> bool:
-    """Whether a Machine was created after the lock was set, so that its replacement exists."""
-    return any(lock.time is not None and m.created is not None and m.created > lock.time for m in machines)
+    """Whether a Machine was created after the lock was set, so that its replacement exists; a lock without a time is older than any."""
+    return any(m.created is not None and (lock.time is None or m.created > lock.time) for m in machines)
 
 
 def recovered(machine: ControlPlaneMachine) -> bool:
@@ -195,7 +195,7 @@ NO_HEALTHY_MACHINE = Verdict(
     message="KubeadmControlPlane can't remediate this Machine because there is no healthy Machine to forward etcd leadership to",
     legacy=(
         "Warning",
-        "WaitingForRemediation",
+        "RemediationFailed",
         "A control plane machine needs remediation, but there is no healthy machine to forward etcd leadership to. Skipping remediation",
     ),
 )

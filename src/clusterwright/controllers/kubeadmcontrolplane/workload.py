@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kubeadmcontrolplane.scope import SECRET, Scope
-from clusterwright.kubeadm.certificates import Purpose, secret_name
+from clusterwright.kubeadm.certificates import CertificateError, Purpose, decode_certificate, decode_private_key, secret_name
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 
@@ -32,7 +34,14 @@ async def _require(scope: Scope, purpose: Purpose, *, key_required: bool) -> Non
     if secret is None:
         raise WorkloadUnavailable(f"failed to get secret {name}: it does not exist")
     data = secret.at("data") or {}
-    if not data.get("tls.crt") or (key_required and not data.get("tls.key")):
+    certificate, key = data.get("tls.crt"), data.get("tls.key")
+    if certificate is None or (key_required and key is None):
         raise WorkloadUnavailable(f"secret {name} is incomplete")
-    if purpose is Purpose.ETCD_CA and not data.get("tls.key"):
+    if purpose is Purpose.ETCD_CA and key is None:
         await _require(scope, Purpose.API_SERVER_ETCD_CLIENT, key_required=True)
+        return
+    try:
+        decode_certificate(b64decode(certificate))
+        decode_private_key(b64decode(key or ""))
+    except (CertificateError, ValueError) as error:
+        raise WorkloadUnavailable(f"secret {name} cannot be used: {error}") from error

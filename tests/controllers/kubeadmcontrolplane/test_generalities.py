@@ -1,0 +1,122 @@
+"""Behaviour at the edges of ordinary worlds: what is missing, unreadable, foreign, or on its way out."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+import clusterwright
+
+from . import harness as h
+
+LOCK = "controlplane.cluster.x-k8s.io/remediation-in-progress"
+
+
+def objects_of(world: h.World, kind: str, name: str) -> tuple[list[h.Json], h.Json]:
+    objects = world.objects()
+    return objects, next(o for o in objects if o["kind"] == kind and o["metadata"]["name"] == name)
+
+
+def decide(objects: list[h.Json]) -> h.Answer:
+    return h.Answer(dict(clusterwright.decide(objects, "KubeadmControlPlane/ns/kcp1")))
+
+
+def outdated(count: int = 1, **changes: Any) -> h.World:
+    machines = h.machines(count)
+    for machine in machines:
+        machine.version = "v1.33.9"
+    return h.World(machines, **changes)
+
+
+def test_a_lock_without_a_time_is_older_than_any_machine() -> None:
+    answer = h.run(h.World(h.machines(3), annotations={LOCK: "{}"}))
+
+    assert LOCK not in (answer.object["metadata"].get("annotations") or {})
+
+
+@pytest.mark.parametrize("initialized", [True, False])
+@pytest.mark.parametrize("purpose", ["apiserver-etcd-client", "etcd"])
+def test_a_missing_certificate_of_external_etcd_is_an_error_and_nothing_is_generated(purpose: str, initialized: bool) -> None:
+    condition = h.condition("Initialized", "True", "Initialized") if initialized else None
+    missing = (purpose,) if initialized else (purpose, "ca")
+    answer = h.run(
+        h.World(h.machines(1), external_etcd=True, initialized=initialized, initialized_condition=condition, missing_certificates=missing)
+    )
+
+    assert answer.error
+    assert answer.condition("CertificatesAvailable") == ("Unknown", "InternalError", "Please check controller logs for errors")
+    assert not [a for a in answer.actions if a[1] == "Secret"]
+
+
+def test_secrets_are_not_adopted_while_a_certificate_is_missing() -> None:
+    world = h.World(h.machines(1), missing_certificates=("sa",))
+    objects, authority = objects_of(world, "Secret", "c1-ca")
+    authority["metadata"]["ownerReferences"] = []
+
+    answer = decide(objects)
+
+    available = answer.condition("CertificatesAvailable")
+    assert available is not None
+    assert available[:2] == ("False", "NotAvailable")
+    assert ("patch", "Secret", "c1-ca") not in answer.actions
+
+
+def test_a_kubeconfig_of_ours_without_a_client_certificate_is_an_error() -> None:
+    objects, kubeconfig = objects_of(h.World(h.machines(1)), "Secret", "c1-kubeconfig")
+    kubeconfig["type"] = "cluster.x-k8s.io/secret"
+    text = "apiVersion: v1\nkind: Config\nusers:\n- name: c1-admin\n  user:\n    token: t\n"
+    kubeconfig["data"] = {"value": base64.b64encode(text.encode()).decode()}
+
+    assert decide(objects).error
+
+
+@pytest.mark.parametrize("part", ["tls.crt", "tls.key"])
+def test_an_etcd_authority_that_cannot_be_read_keeps_us_from_inspecting(part: str) -> None:
+    objects, authority = objects_of(h.World(h.machines(1)), "Secret", "c1-etcd")
+    authority["data"] = {**authority["data"], part: base64.b64encode(b"no PEM").decode()}
+
+    answer = decide(objects)
+
+    assert answer.error
+    assert answer.condition("ControlPlaneComponentsHealthy") == ("Unknown", "InspectionFailed", "Please check controller logs for errors")
+
+
+def test_owners_and_finalizers_of_others_survive_a_sync() -> None:
+    world = h.World(h.machines(1))
+    objects, machine = objects_of(world, "Machine", "m1")
+    foreign = {"apiVersion": "v1", "kind": "ConfigMap", "name": "z", "uid": "z"}
+    machine["metadata"]["ownerReferences"].append(foreign)
+    control_plane = next(o for o in objects if o["kind"] == "KubeadmControlPlane")
+    control_plane["spec"]["machineTemplate"]["metadata"] = {"labels": {"team": "a"}}
+
+    after = decide(objects).raw["others"]["Machine/m1"]
+
+    assert after["metadata"]["labels"]["team"] == "a"
+    assert foreign in after["metadata"]["ownerReferences"]
+    assert after["metadata"]["finalizers"] == machine["metadata"]["finalizers"]
+
+
+@pytest.mark.parametrize("strategy", [{}, {"rollingUpdate": {"maxSurge": 1}}, {"type": "Other"}])
+def test_a_strategy_that_is_not_a_rolling_update_rolls_nothing_out(strategy: h.Json) -> None:
+    objects, control_plane = objects_of(outdated(), "KubeadmControlPlane", "kcp1")
+    control_plane["spec"]["rollout"]["strategy"] = strategy
+
+    answer = decide(objects)
+
+    assert not answer.error
+    assert not [a for a in answer.actions if a[0] in {"create", "delete"} and a[1] == "Machine"]
+
+
+def test_an_empty_kubeadm_config_has_all_defaults() -> None:
+    world = outdated()
+    objects = world.objects()
+    observation = objects[-1]["workloadClusters"]["ns/c1"]
+    config = next(o for o in observation["objects"] if o["metadata"]["name"] == "kubeadm-config")
+    config["data"] = {"ClusterConfiguration": ""}
+
+    answer = decide(objects)
+
+    assert not answer.error
+    assert "kubernetesVersion: v1.34.1" in answer.raw["others"]["ConfigMap/kubeadm-config"]["data"]["ClusterConfiguration"]
