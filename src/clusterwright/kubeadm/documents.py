@@ -361,6 +361,8 @@ def _parse(text: str, kind: str) -> Json:
         documents = list(yaml.load_all(text, _Loader))
     except yaml.YAMLError:
         raise UnknownDocument("unknown kubeadm types: not YAML") from None  # the cause quotes the text, which may hold a token
+    if all(document is None for document in documents):
+        return {}  # nothing is said, so that everything has its default
     for document in documents:
         if not isinstance(document, dict) or document.get("kind") != kind:
             continue
