@@ -54,11 +54,25 @@ def update_managed_fields(
 def apply(
     live: Json | None, applied: Json, *, manager: str, force: bool, subresource: str, time: str, handlers: Mapping[str, KindHandler]
 ) -> Json:
-    """The object that server-side apply makes; without a schema it is a merge."""
+    """The object that server-side apply makes; without a schema it is a merge, in which the lists of metadata are shared."""
     if handlers[applied["apiVersion"]].schema is None:
         merged: Json = merge(live or {}, applied)
+        _share_metadata_lists((live or {}).get("metadata") or {}, merged.get("metadata") or {})
         return merged
     return managedfields.apply(live, applied, manager=manager, force=force, subresource=subresource, time=time, handlers=handlers)
+
+
+def _share_metadata_lists(live: Json, merged: Json) -> None:
+    """Keep what others wrote: owners are told apart by their uid, finalizers by their text."""
+    for name in ("ownerReferences", "finalizers"):
+        wanted = {_identity(item): item for item in merged.get(name) or ()}
+        kept = [wanted.pop(_identity(item), item) for item in live.get(name) or ()]
+        if kept or wanted:
+            merged[name] = [*kept, *wanted.values()]
+
+
+def _identity(item: Any) -> Any:
+    return item.get("uid") if isinstance(item, dict) else item
 
 
 def table(handler: KindHandler, items: Sequence[Json], *, now: datetime, include: str, list_metadata: Json, columns: bool = True) -> Json:
