@@ -11,6 +11,7 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import samples
+from clusterwright.cli.connect import LOCAL
 from clusterwright.cli.describe import look
 from clusterwright.cli.tree import render
 from clusterwright.conditions import get, is_true
@@ -81,5 +82,5 @@ def _next(flags: str) -> str:
   .venv/bin/clusterwright describe {flags}cluster {NAME}
   .venv/bin/clusterwright explain {flags}cluster/{NAME}
   .venv/bin/clusterwright get {flags}kubeconfig {NAME} > demo.kubeconfig && kubectl --kubeconfig demo.kubeconfig get nodes,pods -A
-  kubectl --kubeconfig .clusterwright/kubeconfig get cluster-api
+  kubectl {flags or f'--kubeconfig {LOCAL} '}get cluster-api
   .venv/bin/clusterwright delete {flags}cluster {NAME}"""

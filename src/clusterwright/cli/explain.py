@@ -74,14 +74,14 @@ async def _live(arguments: argparse.Namespace) -> list[Json]:
     namespace, _, name = rest.rpartition("/")
     arguments.namespace = namespace or arguments.namespace
     if kind.lower() in {"cluster", "clusters", "cl"}:
-        return await gather(arguments, name)
+        return await gather(arguments, name, keep_secrets=True)
     model = next((r.model for r in CUSTOM if kind.lower() in {r.singular, r.plural, *r.short_names}), None)
     if model is None:
         raise BadBundle(f"{kind} is no kind of ours: record its cluster and use --from")
     connection = connect.resolve(arguments)
     async with connect.connected(connection) as client:
         found = await client.get(model, ObjectKey(arguments.namespace or connection.namespace, name))
-    return await gather(arguments, _cluster_of(found))
+    return await gather(arguments, _cluster_of(found), keep_secrets=True)
 
 
 def _cluster_of(obj: Object) -> str:
@@ -150,6 +150,7 @@ def as_text(answer: Answer, condition: str = "") -> str:
             lines.append(f"  {table.table:<{width}}  {table.decision.row:<24}  {shown}")
     if answer.error:
         lines += ["", f"The pass ends in an error: {answer.error}"]
+    lines += [line for note in answer.notes for line in ("", f"Note: {note}")]
     return "\n".join(lines)
 
 

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from random import SystemRandom
 
 import yaml
 
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.wire import Transport
 from clusterwright.cli import connect
 from clusterwright.offline.record import record
+from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig
+from clusterwright.runtime.http import HttpTransport
+from clusterwright.runtime.keys import PooledKeySource
+from clusterwright.runtime.kubeconfig import InvalidKubeconfig, Kubeconfig
 
 
 def run(argv: Sequence[str]) -> int:
     """Write the bundle of a cluster to a file or to standard output; 1 where that fails."""
     parser = argparse.ArgumentParser(
-        prog="clusterwright record", description="Write a bundle of a cluster's objects and Events; values of Secrets are left out."
+        prog="clusterwright record",
+        description="Write a bundle of a cluster's objects and Events, and of its workload cluster; values of Secrets are left out.",
     )
     parser.add_argument("subject", metavar="cluster/NAME")
     parser.add_argument("-f", "--file", metavar="FILE", default="-", help="where to write it; default: standard output")
@@ -47,10 +54,20 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-async def gather(arguments: argparse.Namespace, name: str) -> list[Json]:
+async def gather(arguments: argparse.Namespace, name: str, *, keep_secrets: bool = False) -> list[Json]:
     """The documents of the bundle of a live cluster; `name` may be NAMESPACE/NAME."""
     connection = connect.resolve(arguments)
     namespace, _, bare = name.rpartition("/")
+    clock = SystemClock()
+
+    async def reach(kubeconfig: bytes) -> Transport:
+        return HttpTransport(Kubeconfig.parse(kubeconfig).resolve(), clock, os.environ)
+
     async with connect.connected(connection) as client:
         key = ObjectKey(namespace or arguments.namespace or connection.namespace, bare)
-        return await record(client, key, SystemClock().now())
+        keys = PooledKeySource()
+        try:
+            surveyor = Surveyor(client, reach, clock=clock, random=SystemRandom(), keys=keys)
+            return await record(client, key, clock.now(), surveyor, keep_secrets=keep_secrets)
+        finally:
+            await keys.close()

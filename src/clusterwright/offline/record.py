@@ -6,6 +6,7 @@ What belongs: objects that carry the Cluster's label, what they own, what they r
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -21,6 +22,7 @@ from clusterwright.offline.observation import API_VERSION
 from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.workload.clusters import FAILURE_THRESHOLD
 
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 REDACTED: Final = "<redacted>"
@@ -30,6 +32,7 @@ _TOKEN_FACTS: Final = frozenset(
     {"token-id", "expiration", "description", "usage-bootstrap-signing", "usage-bootstrap-authentication", "auth-extra-groups"}
 )
 """What is no secret in the Secret of a bootstrap token."""
+_PROBE_SUCCESS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _AT_ONCE = 8
 
 
@@ -64,10 +67,21 @@ async def record(
     observation: Json = {"apiVersion": API_VERSION, "kind": "Observation", "now": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
     survey = await surveyor.survey(cluster, _leaving(kept)) if surveyor is not None else None
     if survey is not None:
+        survey |= probe_as_said(subject)
         survey["objects"] = [shown(o) for o in survey["objects"]]
         observation["workloadClusters"] = {str(cluster): survey}
     documents.append(observation)
     return documents
+
+
+def probe_as_said(cluster: Unstructured) -> Json:
+    """What the Cluster says of its probe where that fails: that we can connect now does not mean that its controller could."""
+    conditions = cluster.at("status", "conditions") or ()
+    probe = next((c for c in conditions if isinstance(c, Mapping) and c.get("type") == "RemoteConnectionProbe"), {})
+    if probe.get("status") != "False":
+        return {}
+    succeeded = _PROBE_SUCCESS.search(str(probe.get("message")))
+    return {"lastProbeSuccess": succeeded[0] if succeeded else None, "consecutiveFailures": FAILURE_THRESHOLD}
 
 
 def _leaving(objects: Iterable[Unstructured]) -> list[str]:
