@@ -82,5 +82,5 @@ def _next(flags: str) -> str:
   .venv/bin/clusterwright describe {flags}cluster {NAME}
   .venv/bin/clusterwright explain {flags}cluster/{NAME}
   .venv/bin/clusterwright get {flags}kubeconfig {NAME} > demo.kubeconfig && kubectl --kubeconfig demo.kubeconfig get nodes,pods -A
-  kubectl {flags or f'--kubeconfig {LOCAL} '}get cluster-api
+  kubectl {flags or f"--kubeconfig {LOCAL} "}get cluster-api
   .venv/bin/clusterwright delete {flags}cluster {NAME}"""
