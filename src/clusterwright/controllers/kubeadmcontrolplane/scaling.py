@@ -41,9 +41,11 @@ async def reconcile_rollout(scope: Scope, outdated: tuple[ControlPlaneMachine, .
         raise ReconcileFailed(f"failed to update control plane: {error}") from error
     rollout = scope.control_plane.spec.rollout
     strategy = rollout.strategy if rollout is not None else None
-    if strategy is None or strategy.type != "RollingUpdate":  # admission knows no other; nothing else is ours to guess
+    if strategy is not None and strategy.type not in {"", "RollingUpdate"}:
         raise EndOfPass
-    surge = max_surge(strategy.rolling_update.max_surge if strategy.rolling_update is not None else None)
+    # admission fills the strategy in; where it did not run, its defaults hold all the same
+    update = strategy.rolling_update if strategy is not None else None
+    surge = max_surge(update.max_surge if update is not None else None)
     await take(scope, rollout_step(current=len(scope.machines), desired=scope.desired, surge=surge), outdated)
 
 
