@@ -108,6 +108,7 @@ class Investigation:
         self.events: dict[str, list[Json]] = {}
         self._children: dict[str, list[str]] = {}
         self._kinds: set[str] = set()
+        self._groups: set[str] = set()
         self._plurals: dict[str, str] = {}
         self._served: set[str] = set()
         self._dumped: set[str] = set()
@@ -164,6 +165,7 @@ class Investigation:
         node = Node(node_id(obj.kind, *key), obj.kind, key.namespace, key.name, obj)
         self.nodes[node.id] = node
         self._kinds.add(obj.kind)
+        self._groups.add(obj.gvk.group)
         self._plurals[plural(obj.kind.lower())] = obj.kind
 
     def _adopt(self, node: Node) -> None:
@@ -222,14 +224,17 @@ class Investigation:
 
     def _warnings(self, node: Node) -> list[Complaint]:
         """Warning Events that no good news followed, about an object that is in trouble anyway."""
-        told = self.events.get(node.id, [])
-        good = max((time_of(e) for e in told if e.get("type") == "Normal"), default="")
         found = []
-        for event in told:
+        for event in self._latest_warnings(node):
             text = str(event.get("message") or "")
-            if event.get("type") == "Warning" and time_of(event) >= good and BLOCKED.search(text):
+            if BLOCKED.search(text):
                 found.append(Complaint(Tier.ERROR, f"{event.get('reason')}: {text}", time_of(event), raw=text))
         return found
+
+    def _latest_warnings(self, node: Node) -> list[Json]:
+        told = self.events.get(node.id, [])
+        good = max((time_of(e) for e in told if e.get("type") == "Normal"), default="")
+        return [e for e in told if e.get("type") == "Warning" and time_of(e) >= good]
 
     # ---------------------------------------------------------------------------------------- references
 
@@ -283,12 +288,15 @@ class Investigation:
         """Whoever made the bundle may not have looked at all kinds.
 
         A kind that is there, or whose CRD is, or words that say so, are proof; so is a bundle with Events and Secrets: all was dumped.
+        Where others of its API group are there and who names it is in trouble, that is likely enough.
         """
         if reference.kind in self._kinds or reference.kind in self._served:
             return True
         if reference.path.startswith(_RESOURCES) or reference.path.endswith(EXTERNAL_ETCD):
             return True  # the binding, or the lack of certificates, bears witness
         if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
+            return True
+        if reference.group in self._groups and reference.path.endswith(_CORE_REFERENCES) and node.tier <= Tier.UNHEALTHY:
             return True
         words = " ".join(c.raw or c.text for c in node.complaints)
         return reference.kind in words or reference.name in words
@@ -419,6 +427,9 @@ class Investigation:
             for target in self._partners(node):
                 if self.nodes[target].deleting:
                     node.because_of[target] = "waits for its deletion"
+            told = [*(c.raw for c in node.complaints), *(str(e.get("message")) for e in self._latest_warnings(node))]
+            if (shared := self._shared("connection")) and any(CONNECTION.search(words) for words in told):
+                node.because_of[shared] = "needs the connection for its clean-up"
             if self.cluster is not None and node.id == self.cluster.id:
                 self._connect_to_orphans(node)
                 self._connect_to_lost_class(node)

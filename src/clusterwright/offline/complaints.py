@@ -148,10 +148,8 @@ def complaint_of(condition: Condition) -> Complaint | None:
         return Complaint(tier, shown, since(condition), condition.type, raw)
     if condition.status == "True":
         return None
-    if condition.type.endswith("UpToDate") or condition.type in {"OwnerRemediated", "Available"}:
-        tier = Tier.PROGRESS if condition.type != "Available" else _tier(condition, raw)
-    else:
-        tier = _tier(condition, raw)
+    progress = condition.reason != "InternalError" and (condition.type.endswith("UpToDate") or condition.type == "OwnerRemediated")
+    tier = Tier.PROGRESS if progress else _tier(condition, raw)
     return Complaint(tier, shown, since(condition), condition.type, raw)
 
 
@@ -162,6 +160,8 @@ def _tier(condition: Condition, raw: str) -> Tier:
         return Tier.WAITING
     if INITIALIZATION.search(raw) or CONNECTION.search(raw) or INFRASTRUCTURE.search(raw):
         return Tier.WAITING
+    if condition.reason == "InternalError":
+        return Tier.UNHEALTHY  # its controller failed, and tells only its log why
     if condition.status == "Unknown":
         return Tier.UNKNOWN
     return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
