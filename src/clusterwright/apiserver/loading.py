@@ -139,6 +139,9 @@ def _put(server: ApiServer, item: Mapping[str, Any]) -> None:
     rv = int(version) if version.isdigit() and int(version) > 0 else server.store.next_revision()
     obj: Json = msgspec.json.decode(_encode(item))
     obj["metadata"]["resourceVersion"] = str(rv)
+    for field in ("labels", "annotations"):
+        if isinstance(obj["metadata"].get(field), dict):  # null is what an empty text becomes in hand-written YAML
+            obj["metadata"][field] = {name: "" if value is None else value for name, value in obj["metadata"][field].items()}
     uid = str(meta.get("uid") or "") or _stable_uid(resource, key)
     obj["metadata"]["uid"] = uid
     storage = resource.storage or resource.api_version

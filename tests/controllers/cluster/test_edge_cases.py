@@ -745,6 +745,12 @@ def _() -> bool:
     return all(s.conditions["InfrastructureReady"][0] == "True" and not s.error for s in passes)
 
 
+@case("an annotation without a value is an empty one")
+def _() -> bool:
+    s = look(cluster(INITIALIZED, annotations={"example.com/note": None}), *PROVIDERS)
+    return not s.error and s.object["metadata"]["annotations"] == {"example.com/note": ""}
+
+
 @case("the last successful probe is told in UTC")
 def _() -> bool:
     late = {"workloadClusters": {f"ns/{NAME}": {"connected": True, "lastProbeSuccess": "2026-05-01T13:00:00+02:00"}}}
