@@ -23,6 +23,7 @@ from clusterwright.offline.complaints import (
     INFRASTRUCTURE,
     INITIALIZATION,
     SOON,
+    STANDSTILL,
     Complaint,
     Reference,
     Tier,
@@ -123,6 +124,8 @@ class Investigation:
         self._forget_strangers()
         for node in list(self.nodes.values()):
             self._hear(node)
+        for node in list(self.nodes.values()):
+            self._notice_standstill(node)
         if error and subject in self.nodes:
             self.nodes[subject].complaints.append(Complaint(Tier.ERROR, error, raw=error))
         self._add_shared_states()
@@ -221,6 +224,18 @@ class Investigation:
             return []
         text = f"has {len(made)} of {wanted} Machines, and the others do not appear"
         return [Complaint(Tier.UNHEALTHY, text, since(condition), "ScalingUp", raw=text)]
+
+    def _notice_standstill(self, node: Node) -> None:
+        """A rollout without a Machine that comes or goes."""
+        condition = get(self._conditions(node), "RollingOut") if node.complaints and node.kind != "Cluster" else None
+        begun = condition.last_transition_time if condition is not None and condition.status == "True" else None
+        if begun is None or self._now is None or self._now - begun < STANDSTILL:
+            return
+        below = [self.nodes[name] for name in _reachable(self._children, node.id) if name in self.nodes]
+        if all(n.tier is Tier.PROGRESS for n in below) and any(n.kind == "Machine" for n in below):
+            node.complaints.append(
+                Complaint(Tier.UNHEALTHY, "is rolling out, but no Machine comes or goes", since(condition), "RollingOut")
+            )
 
     def _warnings(self, node: Node) -> list[Complaint]:
         """Warning Events that no good news followed, about an object that is in trouble anyway."""
@@ -627,6 +642,7 @@ class Investigation:
         troubled = {n.id: [t for t in n.because_of if t in self.nodes] for n in self.nodes.values() if n.complaints}
         for node_name in [t for targets in list(troubled.values()) for t in targets]:
             troubled.setdefault(node_name, [])
+        troubled = self._telling(troubled)
         backwards = _reversed(troubled)
         from_subject = _reachable(troubled, self.subject)
         chosen: dict[str, Node] = {}
@@ -648,6 +664,12 @@ class Investigation:
                 n.id,
             ),
         )
+
+    def _telling(self, graph: dict[str, list[str]]) -> dict[str, list[str]]:
+        """The graph without those that are only getting on: what is wrong with others is not explained by that."""
+        while idle := {name for group in sinks(graph) if all(self.nodes[n].tier is Tier.PROGRESS for n in group) for name in group}:
+            graph = {name: [t for t in targets if t not in idle] for name, targets in graph.items() if name not in idle}
+        return graph
 
     def _lifted(self, node: Node) -> Node:
         """A MachineSet is made from its MachineDeployment: who must act acts there."""

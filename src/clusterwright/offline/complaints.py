@@ -16,6 +16,7 @@ from clusterwright.conditions import InvalidConditions, conditions_of, get, is_t
 OWN_FINALIZER = "cluster.x-k8s.io"
 """In the finalizers of Cluster API's own controllers and providers."""
 SOON = timedelta(seconds=30)
+STANDSTILL = timedelta(minutes=2)
 _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
 )
