@@ -121,3 +121,32 @@ def test_an_empty_kubeadm_config_has_all_defaults() -> None:
 
     assert not answer.error
     assert "kubernetesVersion: v1.34.1" in answer.raw["others"]["ConfigMap/kubeadm-config"]["data"]["ClusterConfiguration"]
+
+
+def test_a_surge_that_is_no_number_leaves_no_room_for_another_machine() -> None:
+    objects, control_plane = objects_of(outdated(3), "KubeadmControlPlane", "kcp1")
+    control_plane["spec"]["rollout"]["strategy"]["rollingUpdate"]["maxSurge"] = "100%"
+
+    answer = decide(objects)
+
+    assert answer.did("create", "Machine") == []
+    assert answer.did("delete", "Machine") == ["m1"]
+
+
+def test_a_deleting_control_plane_takes_along_machines_that_it_owns_without_controlling_them() -> None:
+    objects, machine = objects_of(h.World(h.machines(2), deleting=True), "Machine", "m2")
+    machine["metadata"]["ownerReferences"][0]["controller"] = False
+
+    assert decide(objects).did("delete", "Machine") == ["m1", "m2"]
+
+
+def test_an_update_in_place_is_not_completed_where_the_template_of_the_infrastructure_is_unknown() -> None:
+    machines = h.machines(1)
+    machines[0].annotations = {"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": ""}
+    objects, infrastructure = objects_of(h.World(machines), "DevMachine", "m1")
+    infrastructure["metadata"].pop("annotations", None)
+
+    answer = decide(objects)
+
+    assert answer.error
+    assert answer.did("patch", "DevMachine") == []

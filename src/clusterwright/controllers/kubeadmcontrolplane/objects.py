@@ -14,6 +14,7 @@ from clusterwright.controllers.kubeadmcontrolplane import desired, names, owners
 from clusterwright.controllers.kubeadmcontrolplane.observe import find_external
 from clusterwright.controllers.kubeadmcontrolplane.scale import domain_for_new
 from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.uptodate import is_cloned
 from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, slot
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, NotFound, ServerTimeout
@@ -245,7 +246,7 @@ async def trigger_in_place_update(scope: Scope, name: str) -> None:
     """
     machine, owner, client = scope.machines[name], scope.owner, scope.dependencies.client
     where = f"failed to complete triggering in-place update for Machine {machine.key}, could not compute desired"
-    if machine.infrastructure is None or scope.template is None:
+    if machine.infrastructure is None or scope.template is None or not is_cloned(machine):
         raise ReconcileFailed(f"{where} InfraMachine")
     if machine.config is None:
         raise ReconcileFailed(f"{where} KubeadmConfig")

@@ -87,8 +87,7 @@ def _controller_of(machine: Machine) -> OwnerReference | None:
 
 
 def _is_ours(scope: Scope, machine: Machine) -> bool:
-    controller = _controller_of(machine)
-    return controller is not None and refers_to(controller, _GROUP, _KIND, scope.key.name)
+    return any(refers_to(r, _GROUP, _KIND, scope.key.name) for r in machine.metadata.owner_references)
 
 
 async def _with_neighbours(scope: Scope, original: Original[Machine]) -> ControlPlaneMachine:

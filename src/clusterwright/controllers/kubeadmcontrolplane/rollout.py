@@ -24,13 +24,13 @@ def needing_rollout(machines: Sequence[ControlPlaneMachine]) -> tuple[ControlPla
 
 
 def max_surge(value: Any) -> int:
-    """`maxSurge` as a number; it may be given as a string, and is 1 where it is absent."""
+    """`maxSurge` as a number; it may be given as a string, which counts as 0 where it is none, and is 1 where it is absent."""
     if value is None:
         return 1
     try:
         return int(value)
     except (TypeError, ValueError):
-        return 1
+        return 0
 
 
 def rollout_step(*, current: int, desired: int, surge: int) -> Step:
