@@ -28,10 +28,12 @@ from clusterwright.kubeadm.gotemplate.nodes import (
 from clusterwright.kubeadm.gotemplate.printing import sprint
 from clusterwright.kubeadm.gotemplate.values import (
     INTEGERS,
+    MAX_TEXT,
     Boxed,
     Int,
     Kind,
     TemplateError,
+    Window,
     concatenate,
     is_true,
     kind_of,
@@ -40,10 +42,9 @@ from clusterwright.kubeadm.gotemplate.values import (
     without_surrogates,
 )
 
-MAX_OUTPUT = 1 << 20
 MAX_CALLS = 60
-MAX_STEPS = 200_000
-_CHARACTERS_PER_STEP = 32
+MAX_STEPS = 50_000
+_SIZE_PER_STEP = 32
 
 _ABSENT: Any = object()
 """There is no value from an earlier command; None would be one."""
@@ -69,15 +70,15 @@ class Evaluation:
         return without_surrogates(concatenate(self._output))
 
     def spend(self, *values: Any) -> None:
-        """Count a step, and more for long strings that it looks at or makes."""
-        self._steps += 1 + sum(len(value) for value in map(unbox, values) if isinstance(value, str)) // _CHARACTERS_PER_STEP
+        """Count a step, and more for long values that it copies or looks through."""
+        self._steps += 1 + sum(len(value) for value in map(unbox, values) if isinstance(value, str | Window | Mapping)) // _SIZE_PER_STEP
         if self._steps > MAX_STEPS:
             raise TemplateError("the template takes too many steps")
 
     def write(self, text: str) -> None:
         """Append to the output."""
         self._length += len(text)
-        if self._length > MAX_OUTPUT:
+        if self._length > MAX_TEXT:
             raise TemplateError("the output is too long")
         self._output.append(text)
 
@@ -203,6 +204,7 @@ class _Frame:
                 for index, element in enumerate(value):
                     yield Int(index), Boxed(element)
             case Kind.MAP:
+                self._evaluation.spend(value)
                 for key, element in sorted_entries(value):
                     yield key, Boxed(element)
             case kind if kind in INTEGERS:

@@ -13,6 +13,7 @@ _SPACES = " \t\r\n"
 _LEFT = re.compile(r"\{\{(?:-(?=[ \t\r\n]))?")
 _RIGHT = re.compile(r"[ \t\r\n]-\}\}[ \t\r\n]*|\}\}")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_NUMBER_START = re.compile(r"[+0-9-]|\.[0-9]")
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX][0-9a-fA-F_]*(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?[0-9_]*)?|0[oO][0-7_]*(?:\.[0-7_]*)?|0[bB][01_]*(?:\.[01_]*)?"
     r"|[0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9_]*)?)i?"
@@ -122,7 +123,7 @@ def _piece(text: str, position: int, line: int, keywords: frozenset[str]) -> Tok
     first = text[position : position + 1]
     if not first:
         raise TemplateError(f"line {line}: unclosed action")
-    if first in "+-" or first in "0123456789" or (first == "." and text[position + 1 : position + 2] in tuple("0123456789")):
+    if _NUMBER_START.match(text, position):
         return Token(Type.NUMBER, _number(text, position, line), line)
     if first in ".$" or is_word_character(first):
         word = _word(text, position, line)

@@ -43,9 +43,9 @@ def unquote(token: str) -> str:
     if token[0] == "`":
         return token[1:-1].replace("\r", "")
     parts: list[str] = []
-    rest = token[1:-1]
-    while rest:
-        part, _, rest = _character(rest, '"')
+    position = 1
+    while position < len(token) - 1:
+        part, _, position = _character(token, position, '"')
         parts.append(part)
     return concatenate(parts)
 
@@ -53,8 +53,8 @@ def unquote(token: str) -> str:
 def number(token: str) -> Number:
     """The value of a number as Go types a constant without context: int, float64 or complex128."""
     if token[0] == "'":
-        _, code, rest = _character(token[1:], "'")
-        if rest != "'":
+        _, code, position = _character(token, 1, "'")
+        if position != len(token) - 1:
             raise TemplateError(f"malformed character constant: {token}")
         return Int(code)
     if token[-1] == "i":
@@ -100,24 +100,21 @@ def _float(text: str, token: str) -> float:
     return value
 
 
-def _character(text: str, quote: str) -> tuple[str, int, str]:
-    """The first character of the text, its number, and what follows it."""
-    match = _ESCAPE.match(text)
-    if match is None or match["plain"] == quote:
-        raise TemplateError(f"invalid syntax in {quote}{text}")
-    rest = text[match.end() :]
+def _character(token: str, position: int, quote: str) -> tuple[str, int, int]:
+    """The character that is written here, its number, and the position behind it."""
+    match = _ESCAPE.match(token, position)
+    if match is None or match["plain"] == quote or (match["simple"] in {"'", '"'} and match["simple"] != quote):
+        raise TemplateError(f"invalid syntax in {token}")
     if plain := match["plain"]:
-        return plain, ord(plain), rest
+        return plain, ord(plain), match.end()
     if simple := match["simple"]:
-        if simple in "'\"" and simple != quote:
-            raise TemplateError(f"invalid escape in {quote}{text}")
-        return _SIMPLE[simple], ord(_SIMPLE[simple]), rest
+        return _SIMPLE[simple], ord(_SIMPLE[simple]), match.end()
     if byte := match["hex"] or match["octal"]:
         code = int(byte, 16 if match["hex"] else 8)
-        if code > 0xFF:
-            raise TemplateError(f"invalid escape in {quote}{text}")
-        return bytes([code]).decode("utf-8", "surrogateescape"), code, rest
-    code = int(match["short"] or match["long"], 16)
-    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise TemplateError(f"invalid escape in {quote}{text}")
-    return chr(code), code, rest
+        if code <= 0xFF:
+            return bytes([code]).decode("utf-8", "surrogateescape"), code, match.end()
+    else:
+        code = int(match["short"] or match["long"], 16)
+        if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF:
+            return chr(code), code, match.end()
+    raise TemplateError(f"invalid escape {match[0]} in {token}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from clusterwright.kubeadm.gotemplate.values import (
     INTEGERS,
     Kind,
     TemplateError,
+    bounded,
     concatenate,
     is_printable,
     kind_of,
@@ -27,25 +28,26 @@ _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t
 
 def sprint(arguments: Sequence[Any]) -> str:
     """The arguments, with a blank between two of which neither is a string."""
-    parts: list[str] = []
-    was_string = True
-    for argument in arguments:
-        is_string = isinstance(argument, str)
-        if not is_string and not was_string:
-            parts.append(" ")
-        parts.append(_Verb("v").write(argument))
-        was_string = is_string
-    return concatenate(parts)
+
+    def parts() -> Iterator[str]:
+        was_string = True
+        for argument in arguments:
+            is_string = isinstance(argument, str)
+            yield " " if not is_string and not was_string else ""
+            yield _Verb("v").write(argument)
+            was_string = is_string
+
+    return concatenate(bounded(parts()))
 
 
 def sprintln(arguments: Sequence[Any]) -> str:
     """The arguments with a blank between any two, and a newline."""
-    return concatenate([" ".join(_Verb("v").write(argument) for argument in arguments), "\n"])
+    return concatenate([" ".join(bounded(_Verb("v").write(argument) for argument in arguments)), "\n"])
 
 
 def sprintf(format: str, arguments: Sequence[Any]) -> str:
-    """The format with its verbs replaced; like Go's it never fails, but writes what is wrong into the text."""
-    return concatenate(_Format(format, arguments).parts())
+    """The format with its verbs replaced; what is wrong with them goes into the text, as in Go."""
+    return concatenate(bounded(_Format(format, arguments).parts()))
 
 
 class _Format:
@@ -59,21 +61,20 @@ class _Format:
         self._is_reordered = False
         self._is_good_index = True
 
-    def parts(self) -> list[str]:
-        parts: list[str] = []
+    def parts(self) -> Iterator[str]:
+        """The texts and the verbs between them."""
         while (percent := self._format.find("%", self._position)) >= 0:
-            parts.append(self._format[self._position : percent])
+            yield self._format[self._position : percent]
             self._position = percent + 1
-            self._verb(parts)
-        parts.append(self._format[self._position :])
+            yield from self._verb()
+        yield self._format[self._position :]
         left = self._arguments[self._argument :]
         if left and not self._is_reordered:
             written = (f"{kind_of(value).value}={_Verb('v').write(value)}" if value is not None else "<nil>" for value in left)
-            parts.append(f"%!(EXTRA {', '.join(written)})")
-        return parts
+            yield f"%!(EXTRA {', '.join(bounded(written))})"
 
-    def _verb(self, parts: list[str]) -> None:
-        """Write one verb; the position is behind its percent sign."""
+    def _verb(self) -> Iterator[str]:
+        """What stands for one verb; the position is behind its percent sign."""
         flags = _Verb("")
         self._is_good_index = True
         while (character := self._peek()) and character in "#0+- ":
@@ -83,7 +84,7 @@ class _Format:
         if self._peek() == "*":
             flags.width = self._star()
             if flags.width is None:
-                parts.append("%!(BADWIDTH)")
+                yield "%!(BADWIDTH)"
             elif flags.width < 0:
                 flags.width, flags.minus, flags.zero = -flags.width, True, False
             after_index = False
@@ -100,7 +101,7 @@ class _Format:
                 flags.precision = self._star()
                 if flags.precision is None or flags.precision < 0:
                     flags.precision = None
-                    parts.append("%!(BADPREC)")
+                    yield "%!(BADPREC)"
                 after_index = False
             else:
                 flags.precision = self._number() or 0
@@ -109,21 +110,21 @@ class _Format:
         verb = self._peek()
         self._position += 1
         if not verb:
-            parts.append("%!(NOVERB)")
+            yield "%!(NOVERB)"
             return
         if "\ud800" <= verb <= "\udfff":
             verb = "\ufffd"
         if verb == "%":
-            parts.append("%")
+            yield "%"
         elif not self._is_good_index:
-            parts.append(f"%!{verb}(BADINDEX)")
+            yield f"%!{verb}(BADINDEX)"
         elif self._argument >= len(self._arguments):
-            parts.append(f"%!{verb}(MISSING)")
+            yield f"%!{verb}(MISSING)"
         else:
             flags.verb = verb
             if verb in "vw":
                 flags.sharp_v, flags.sharp, flags.plus = flags.sharp, False, False
-            parts.append(flags.write(self._arguments[self._argument]))
+            yield flags.write(self._arguments[self._argument])
             self._argument += 1
 
     def _peek(self) -> str:
@@ -219,10 +220,10 @@ class _Verb:
             case Kind.STRING:
                 return self._string(str(value), verb) if verb in "vsxXq" else self._bad(value, verb)
             case Kind.SLICE as kind:
-                inside = [self._element(element, verb) for element in value]
+                inside = bounded(self._element(element, verb) for element in value)
             case Kind.MAP as kind:
                 entries = sorted_entries(value)
-                inside = [f"{self._element(key, verb)}:{self._element(element, verb)}" for key, element in entries]
+                inside = bounded(f"{self._element(key, verb)}:{self._element(element, verb)}" for key, element in entries)
         if self.sharp_v:
             return f"{kind.value}{{{', '.join(inside)}}}"
         return f"{'map' if kind is Kind.MAP else ''}[{' '.join(inside)}]"

@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import itemgetter
 from typing import Any
+
+MAX_TEXT = 1 << 20
+"""The longest text that a template may make, in characters."""
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -101,7 +105,7 @@ def sorted_entries(value: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The entries of a map in the order in which Go ranges over it and prints it."""
     if not all(isinstance(key, str) for key in value):
         raise TemplateError("a map has a key that is no string")
-    return sorted(value.items(), key=lambda entry: to_bytes(entry[0]))
+    return sorted(value.items(), key=itemgetter(0))
 
 
 def to_bytes(text: str) -> bytes:
@@ -121,6 +125,16 @@ def concatenate(parts: Iterable[str]) -> str:
     """The parts as one Go string: bytes that become UTF-8 only together are one character."""
     text = "".join(parts)
     return from_bytes(to_bytes(text)) if _SURROGATE.search(text) else text
+
+
+def bounded(parts: Iterable[str]) -> Iterator[str]:
+    """The parts as they come, until they are too much; raises TemplateError then."""
+    length = 0
+    for part in parts:
+        length += len(part)
+        if length > MAX_TEXT:
+            raise TemplateError("the text becomes too long")
+        yield part
 
 
 def without_surrogates(text: str) -> str:
