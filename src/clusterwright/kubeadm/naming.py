@@ -12,12 +12,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from clusterwright.kubeadm import gotemplate
+
 DEFAULT_TEMPLATE = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 MAX_LENGTH = 63
 _SUFFIX_LENGTH = 5
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_EXPRESSION = re.compile(r"(?P<before>\s*)\{\{(?P<ltrim>-\s)?\s*(?P<body>.*?)\s*(?P<rtrim>\s-)?\}\}(?P<after>\s*)", re.DOTALL)
-_VARIABLE = re.compile(r"\.[A-Za-z_][\w]*(?:\.[A-Za-z_][\w]*)*")
 _RANDOM = re.compile(r"\{\{-?\s*\.random\s*-?\}\}")
 
 
@@ -41,23 +41,11 @@ def slot(parts: Iterable[str]) -> str:
 
 
 def render(template: str, data: Mapping[str, Any]) -> str:
-    """The text with each `{{ .variable }}` replaced by what `data` has there; raises BadNamingTemplate."""
-
-    def replace(match: re.Match[str]) -> str:
-        body = match["body"]
-        value: Any = data if _VARIABLE.fullmatch(body) else None
-        for step in body.split(".")[1:]:
-            value = value.get(step) if isinstance(value, Mapping) else None
-        if not isinstance(value, str):
-            raise BadNamingTemplate(f"cannot evaluate {body!r} in machineNaming.template")
-        before = "" if match["ltrim"] else match["before"]
-        after = "" if match["rtrim"] else match["after"]
-        return before + value + after
-
-    rendered = _EXPRESSION.sub(replace, template)
-    if "{{" in rendered or "}}" in rendered:
-        raise BadNamingTemplate("unbalanced braces in machineNaming.template")
-    return rendered
+    """What the Go template gives for these data, where only what they hold may be asked for; raises BadNamingTemplate."""
+    try:
+        return gotemplate.parse(template).render(data)
+    except gotemplate.TemplateError as error:
+        raise BadNamingTemplate(f"cannot evaluate machineNaming.template: {error}") from error
 
 
 def shortened(name: str, random: str) -> str:
@@ -76,7 +64,8 @@ def machine_name(*, template: str, cluster: str, control_plane: str, uid: str, s
         name = shortened(render(chosen, data), random)
         if name not in taken:
             return name
-    raise AssertionError("unreachable: there are more turns than taken names")
+    # There were more turns than taken names, so the names do not depend on the suffix: `{{ .random }}` is in a comment, say.
+    raise BadNamingTemplate("machineNaming.template gives the same name again and again")
 
 
 def label_value(name: str) -> str:
