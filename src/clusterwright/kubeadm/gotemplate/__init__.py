@@ -6,6 +6,9 @@ Go's `printing`. What Go refuses is refused, what Go accepts gives the same text
 - Nesting, recursion, output and steps are bounded, since templates come from users.
 - `call` is always refused: data hold no functions. So is `%p` of a list or map, which would print an address.
 - Output is text: bytes that are not UTF-8 become U+FFFD.
+- Which characters are letters, or printable, is for Python's Unicode tables to say, which may be a version behind or ahead of Go's.
+
+Integers of the data are Go's int64. Go's own JSON decoder makes float64 of every number; callers that mean that pass floats.
 """
 
 from __future__ import annotations

@@ -120,4 +120,9 @@ Body = tuple[Node, ...]
 
 def is_blank(body: Body) -> bool:
     """Whether a body is nothing but white space: such a definition replaces none and is replaced by any."""
-    return all(isinstance(node, Text) and not node.text.strip() for node in body)
+    return all(isinstance(node, Text) and all(map(_is_space, node.text)) for node in body)
+
+
+def _is_space(character: str) -> bool:
+    # To Python, unlike Go, the four information separators are space as well.
+    return character.isspace() and character not in "\x1c\x1d\x1e\x1f"
