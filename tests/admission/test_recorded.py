@@ -1,0 +1,88 @@
+"""Every recorded conversation with upstream's CRDs and webhooks, for the kinds whose admission we have."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import random
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusterwright.admission import chain
+from clusterwright.api.crds import crds
+from clusterwright.apiserver.authentication import Authenticator
+from clusterwright.apiserver.http import HttpServer
+from clusterwright.apiserver.identity import ADMIN
+from clusterwright.apiserver.server import ApiServer
+
+CORPUS = Path(__file__).parents[1] / "conformance"
+AREAS = {"kubeadmconfig", "kubeadmconfigtemplate", "kubeadmcontrolplane", "kubeadmcontrolplanetemplate"}
+GROUPS = {"bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"}
+_SOME = {"ClusterTopology": True, "MachinePool": True}
+_ON = ("RuntimeSDK", "MachineTaintPropagation", "MachineSetPreflightChecks", "KubeadmBootstrapFormatIgnition")
+GATES: dict[str, Mapping[str, bool]] = {"off": {}, "some": _SOME, "on": _SOME | dict.fromkeys(_ON, True)}
+QUOTING = "*-naming"
+"""Their messages quote the reader of Go templates; of these only reasons and fields are compared."""
+FEWEST = {"off": 1, "some": 2, "on": 140}
+
+
+class InThread:
+    """A server in a thread of its own, because the corpus' client blocks."""
+
+    def __init__(self, features: Mapping[str, bool]) -> None:
+        self._features = features
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        assert self._ready.wait(20)
+
+    async def _run(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = ApiServer(now=lambda: datetime.now(UTC), random=random.Random(), admission=chain(self._features))
+        server.ensure([c for c in crds() if c["spec"]["group"] in GROUPS])
+        http = HttpServer(server, Authenticator({"admin": ADMIN}))
+        self.url = f"http://127.0.0.1:{await http.start('127.0.0.1', 0)}"
+        self._ready.set()
+        await self._stop.wait()
+        await http.stop()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(20)
+
+
+def _replay() -> Any:
+    name = "conformance_replay"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, CORPUS / "replay.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.mark.parametrize("gates", GATES)
+def test_recorded_answers_of_the_webhooks(gates: str) -> None:
+    """KubeadmConfig edge case 113, KubeadmControlPlane edge cases 87 to 89: as recorded, on create, update and scale."""
+    replay = _replay()
+    scenarios = [s for s in replay.load([CORPUS / "admission.jsonl"]) if s["area"] in AREAS and s.get("gates", "on") == gates]
+    server = InThread(GATES[gates])
+    try:
+        client = replay.Client(server.url, "admin")
+        with ThreadPoolExecutor(8) as pool:
+            played = pool.map(lambda s: replay.differences(s, replay.play(client, s), not fnmatch(s["name"], QUOTING)), scenarios)
+            found = list(played)
+    finally:
+        server.close()
+
+    assert {s["name"]: f for s, f in zip(scenarios, found, strict=True) if f} == {}
+    assert len(scenarios) >= FEWEST[gates]
