@@ -87,6 +87,13 @@ def test_a_malformed_field_cannot_pass_for_an_absent_one() -> None:
         or_default(OLD.infra_cluster.provisioned.read({"status": {"ready": 1}}), False)
 
 
+def test_fields_of_an_endpoint_that_are_null_are_not_there_and_a_port_may_be_written_as_a_float() -> None:
+    read = NEW.infra_cluster.endpoint.read
+    assert read({"spec": {"controlPlaneEndpoint": {"host": "h", "port": None}}}) == Value(APIEndpoint(host="h"))
+    assert read({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 6443.0}}}) == Value(APIEndpoint(host="h", port=6443))
+    assert isinstance(read({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 1.5}}}), Malformed)
+
+
 def test_a_path_writes_itself() -> None:
     assert NEW.infra_cluster.provisioned.json(True) == {"status": {"initialization": {"provisioned": True}}}
 
@@ -146,6 +153,13 @@ def test_versions_sort_as_kubernetes_sorts_them() -> None:
         ("ClusterClass", "clusterclasses"),
         ("Gateway", "gateways"),
         ("Box", "boxes"),
+        ("RackK8s", "rackk8s"),
+        ("HostDNS", "hostdns"),
+        ("ServerBus", "serverbuses"),
+        ("DiskShelf", "diskshelves"),
+        ("SearchIndex", "searchindices"),
+        ("NodeMetadata", "nodemetadata"),
+        ("EdgeStudio", "edgestudios"),
     ],
 )
 def test_the_name_of_a_crd_is_computed_from_its_kind(kind: str, plural: str) -> None:

@@ -224,6 +224,9 @@ def test_only_a_plain_space_after_the_star_makes_a_bullet(text: str) -> None:
         ("Gateway", "Gateways"),
         ("ClusterClass", "ClusterClasses"),
         ("Mesh", "Meshes"),
+        ("EdgePerson", "EdgePeople"),
+        ("HostDNS", "HostDNSes"),
+        ("RackK8s", "RackK8s"),
     ],
 )
 def test_plurals(word: str, many: str) -> None:

@@ -153,18 +153,20 @@ def _integer(value: Any) -> int:
 def _struct(kind: Any) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
         try:
-            return msgspec.convert(_without_nulls(value), kind)
+            return msgspec.convert(_plain(value), kind)
         except msgspec.ValidationError as error:
             raise Rejected(str(error)) from None
 
     return parse
 
 
-def _without_nulls(value: Any) -> Any:
-    """The value without the fields that are null: to the API machinery they are not there."""
+def _plain(value: Any) -> Any:
+    """The value without the fields that are null, which to the API machinery are not there; and 1.0 is an integer."""
     if isinstance(value, Mapping):
-        return {name: _without_nulls(field) for name, field in value.items() if field is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {name: _plain(field) for name, field in value.items() if field is not None}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _failure_domain_map(value: Any) -> tuple[FailureDomain, ...]:
@@ -420,12 +422,23 @@ def crd_name(group: str, kind: str) -> str:
     return f"{pluralize(kind.lower())}.{group}"
 
 
+_PLURALS: Final = (
+    # words that are the same or quite another in the plural; a kind's last word is looked at, so that endings are enough
+    *((word, word) for word in ("data", "media", "information", "equipment", "money", "sheep", "fish")),
+    ("child", "children"), ("person", "people"), ("human", "humans"), ("man", "men"), ("mouse", "mice"), ("trix", "trices"),
+    *((f"{stem}ex", f"{stem}ices") for stem in ("ind", "vert", "vort", "ap", "cod")),
+    # then the rules of English, the more special before the more general; a word in a single s counts as a plural
+    ("ysis", "yses"), ("us", "uses"), ("ss", "sses"), ("s", "s"),
+    ("ay", "ays"), ("ey", "eys"), ("oy", "oys"), ("uy", "uys"), ("y", "ies"),
+    ("eaf", "eaves"), ("oaf", "oaves"), ("lf", "lves"), ("arf", "arves"), ("fe", "ves"),
+    ("ch", "ches"), ("sh", "shes"), ("x", "xes"), ("iz", "izzes"), ("tz", "tzes"), ("zz", "zzes"),
+    ("io", "ios"), ("lo", "los"), ("to", "tos"), ("oo", "oos"), ("ano", "anos"), ("o", "oes"),
+    ("", "s"),
+)  # fmt: skip
+"""Endings and what becomes of them; the first that fits counts."""
+
+
 def pluralize(singular: str) -> str:
-    """English plural of a lower-case kind."""
-    if singular.endswith("endpoints"):
-        return singular
-    if singular.endswith(("s", "x", "ch", "sh")):
-        return f"{singular}es"
-    if singular.endswith("y") and singular[-2:-1] not in "aeiou":
-        return f"{singular[:-1]}ies"
-    return f"{singular}s"
+    """English plural of a lower-case kind, as the generators of CRDs form it."""
+    ending, many = next((e, m) for e, m in _PLURALS if singular.endswith(e))
+    return singular.removesuffix(ending) + many

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
-_IRREGULAR: Final = {
-    "child": "children", "person": "people", "datum": "data", "data": "data", "metadata": "metadata", "series": "series",
-    "index": "indices", "matrix": "matrices", "vertex": "vertices", "analysis": "analyses", "axis": "axes", "basis": "bases",
-    "media": "media", "chassis": "chassis", "information": "information", "equipment": "equipment", "sheep": "sheep",
-}  # fmt: skip
+from clusterwright.api.contract import pluralize
 
 
 def plural(word: str) -> str:
     """The English plural, keeping the case of what stays: Machine -> Machines, Policy -> Policies, Class -> Classes."""
-    lower = word.lower()
-    for ending, many in _IRREGULAR.items():
-        if lower.endswith(ending) and (lower == ending or word[-len(ending)].isupper()):
-            kept = word[: len(word) - len(ending)]
-            return kept + (many.capitalize() if word[len(kept)].isupper() else many)
-    if lower.endswith("y") and len(word) > 1 and lower[-2] not in "aeiou":
-        return word[:-1] + "ies"
-    if lower.endswith(("s", "x", "z", "ch", "sh")):
-        return word + "es"
-    return word + "s"
+    if word.endswith("S"):
+        return f"{word}es"  # an abbreviation
+    many = pluralize(word.lower())
+    stays = next((n for n, (one, other) in enumerate(zip(word.lower(), many, strict=False)) if one != other), len(word))
+    return word[:stays] + many[stays:]
 
 
 def names_with_limit(names: Iterable[str], limit: int) -> str:
