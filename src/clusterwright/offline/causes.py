@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
@@ -24,12 +25,14 @@ from clusterwright.offline.complaints import (
     INITIALIZATION,
     SOON,
     STANDSTILL,
+    TEMPLATE,
     Complaint,
     Reference,
     Tier,
     complaint_of,
     deletion,
     has_delivered,
+    is_template_expected,
     own_pause,
     references,
     secret_sources,
@@ -265,10 +268,13 @@ class Investigation:
             named.append(Reference("", "Secret", secret, "spec.bootstrap.dataSecretName"))
         if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that nobody misses any more is no trouble
             named += secret_sources(node.object.at("spec"))
-        named += self._unapplied(node.object)
+        named += self._unapplied(node)
         named += external_etcd_secrets(node.object, self.cluster.name) if self.cluster and _lacks_certificates(node) else []
         named += class_of(node.object)
         for reference in named:
+            if is_template_expected(node.kind, reference) and not reference.kind.endswith("Template"):
+                text = f"names {reference.kind} {reference.name} in {reference.path}, which is no template"
+                node.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", about=TEMPLATE))
             target = node_id(reference.kind, node.namespace, reference.name)
             found = self.nodes.get(target)
             if found is not None and found.object is not None:
@@ -289,15 +295,15 @@ class Investigation:
         source.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else ""))
         node.because_of[source.id] = f"refers to it in {reference.path}"
 
-    def _unapplied(self, obj: Unstructured) -> list[Reference]:
+    def _unapplied(self, node: Node) -> list[Reference]:
         """What a ClusterResourceSet names but did not bring to the cluster, as its binding says; it is silent about what it cannot find."""
-        named = list(resources(obj))
-        binding = self.nodes.get(node_id("ClusterResourceSetBinding", obj.key.namespace, self.cluster.name)) if self.cluster else None
+        named = list(resources(node.object)) if node.object is not None else []
+        binding = self.nodes.get(node_id("ClusterResourceSetBinding", node.namespace, self.cluster.name)) if self.cluster else None
         if not named or binding is None or binding.object is None:
-            return []
-        entries = [b for b in binding.object.at("spec", "bindings") or [] if b.get("clusterResourceSetName") == obj.key.name]
-        applied = {(r.get("kind"), r.get("name")): r.get("applied") for b in entries for r in b.get("resources") or []}
-        return [r for r in named if applied.get((r.kind, r.name)) is not True]
+            return named if node.complaints else []
+        sets = [b for b in _mappings(binding.object.at("spec", "bindings")) if b.get("clusterResourceSetName") == node.name]
+        applied = {(r.get("kind"), r.get("name")) for b in sets for r in _mappings(b.get("resources")) if r.get("applied") is True}
+        return [r for r in named if (r.kind, r.name) not in applied]
 
     def _is_surely_missing(self, node: Node, reference: Reference) -> bool:
         """Whoever made the bundle may not have looked at all kinds.
@@ -435,8 +441,8 @@ class Investigation:
             return
         if node.object is None:
             return
-        if any(c.tier is Tier.PAUSED for c in node.complaints):
-            node.because_of.clear()  # nothing will happen to it before it is released
+        if any(c.tier is Tier.PAUSED or c.about == TEMPLATE for c in node.complaints):
+            node.because_of.clear()  # nothing will happen to it before it is released, or nothing good before it is corrected
             return
         if node.deleting:
             for target in self._partners(node):
@@ -701,6 +707,10 @@ class Investigation:
         while before[chain[-1]]:
             chain.append(before[chain[-1]])
         return chain[::-1]
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _lacks_certificates(node: Node) -> bool:

@@ -16,6 +16,8 @@ from clusterwright.conditions import InvalidConditions, conditions_of, get, is_t
 OWN_FINALIZER = "cluster.x-k8s.io"
 """In the finalizers of Cluster API's own controllers and providers."""
 SOON = timedelta(seconds=30)
+TEMPLATE = "template"
+"""What a complaint about the wrong kind of template is about."""
 STANDSTILL = timedelta(minutes=2)
 _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
@@ -95,6 +97,13 @@ def references(value: Any, path: str = "spec", home: str = "") -> Iterator[Refer
     elif isinstance(value, list):
         for n, inner in enumerate(value):
             yield from references(inner, f"{path}[{n}]", home)
+
+
+def is_template_expected(kind: str, reference: Reference) -> bool:
+    """Whether objects are cloned from what the reference names; the contract has such kinds end in Template."""
+    if kind in {"MachineDeployment", "MachineSet"}:
+        return reference.path.startswith("spec.template.spec.")
+    return reference.path in {"spec.machineTemplate.spec.infrastructureRef", "spec.machineTemplate.infrastructureRef"}
 
 
 def secret_sources(value: Any, path: str = "spec") -> Iterator[Reference]:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from clusterwright.api.meta import Unstructured
+import msgspec
+
+from clusterwright.api.meta import LabelSelector, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.controllers.machine.selectors import SelectorError, matches
 from clusterwright.offline.complaints import Reference, references, secret_sources
 
 SHARED_KINDS: Final = frozenset({"ResourceQuota", "LimitRange"})
@@ -68,7 +71,20 @@ def _carries_name(obj: Unstructured, cluster: Unstructured) -> bool:
         return False
     if cluster.key.name in (obj.metadata.labels.get(CLUSTER_NAME_LABEL), obj.at("spec", "clusterName")):
         return True
+    if obj.kind == "ClusterResourceSet":
+        return _selects(obj, cluster)
     return obj.kind == "Secret" and obj.key.name in {f"{cluster.key.name}-{purpose}" for purpose in PURPOSES}
+
+
+def _selects(resource_set: Unstructured, cluster: Unstructured) -> bool:
+    """Whether a ClusterResourceSet is meant for the Cluster; an empty selector is meant for none."""
+    selector = resource_set.at("spec", "clusterSelector")
+    if not selector:
+        return False
+    try:
+        return matches(msgspec.convert(selector, LabelSelector), cluster.metadata.labels)
+    except (msgspec.ValidationError, SelectorError):
+        return False
 
 
 def _mentioned(obj: Unstructured) -> Iterator[str]:
