@@ -23,6 +23,7 @@ from clusterwright.offline.complaints import (
     CONNECTION,
     INFRASTRUCTURE,
     INITIALIZATION,
+    QUIET,
     SOON,
     STANDSTILL,
     TEMPLATE,
@@ -33,6 +34,7 @@ from clusterwright.offline.complaints import (
     deletion,
     has_delivered,
     is_template_expected,
+    old_conditions,
     own_pause,
     references,
     secret_sources,
@@ -172,7 +174,8 @@ class Investigation:
         self.nodes[node.id] = node
         self._kinds.add(obj.kind)
         self._groups.add(obj.gvk.group)
-        self._plurals[plural(obj.kind.lower())] = obj.kind
+        for kind in (obj.kind, *(r.kind for r in references(obj.at("spec"), home=key.namespace))):
+            self._plurals[plural(kind.lower())] = kind
 
     def _adopt(self, node: Node) -> None:
         assert node.object is not None
@@ -199,6 +202,8 @@ class Investigation:
             return
         pause = own_pause(node.object)
         conditions = self._conditions(node)
+        if all(c.type in QUIET for c in conditions):
+            conditions = (*conditions, *old_conditions(node.object))
         if pause:
             node.complaints.append(Complaint(Tier.PAUSED, pause, since(get(conditions, "Paused")), "Paused"))
         for condition in conditions:
@@ -319,8 +324,12 @@ class Investigation:
             return True
         if reference.group in self._groups and reference.path.endswith(_CORE_REFERENCES) and node.tier <= Tier.UNHEALTHY:
             return True
-        words = " ".join(c.raw or c.text for c in node.complaints)
-        return reference.kind in words or reference.name in words
+        if reference.path.endswith("dataSecretName"):
+            return False  # many leave Secrets out of a bundle
+        speakers = (node, self.cluster) if node.kind == "ClusterClass" and self.cluster is not None else (node,)
+        words = " ".join(c.raw or c.text for speaker in speakers for c in speaker.complaints)
+        # a name alone proves nothing: a Machine and what it refers to often share theirs
+        return reference.kind in words or (reference.kind.lower() in words.lower() and reference.name in words)
 
     def _miss(self, referrer: Node, target: str, reference: Reference) -> None:
         missing = self.nodes.get(target)

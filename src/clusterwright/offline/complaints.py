@@ -23,7 +23,7 @@ _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
 )
 _SUMMARIES = frozenset({"Ready", "Available"})
-_QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
+QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
 _WAITING = re.compile(r"^(\* \w+: )?[Ww]ait(ing|s)?\b|^Waiting|NotYetReported|not yet reported|\bin progress\b")
 _ERROR = re.compile(
     r"fail|error|does not exist|not found|cannot|can't|unable|invalid|denied|forbidden|exceed|quota|unauthori[sz]ed|timed? ?out|"
@@ -147,7 +147,7 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
 
 def complaint_of(condition: Condition) -> Complaint | None:
     """What a condition complains about, if it does."""
-    if condition.type in _QUIET:
+    if condition.type in QUIET:
         return None
     raw = f"{condition.reason} {condition.message}"
     shown = f"{condition.type}={condition.status}: {condition.message or condition.reason}"
@@ -200,9 +200,19 @@ def has_delivered(obj: Unstructured) -> bool:
         return False
 
 
+def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
+    """What an object that reports only in the old way has to say: conditions of v1beta1 that are more than information."""
+    listed = obj.at("status", "deprecated", "v1beta1", "conditions")
+    told = [c for c in listed if isinstance(c, Mapping) and c.get("severity") != "Info"] if isinstance(listed, list) else []
+    try:
+        return conditions_of({"status": {"conditions": told}})
+    except InvalidConditions:
+        return ()
+
+
 def without_summaries(complaints: list[Complaint]) -> list[Complaint]:
     """Ready and Available only sum up what the object says in more detail, and some complaints name another as their reason."""
-    if not all(c.about in _SUMMARIES for c in complaints):
+    if any(c.about not in _SUMMARIES and c.tier is not Tier.PROGRESS for c in complaints):
         complaints = [replace(c, tier=Tier.PROGRESS) if c.about in _SUMMARIES else c for c in complaints]
     types = {c.about for c in complaints if c.about and c.about not in _SUMMARIES}
     return [replace(c, secondary=any(t in c.raw for t in types - {c.about})) for c in complaints]
