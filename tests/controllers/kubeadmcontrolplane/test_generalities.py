@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import clusterwright
+from clusterwright.controllers.kubeadmcontrolplane.addons import coredns_upgrade, kube_proxy_image
 
 from . import harness as h
 
@@ -150,3 +151,57 @@ def test_an_update_in_place_is_not_completed_where_the_template_of_the_infrastru
 
     assert answer.error
     assert answer.did("patch", "DevMachine") == []
+
+
+@pytest.mark.parametrize(
+    ("current", "repository", "wanted"),
+    [
+        ("kube-proxy:v1", "", "docker.io/library/kube-proxy:v1.34.1"),
+        ("foo/kube-proxy:v1", "", "docker.io/foo/kube-proxy:v1.34.1"),
+        ("localhost:5000/kube-proxy", "", "localhost:5000/kube-proxy:v1.34.1"),
+        ("registry.k8s.io/kube-proxy:v1", "", "registry.k8s.io/kube-proxy:v1.34.1"),
+        ("registry.k8s.io/kube-proxy:v1", "docker.io/foo", "foo/kube-proxy:v1.34.1"),
+        ("registry.k8s.io/kube-proxy:v1", "images.example.com/k8s/", "images.example.com/k8s/kube-proxy:v1.34.1"),
+    ],
+)
+def test_an_image_that_names_no_registry_is_on_docker_hub(current: str, repository: str, wanted: str) -> None:
+    assert kube_proxy_image(current, "v1.34.1", repository) == wanted
+
+
+def test_coredns_from_an_image_that_names_no_registry_is_not_guessed_about() -> None:
+    with pytest.raises(ValueError, match="registry"):
+        coredns_upgrade("x/coredns:v1.10.1", {"dns": {"imageTag": "v1.11.1"}})
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_member_that_two_machines_claim_is_healthy_only_if_both_say_so(order: int) -> None:
+    machines = h.machines(3)
+    machines[0].sick = {"EtcdMemberHealthy": ("False", 60)}
+    machines[1].node = "n1"
+    members = [h.member(n, leader=n == "n3") for n in ("n1", "n2", "n3")]
+
+    answer = h.run(h.World(machines[::order], members=members))
+
+    assert answer.error
+    assert answer.did("delete", "EtcdMember") == []
+
+
+def test_a_machine_that_leaves_is_not_asked_for_members_while_another_stays() -> None:
+    machines = h.machines(2)
+    machines[1].deleting = 30.0
+    objects = h.World(machines, inspected=False, workload={"etcdErrors": {"connect": "boom"}}).objects()
+    cluster = objects[-1]["workloadClusters"]["ns/c1"]
+    cluster["objects"] = [o for o in cluster["objects"] if o["metadata"]["name"] != "n1"]
+
+    found = decide(objects).on_machine("m1", "EtcdMemberHealthy")
+
+    text = "Etcd reports the cluster is composed by [], but the etcd member hosted on Machine m1 (n1) is not included"
+    assert found == ("False", "NotHealthy", text)
+
+
+def test_without_a_corefile_the_deployment_of_coredns_is_not_looked_at() -> None:
+    world = h.World(h.machines(1), workload={"unreadable": [{"kind": "Deployment"}]})
+    objects, control_plane = objects_of(world, "KubeadmControlPlane", "kcp1")
+    control_plane["spec"]["kubeadmConfigSpec"]["clusterConfiguration"] = {"dns": {"imageTag": "v1.12.0"}}
+
+    assert decide(objects).error is None

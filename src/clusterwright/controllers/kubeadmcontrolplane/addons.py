@@ -22,6 +22,7 @@ KUBE_PROXY = "kube-proxy"
 COREDNS = "coredns"
 COREFILE, COREFILE_BACKUP = "Corefile", "Corefile-backup"
 CONFIG_VOLUME = "config-volume"
+_HUB = "docker.io"
 _DEFAULT_REPOSITORIES = ("k8s.gcr.io", "registry.k8s.io")
 _PATH = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(
@@ -52,6 +53,25 @@ class Image:
         return f"{head}:{self.tag}" if self.tag else head
 
 
+def canonical(name: str) -> str:
+    """A repository with its registry: what names none is on Docker Hub, and official there if it has no path."""
+    registry, slash, path = name.partition("/")
+    if not slash or (registry != "localhost" and not re.search(r"[.:A-Z]", registry)):
+        registry, path = _HUB, name
+    if registry in {_HUB, f"index.{_HUB}"}:
+        return f"{_HUB}/{path}" if "/" in path else f"{_HUB}/library/{path}"
+    return f"{registry}/{path}"
+
+
+def familiar(name: str) -> str:
+    """A repository as people write it: Docker Hub goes without saying."""
+    if not name.startswith(f"{_HUB}/"):
+        return name
+    path = name.removeprefix(f"{_HUB}/")
+    short = path.removeprefix("library/")
+    return short if "/" not in short else path
+
+
 def tag_for(version: str) -> str:
     """A version as an image tag: what a tag may not hold becomes an underscore."""
     return re.sub(r"[^-a-zA-Z0-9_.]", "_", version)
@@ -62,9 +82,10 @@ def kube_proxy_image(current: str, version: str, repository: str) -> str:
     image = Image.parse(current)
     if image.digest:
         raise ValueError(f"unable to parse image name {current!r}: it is pinned by its digest")
-    wanted = Image(repository.rstrip("/") if repository else image.repository, image.name, tag_for(version))
-    Image.parse(str(wanted))
-    return str(wanted)
+    name = familiar(f"{repository.rstrip('/')}/{image.name}") if repository else canonical(current.removesuffix(f":{image.tag}"))
+    wanted = f"{name}:{tag_for(version)}"
+    Image.parse(wanted)
+    return wanted
 
 
 def _containers(workload: Unstructured) -> list[Json]:
@@ -117,6 +138,9 @@ class CorednsUpgrade:
 def coredns_upgrade(current: str, configuration: Json) -> CorednsUpgrade | None:
     """The upgrade that the spec asks for; None if the image is right. Raises ValueError."""
     image = Image.parse(current)
+    repository = f"{image.repository}/{image.name}" if image.repository else image.name
+    if canonical(repository) != repository:
+        raise ValueError(f"couldn't parse image name: {current!r} does not name its registry")
     if not image.tag:
         raise ValueError(f"failed to update coredns deployment: does not have a valid image tag: {current!r}")
     from_version = coredns_version(image.tag)
@@ -159,12 +183,14 @@ async def update_coredns(scope: Scope, client: Client) -> None:
         return
     try:
         config_map = await client.live.find(CONFIG_MAP, ObjectKey(KUBE_SYSTEM, COREDNS))
-        deployment = await client.live.find(DEPLOYMENT, ObjectKey(KUBE_SYSTEM, COREDNS))
-        if config_map is None or deployment is None:
+        if config_map is None:
             return
         text = config_map.at("data", COREFILE)
         if not isinstance(text, str):
             raise ValueError("unable to find the CoreDNS Corefile data")
+        deployment = await client.live.find(DEPLOYMENT, ObjectKey(KUBE_SYSTEM, COREDNS))
+        if deployment is None:
+            return
         container = next((c for c in _containers(deployment) if c.get("name") == COREDNS), None)
         if container is None:
             raise ValueError("failed to update coredns deployment: deployment spec has no coredns container")

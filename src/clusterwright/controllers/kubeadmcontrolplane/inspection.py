@@ -244,9 +244,9 @@ def _stray_nodes(machines: Sequence[ControlPlaneMachine], labelled: Sequence[Uns
 
 
 async def _ask_etcd(scope: Scope, nodes: dict[str, Unstructured]) -> EtcdFacts:
-    """Status, members and alarms from one member: a healthy one if there is any."""
-    alive = [m for m in scope.all_machines if m.node in nodes]
-    candidates = [m for m in alive if not m.deleting] or alive
+    """Status, members and alarms from one member: a healthy one if there is any; one that leaves only if all do."""
+    hosts = [m for m in scope.all_machines if m.has_node]
+    candidates = [m for m in [m for m in hosts if not m.deleting] or hosts if m.node in nodes]
     ordered = [m.node for m in sorted(candidates, key=lambda m: (not m.is_true(names.ETCD_MEMBER), m.name))]
     if not ordered:
         return EtcdFacts()

@@ -6,7 +6,7 @@ healthy learners. A projection judges what would be after a change of ours: ther
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusterwright.controllers.kubeadmcontrolplane import names
@@ -45,7 +45,8 @@ def project_etcd(
     A member that joins is unhealthy until it has caught up, unless it is the first. Members of no Machine are judged by
     their alarms, members without a name count as unhealthy learners.
     """
-    by_node: Mapping[str, ControlPlaneMachine] = {m.node: m for m in machines if m.has_node}
+    sick = {m.node for m in machines if m.has_node and not m.is_true(names.ETCD_MEMBER)}
+    known = {m.node for m in machines if m.has_node}
     voting = learners = unhealthy = 0
     if add:
         voting = 1
@@ -61,9 +62,8 @@ def project_etcd(
             learners += 1
         else:
             voting += 1
-        machine = by_node.get(member.name)
-        healthy = machine.is_true(names.ETCD_MEMBER) if machine is not None else not [a for a in member.alarms if a != "NONE"]
-        unhealthy += 0 if healthy else 1
+        doubtful = member.name in sick if member.name in known else any(a != "NONE" for a in member.alarms)
+        unhealthy += 1 if doubtful else 0
     return Projection(voting, learners, unhealthy)
 
 
