@@ -615,3 +615,23 @@ def test_whatever_object_is_made_bad_is_named(name: str, make_bad: Callable[[Wor
 
     assert tried >= 7
     assert wrong == []
+
+
+# ------------------------------------------------------------------------------------ bundles that lack something
+
+
+@pytest.mark.parametrize("left_out", ["Event", "Secret", "Observation"])
+def test_what_a_bundle_leaves_out_is_not_taken_for_missing(left_out: str) -> None:
+    """Most who ask for help send no Secrets. A cause that is one can then not be named; nothing else may be."""
+    wrong = []
+    for name in NAMES:
+        world = load(name)
+        truth = world["truth"]["object"]
+        if truth is not None and truth.startswith(("Secret/", "ResourceQuota/")):
+            continue
+        world["objects"] = [o for o in world["objects"] if o["kind"] != left_out]
+        cause = first_cause(world)
+        if not is_named(cause, truth):
+            wrong.append((name, cause))
+
+    assert wrong == []

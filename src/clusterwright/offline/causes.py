@@ -322,7 +322,12 @@ class Investigation:
             return True  # the binding, or the lack of certificates, bears witness
         if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
             return True
-        if reference.group in self._groups and reference.path.endswith(_CORE_REFERENCES) and node.tier <= Tier.UNHEALTHY:
+        if (
+            reference.group
+            and reference.group in self._groups
+            and reference.path.endswith(_CORE_REFERENCES)
+            and node.tier <= Tier.UNHEALTHY
+        ):
             return True
         if reference.path.endswith("dataSecretName"):
             return False  # many leave Secrets out of a bundle
