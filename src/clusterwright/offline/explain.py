@@ -13,12 +13,13 @@ from typing import Any
 from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.conditions import InvalidConditions, conditions_of
 from clusterwright.offline.bundle import BadBundle, Bundle
-from clusterwright.offline.causes import Investigation, Node
+from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, Complaint, Tier
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.decide import run_pass, run_to_completion
 from clusterwright.offline.registry import controller
 from clusterwright.offline.standins import with_stand_ins
+from clusterwright.offline.testimony import Node
 from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.tables import Explanation, Table, explanation_as_json, observing

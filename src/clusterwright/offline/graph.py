@@ -1,4 +1,4 @@
-"""The one question that explanations ask of a directed graph: where do all paths end?"""
+"""The questions that explanations ask of a directed graph: where paths lead, and where they all end."""
 
 from __future__ import annotations
 
@@ -55,3 +55,23 @@ def _components(graph: Mapping[str, Sequence[str]]) -> list[list[str]]:
                     parent = work[-1][0]
                     low[parent] = min(low[parent], low[node])
     return found
+
+
+def reachable(graph: Mapping[str, Sequence[str]], start: str) -> set[str]:
+    """Whatever paths from the start lead to, itself included."""
+    seen, queue = {start}, [start]
+    for current in queue:
+        for following in graph.get(current, ()):
+            if following not in seen:
+                seen.add(following)
+                queue.append(following)
+    return seen
+
+
+def reverse(graph: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The same edges, seen from where they lead to."""
+    turned: dict[str, list[str]] = {}
+    for node, targets in graph.items():
+        for target in targets:
+            turned.setdefault(target, []).append(node)
+    return turned

@@ -55,5 +55,5 @@ def _is_blotted(obj: Json) -> bool:
 
 
 def _server(cluster: Unstructured) -> str:
-    endpoint = cluster.at("spec", "controlPlaneEndpoint") or {}
-    return f"https://{endpoint.get('host', '')}:{endpoint.get('port', '')}"
+    host, port = (cluster.at("spec", "controlPlaneEndpoint", part) for part in ("host", "port"))
+    return f"https://{'' if host is None else host}:{'' if port is None else port}"

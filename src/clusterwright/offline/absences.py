@@ -1,0 +1,207 @@
+"""What is not there, or not as it should be, although others count on it: objects, keys, certificates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from clusterwright.offline.complaints import (
+    TEMPLATE,
+    Complaint,
+    Reference,
+    Tier,
+    has_delivered,
+    is_template_expected,
+    references,
+    secret_sources,
+    used_up,
+)
+from clusterwright.offline.credentials import (
+    CERTIFICATE_AUTHORITIES,
+    CERTIFICATES,
+    EXTERNAL_ETCD,
+    KEYS,
+    external_etcd_secrets,
+    suspicions,
+)
+from clusterwright.offline.kinship import class_of, resources
+from clusterwright.offline.kinship import name_of as node_id
+from clusterwright.offline.testimony import Node, Testimony
+
+_CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
+_RESOURCES = "spec.resources["
+_NOT_FOUND = re.compile(r'([A-Za-z]+)(?:\.[a-z0-9.-]+)? "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
+_QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
+
+
+class Absences(Testimony):
+    """Adds to what objects say what they name in vain."""
+
+    def look_for_absences(self) -> None:
+        """Follows every reference, and looks at the Secrets that are named after the cluster."""
+        for node in [n for n in self.nodes.values() if "#" not in n.id]:
+            self._follow_references(node)
+        self._look_at_credentials()
+
+    def _follow_references(self, node: Node) -> None:
+        """Objects that are named but not there. What is being deleted may well have lost them."""
+        if node.object is None or node.deleting:
+            return
+        if node.kind == "MachineSet" and not node.object.at("spec", "replicas"):
+            return  # an old revision: what it was made from may be gone
+        named = list(references(node.object.at("spec"), home=node.namespace))
+        secret = node.object.at("spec", "bootstrap", "dataSecretName")
+        if isinstance(secret, str) and secret and not node.object.at("status", "nodeRef"):
+            named.append(Reference("", "Secret", secret, "spec.bootstrap.dataSecretName"))
+        if any("secret" in c.raw.lower() for c in node.complaints):  # a Secret that nobody misses any more is no trouble
+            named += secret_sources(node.object.at("spec"))
+        named += self._unapplied(node)
+        named += external_etcd_secrets(node.object, self.cluster.name) if self.cluster and _lacks_certificates(node) else []
+        named += class_of(node.object)
+        for reference in named:
+            if is_template_expected(node.kind, reference) and not reference.kind.endswith("Template"):
+                text = f"names {reference.kind} {reference.name} in {reference.path}, which is no template"
+                node.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else "", about=TEMPLATE))
+            target = node_id(reference.kind, node.namespace, reference.name)
+            found = self.nodes.get(target)
+            if found is not None and found.object is not None:
+                self._look_at_content(node, found, reference)
+            elif self._is_surely_missing(node, reference):
+                self._miss(node, target, reference)
+        self._follow_words(node)
+
+    def _look_at_content(self, node: Node, source: Node, reference: Reference) -> None:
+        """A Secret or ConfigMap that is there without what is asked of it, or with what nobody can use."""
+        data = source.object.at("data") if source.object is not None else None
+        if reference.key and not (isinstance(data, Mapping) and reference.key in data):
+            text = f"has no key {reference.key}, which {node.id} asks for in {reference.path}"
+        elif reference.path.startswith(_RESOURCES) and node.complaints and self._shared("connection") is None:
+            text = f"could not be applied by {node.id}"
+        else:
+            return
+        source.complaints.append(Complaint(Tier.ERROR, text, node.worst.since if node.worst else ""))
+        node.because_of[source.id] = f"refers to it in {reference.path}"
+
+    def _unapplied(self, node: Node) -> list[Reference]:
+        """What a ClusterResourceSet names but did not bring to the cluster, as its binding says; it is silent about what it cannot find."""
+        named = list(resources(node.object)) if node.object is not None else []
+        binding = self.nodes.get(node_id("ClusterResourceSetBinding", node.namespace, self.cluster.name)) if self.cluster else None
+        if not named or binding is None or binding.object is None:
+            return named if node.complaints else []
+        sets = [b for b in _mappings(binding.object.at("spec", "bindings")) if b.get("clusterResourceSetName") == node.name]
+        applied = {(r.get("kind"), r.get("name")) for b in sets for r in _mappings(b.get("resources")) if r.get("applied") is True}
+        return [r for r in named if (r.kind, r.name) not in applied]
+
+    def _is_surely_missing(self, node: Node, reference: Reference) -> bool:
+        """Whoever made the bundle may not have looked at all kinds.
+
+        A kind that is there, or whose CRD is, or words that say so, are proof; so is a bundle with Events and Secrets: all was dumped.
+        Where others of its API group are there and who names it is in trouble, that is likely enough.
+        """
+        if reference.kind in self._kinds or reference.kind in self._served:
+            return True
+        if reference.path.startswith(_RESOURCES) or reference.path.endswith(EXTERNAL_ETCD):
+            return True  # the binding, or the lack of certificates, bears witness
+        if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
+            return True
+        if (
+            reference.group
+            and reference.group in self._groups
+            and reference.path.endswith(_CORE_REFERENCES)
+            and node.tier <= Tier.UNHEALTHY
+        ):
+            return True
+        if reference.path.endswith("dataSecretName"):
+            return False  # many leave Secrets out of a bundle
+        speakers = (node, self.cluster) if node.kind == "ClusterClass" and self.cluster is not None else (node,)
+        words = " ".join(c.raw or c.text for speaker in speakers for c in speaker.complaints)
+        # a name alone proves nothing: a Machine and what it refers to often share theirs
+        return reference.kind in words or (reference.kind.lower() in words.lower() and reference.name in words)
+
+    def _miss(self, referrer: Node, target: str, reference: Reference) -> None:
+        missing = self.nodes.get(target)
+        if missing is None:
+            missing = Node(target, reference.kind, referrer.namespace, reference.name)
+            self.nodes[target] = missing
+        by = referrer.id.partition("#")[0]
+        missing.referrers.append(by)
+        worst = referrer.worst
+        text = f"does not exist, but {by} names it in {reference.path}" if by == referrer.id else f"does not exist, but {by} needs it"
+        missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else ""))
+        if not referrer.complaints:
+            referrer.complaints.append(Complaint(Tier.PROGRESS, f"refers to {target}, which does not exist"))
+        referrer.because_of[target] = f"refers to it in {reference.path}"
+
+    def _follow_words(self, node: Node) -> None:
+        """Objects that a message says were not found, and quotas that it names."""
+        for complaint in list(node.complaints):
+            for match in _NOT_FOUND.finditer(complaint.raw):
+                word = match[1]
+                kind = word if word in self._kinds else self._plurals.get(word.lower(), "")
+                kind = kind or {"secrets": "Secret", "configmaps": "ConfigMap"}.get(word.lower(), "")
+                target = node_id(kind, node.namespace, match[2])
+                if kind and target not in self._there and target not in self.nodes:
+                    self._miss(node, target, Reference("", kind, match[2], "its messages"))
+            for match in _QUOTA.finditer(complaint.raw):
+                quota = self.nodes.get(node_id("ResourceQuota", node.namespace, match[1]))
+                if quota is not None:
+                    quota.complaints.append(Complaint(Tier.ERROR, complaint.text, complaint.since))
+                    node.because_of[quota.id] = "a request exceeds it"
+        if any(c.about == "ScalingUp" and c.tier is Tier.UNHEALTHY for c in node.complaints):
+            for quota in [n for n in self.nodes.values() if n.kind == "ResourceQuota" and n.object is not None]:
+                spent = used_up(quota.object) if quota.object is not None else ""
+                if spent:
+                    quota.complaints.append(Complaint(Tier.ERROR, f"is used up: {spent}", node.worst.since if node.worst else ""))
+                    node.because_of[quota.id] = "may not create more"
+
+    # ---------------------------------------------------------------------------------------- credentials
+
+    def _look_at_credentials(self) -> None:
+        """Secrets of the cluster that look wrong, if something is wrong that they could explain."""
+        cluster = self.cluster
+        if cluster is None or cluster.deleting:
+            return
+        found = {p: self.nodes.get(node_id("Secret", cluster.namespace, f"{cluster.name}-{p}")) for p in KEYS}
+        self._miss_certificates(cluster, {p for p, secret in found.items() if secret is None})
+        complaining = [n for n in self.nodes.values() if any(CERTIFICATES.search(f"{c.about} {c.raw}") for c in n.complaints)]
+        connection = self.nodes.get(self._shared("connection") or "") if self._shared("initialization") is None else None
+        if not complaining and connection is None:
+            return
+        for node, purpose in [(n, p) for n in complaining for p, secret in found.items() if secret is None and "Secret" in self._kinds]:
+            if any(re.search(rf"\b{purpose}\b", c.raw) for c in node.complaints):
+                name = f"{cluster.name}-{purpose}"
+                self._miss(node, node_id("Secret", cluster.namespace, name), Reference("", "Secret", name, "its messages"))
+        secrets = {p: n.object for p, n in found.items() if n is not None and n.object is not None}
+        used = [n.object.at("spec", "bootstrap", "dataSecretName") for n in self.nodes.values() if n.kind == "Machine" and n.object]
+        bootstrap = [self.nodes.get(node_id("Secret", cluster.namespace, str(name))) for name in used if name]
+        for purpose, why in suspicions(secrets, [n.object for n in bootstrap if n is not None and n.object is not None]).items():
+            secret = found[purpose]
+            assert secret is not None
+            blamed = complaining if purpose != "kubeconfig" else []
+            blamed = [*blamed, connection] if connection is not None and purpose in {"kubeconfig", "ca"} else blamed
+            if blamed:
+                secret.complaints.append(Complaint(Tier.ERROR, why))
+            for node in blamed:
+                node.because_of[secret.id] = "depends on it"
+
+    def _miss_certificates(self, cluster: Node, absent: set[str]) -> None:
+        """Once kubeadm has set up a control plane, its certificates were there; who deletes them is not told of by any condition."""
+        if "Secret" not in self._dumped:
+            return
+        configs = [n.object for n in self.nodes.values() if n.kind == "KubeadmConfig" and n.object is not None]
+        first = [c for c in configs if c.at("spec", "initConfiguration") and has_delivered(c)]
+        outside = [c for c in first if c.at("spec", "clusterConfiguration", "etcd", "external")]
+        for purpose in absent & (CERTIFICATE_AUTHORITIES - ({"etcd"} if outside else set())) if first else ():
+            name = f"{cluster.name}-{purpose}"
+            missing = Node(node_id("Secret", cluster.namespace, name), "Secret", cluster.namespace, name, referrers=[cluster.id])
+            missing.complaints.append(Complaint(Tier.MISSING, "does not exist, but the control plane was set up with it"))
+            self.nodes.setdefault(missing.id, missing)
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _lacks_certificates(node: Node) -> bool:
+    return any(c.about == "CertificatesAvailable" for c in node.complaints)

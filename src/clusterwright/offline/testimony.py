@@ -1,0 +1,244 @@
+"""What the objects of a cluster say, each of itself: the complaints, before it is asked whom they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from clusterwright.api.meta import Condition, Json, Unstructured
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.conditions import InvalidConditions, conditions_of, get, is_true
+from clusterwright.conditions.words import plural
+from clusterwright.offline.complaints import (
+    BLOCKED,
+    QUIET,
+    SOON,
+    STANDSTILL,
+    Complaint,
+    Tier,
+    complaint_of,
+    deletion,
+    old_conditions,
+    own_pause,
+    references,
+    since,
+    time_of,
+    without_summaries,
+)
+from clusterwright.offline.graph import reachable
+from clusterwright.offline.kinship import name_of as node_id
+from clusterwright.offline.kinship import related
+
+_NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
+
+
+@dataclass(slots=True)
+class Node:
+    """An object, or one that should be there, and what is wrong with it."""
+
+    id: str
+    kind: str
+    namespace: str
+    name: str
+    object: Unstructured | None = None
+    complaints: list[Complaint] = field(default_factory=list)
+    because_of: dict[str, str] = field(default_factory=dict)
+    """Where its trouble comes from: id of another node, and how that is known."""
+    referrers: list[str] = field(default_factory=list)
+
+    @property
+    def deleting(self) -> bool:
+        """It is being deleted."""
+        return self.object is not None and bool(self.object.at("metadata", "deletionTimestamp"))
+
+    @property
+    def worst(self) -> Complaint | None:
+        """The most telling complaint, the oldest of those."""
+        return min(self.complaints, key=lambda c: (c.tier, c.secondary, c.since or "9")) if self.complaints else None
+
+    @property
+    def tier(self) -> Tier:
+        """How telling the best evidence is."""
+        return self.worst.tier if self.worst else Tier.PROGRESS
+
+
+class Testimony:
+    """The objects that belong to a cluster, with what each of them complains about."""
+
+    def __init__(
+        self,
+        objects: Iterable[Json],
+        subject: str,
+        conditions: Sequence[Condition] | None = None,
+        *,
+        error: str = "",
+        now: datetime | None = None,
+    ) -> None:
+        """`conditions` replace those of the subject: what our controller finds, not what another one wrote; `error`: how its pass ended."""
+        self._now = now
+        self.nodes: dict[str, Node] = {}
+        self.events: dict[str, list[Json]] = {}
+        self._children: dict[str, list[str]] = {}
+        self._kinds: set[str] = set()
+        self._groups: set[str] = set()
+        self._plurals: dict[str, str] = {}
+        self._served: set[str] = set()
+        self._dumped: set[str] = set()
+        self.subject = subject
+        self._subject_conditions = conditions
+        for json in objects:
+            self._add(json)
+        for node in list(self.nodes.values()):
+            self._adopt(node)
+        self.cluster = self._find_cluster()
+        self._there = set(self.nodes)
+        self._forget_strangers()
+        for node in list(self.nodes.values()):
+            self._hear(node)
+        for node in list(self.nodes.values()):
+            self._notice_standstill(node)
+        if error and subject in self.nodes:
+            self.nodes[subject].complaints.append(Complaint(Tier.ERROR, error, raw=error))
+        self._add_shared_states()
+
+    def _find_cluster(self) -> Node | None:
+        """The Cluster that the subject is or belongs to."""
+        node = self.nodes.get(self.subject)
+        if node is None or node.kind == "Cluster" or node.object is None:
+            return node
+        return self.nodes.get(node_id("Cluster", node.namespace, node.object.metadata.labels.get(CLUSTER_NAME_LABEL, "")))
+
+    def _forget_strangers(self) -> None:
+        """What belongs to other clusters, or to none, has no part in this."""
+        if self.cluster is None or self.cluster.object is None:
+            return
+        kin = related([n.object for n in self.nodes.values() if n.object is not None], self.cluster.object, self.subject)
+        self.nodes = {name: node for name, node in self.nodes.items() if name in kin}
+        self._children = {name: [c for c in children if c in kin] for name, children in self._children.items() if name in kin}
+
+    # ------------------------------------------------------------------------------------------ reading
+
+    def _add(self, json: Json) -> None:
+        obj = Unstructured(json)
+        self._dumped.add(obj.kind)
+        if obj.kind == "CustomResourceDefinition":
+            self._served.add(str(obj.at("spec", "names", "kind")))
+        if obj.kind == "Event":
+            involved = json.get("involvedObject") or json.get("regarding") or {}
+            about = node_id(str(involved.get("kind", "")), str(involved.get("namespace", "")), str(involved.get("name", "")))
+            self.events.setdefault(about, []).append(json)
+        if obj.kind in _NO_PARTNER:
+            return
+        key = obj.key
+        node = Node(node_id(obj.kind, *key), obj.kind, key.namespace, key.name, obj)
+        self.nodes[node.id] = node
+        self._kinds.add(obj.kind)
+        self._groups.add(obj.gvk.group)
+        for kind in (obj.kind, *(r.kind for r in references(obj.at("spec"), home=key.namespace))):
+            self._plurals[plural(kind.lower())] = kind
+
+    def _adopt(self, node: Node) -> None:
+        assert node.object is not None
+        for reference in node.object.metadata.owner_references:
+            owner = node_id(reference.kind, node.namespace, reference.name)
+            if owner in self.nodes:
+                self._children.setdefault(owner, []).append(node.id)
+
+    def _conditions(self, node: Node) -> tuple[Condition, ...]:
+        if node.id == self.subject and self._subject_conditions is not None:
+            return tuple(self._subject_conditions)
+        try:
+            return conditions_of(node.object) if node.object else ()
+        except InvalidConditions as error:
+            node.complaints.append(Complaint(Tier.ERROR, f"reports conditions that cannot be read: {error}"))
+            return ()
+
+    def _hear(self, node: Node) -> None:
+        """Everything that the object itself has to say."""
+        assert node.object is not None
+        metadata = node.object.metadata
+        if metadata.deletion_timestamp is not None:
+            node.complaints.append(deletion(node.object, self._conditions(node), self._now))
+            return
+        pause = own_pause(node.object)
+        conditions = self._conditions(node)
+        if all(c.type in QUIET for c in conditions):
+            conditions = (*conditions, *old_conditions(node.object))
+        if pause:
+            node.complaints.append(Complaint(Tier.PAUSED, pause, since(get(conditions, "Paused")), "Paused"))
+        for condition in conditions:
+            complaint = complaint_of(condition)
+            if complaint is not None:
+                node.complaints.append(complaint)
+        for name in ("failureReason", "failureMessage"):
+            for path in (("status", name), ("status", "deprecated", "v1beta1", name)):
+                text = node.object.at(*path)
+                if isinstance(text, str) and text:
+                    node.complaints.append(Complaint(Tier.ERROR, f"{name}: {text}", raw=text))
+        node.complaints += self._stall(node, conditions)
+        if node.complaints:
+            node.complaints += self._warnings(node)
+        node.complaints = without_summaries(node.complaints)
+
+    def _stall(self, node: Node, conditions: Sequence[Condition]) -> list[Complaint]:
+        """Machines that should have been made at once and were not; controllers tell only their logs what the API server refused."""
+        assert node.object is not None
+        condition, wanted = get(conditions, "ScalingUp"), node.object.at("spec", "replicas")
+        if condition is None or condition.status != "True" or not isinstance(wanted, int) or self._now is None:
+            return []
+        made = [c for c in self._children.get(node.id, ()) if c.startswith("Machine/")]
+        begun = condition.last_transition_time
+        if node.kind == "MachineDeployment" or len(made) >= wanted or begun is None or self._now - begun < SOON:
+            return []
+        text = f"has {len(made)} of {wanted} Machines, and the others do not appear"
+        return [Complaint(Tier.UNHEALTHY, text, since(condition), "ScalingUp", raw=text)]
+
+    def _notice_standstill(self, node: Node) -> None:
+        """A rollout without a Machine that comes or goes."""
+        condition = get(self._conditions(node), "RollingOut") if node.complaints and node.kind != "Cluster" else None
+        begun = condition.last_transition_time if condition is not None and condition.status == "True" else None
+        if begun is None or self._now is None or self._now - begun < STANDSTILL:
+            return
+        below = [self.nodes[name] for name in reachable(self._children, node.id) if name in self.nodes]
+        if all(n.tier is Tier.PROGRESS for n in below) and any(n.kind == "Machine" for n in below):
+            node.complaints.append(
+                Complaint(Tier.UNHEALTHY, "is rolling out, but no Machine comes or goes", since(condition), "RollingOut")
+            )
+
+    def _warnings(self, node: Node) -> list[Complaint]:
+        """Warning Events that no good news followed, about an object that is in trouble anyway."""
+        found = []
+        for event in self._latest_warnings(node):
+            text = str(event.get("message") or "")
+            if BLOCKED.search(text):
+                found.append(Complaint(Tier.ERROR, f"{event.get('reason')}: {text}", time_of(event), raw=text))
+        return found
+
+    def _latest_warnings(self, node: Node) -> list[Json]:
+        told = self.events.get(node.id, [])
+        good = max((time_of(e) for e in told if e.get("type") == "Normal"), default="")
+        return [e for e in told if e.get("type") == "Warning" and time_of(e) >= good]
+
+    # -------------------------------------------------------------------------------------- shared states
+
+    def _add_shared_states(self) -> None:
+        """What many objects wait for is a node of its own: initialization, the connection, a pause of everything."""
+        cluster = self.cluster
+        if cluster is None or cluster.object is None:
+            return
+        conditions = self._conditions(cluster)
+        if not is_true(conditions, "ControlPlaneInitialized"):
+            self._share(cluster, "initialization", Complaint(Tier.PROGRESS, "the control plane is not initialized"))
+        probe = get(conditions, "RemoteConnectionProbe")
+        if probe is not None and probe.status == "False" and not cluster.deleting:
+            text = f"the workload cluster cannot be reached: {probe.message}"
+            self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, since(probe), "RemoteConnectionProbe"))
+
+    def _share(self, cluster: Node, what: str, complaint: Complaint) -> None:
+        node = Node(f"{cluster.id}#{what}", cluster.kind, cluster.namespace, cluster.name, cluster.object, [complaint])
+        self.nodes[node.id] = node
+
+    def _shared(self, what: str) -> str | None:
+        name = f"{self.cluster.id if self.cluster else self.subject}#{what}"
+        return name if name in self.nodes else None
