@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.offline.observation import EtcdErrors, Member, WorkloadCluster
 from clusterwright.offline.observed import Action, Journal
@@ -110,9 +112,10 @@ class ObservedWorkloadClusters:
         if not nodes:
             raise EtcdError("no etcd member to connect to")
         if cluster not in self._members:
-            if found.etcd_errors.members or found.etcd_errors.status:
-                return ObservedEtcd({}, found.etcd_errors, self._journal)
-            raise EtcdError("the etcd members could not be listed")
+            errors = found.etcd_errors
+            if not errors.members:
+                errors = replace(errors, members="the etcd members could not be listed")
+            return ObservedEtcd({}, errors, self._journal)
         return ObservedEtcd(self._members[cluster], found.etcd_errors, self._journal)
 
     async def serving_certificate_expiry(self, cluster: ObjectKey, node: str, port: int = 6443) -> datetime:

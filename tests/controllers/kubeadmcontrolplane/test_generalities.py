@@ -205,3 +205,10 @@ def test_without_a_corefile_the_deployment_of_coredns_is_not_looked_at() -> None
     control_plane["spec"]["kubeadmConfigSpec"]["clusterConfiguration"] = {"dns": {"imageTag": "v1.12.0"}}
 
     assert decide(objects).error is None
+
+
+def test_members_that_the_recorder_did_not_have_could_not_be_listed() -> None:
+    answer = h.run(h.World(h.machines(1), inspected=False, members=None))
+
+    found = answer.on_machine("m1", "EtcdMemberHealthy")
+    assert found == ("Unknown", "InspectionFailed", "Failed to get etcd members: the etcd members could not be listed")
