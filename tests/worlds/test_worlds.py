@@ -535,6 +535,51 @@ def standalone_first_machine_stuck(w: World) -> str:
     return f"DevMachine/{name}"
 
 
+def no_template(w: World) -> str:
+    deployment, sets = find(w, "MachineDeployment"), find(w, "MachineSet")
+    for obj in (deployment, sets):
+        obj["spec"]["template"]["spec"]["infrastructureRef"] |= {"kind": "DevCluster", "name": find(w, "DevCluster")["metadata"]["name"]}
+    infrastructure_silent(w)
+    return f"MachineDeployment/{deployment['metadata']['name']}"
+
+
+def rollout_standing_still(w: World) -> str:
+    plane = find(w, "KubeadmControlPlane")
+    says(plane, "RollingOut", "True", "RollingOut", "Rolling out 3 not up-to-date replicas")
+    plane["status"]["conditions"][-1]["lastTransitionTime"] = "2026-11-15T17:20:00Z"
+    for machine in every(w, "Machine", f"{plane['metadata']['name']}-?????"):
+        says(machine, "UpToDate", "False", "NotUpToDate", "* Version v1.34.0, v1.35.0 required")
+    return f"KubeadmControlPlane/{plane['metadata']['name']}"
+
+
+def resource_of_the_wrong_type(w: World) -> str:
+    resource_set, binding = find(w, "ClusterResourceSet"), find(w, "ClusterResourceSetBinding")
+    remove(w, binding)
+    secret = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"x.yaml": ""}}
+    w["objects"].append({**secret, "metadata": {"name": "network", "namespace": resource_set["metadata"]["namespace"]}})
+    resource_set["spec"]["resources"] = [{"kind": "Secret", "name": "network"}]
+    says(resource_set, "ResourcesApplied", "False", "WrongSecretType", "Secret type of resource network is not supported")
+    return "Secret/network"
+
+
+def pool_without_infrastructure(w: World) -> str:
+    cluster = find(w, "Cluster")["metadata"]
+    text = "could not find infra reference of kind DevMachinePool with name pool"
+    condition = {"type": "Ready", "status": "False", "severity": "Error", "reason": "IncorrectExternalRef", "message": text}
+    reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachinePool", "name": "pool"}
+    w["objects"] = [o for o in w["objects"] if o["kind"] != "Event"]
+    w["objects"].append(
+        {
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "MachinePool",
+            "metadata": {"name": "pool", "namespace": cluster["namespace"]},
+            "spec": {"clusterName": cluster["name"], "replicas": 1, "template": {"spec": {"infrastructureRef": reference}}},
+            "status": {"deprecated": {"v1beta1": {"conditions": [{**condition, "lastTransitionTime": NOW}]}}},
+        }
+    )
+    return "DevMachinePool/pool"
+
+
 TROUBLES: list[tuple[str, Callable[[World], str]]] = [
     ("healthy-ha", infrastructure_gone),
     ("healthy-ha", control_plane_gone),
@@ -558,6 +603,10 @@ TROUBLES: list[tuple[str, Callable[[World], str]]] = [
     ("healthy-ha", denied),
     ("healthy-ha", unhealthy_node),
     ("healthy-ha", version_skew),
+    ("healthy-ha", no_template),
+    ("healthy-ha", rollout_standing_still),
+    ("healthy-ha", pool_without_infrastructure),
+    ("resource-set-content-missing", resource_of_the_wrong_type),
     ("cp-vm-never", infrastructure_never),
     ("cp-vm-never", control_plane_paused),
     ("topology", class_gone),

@@ -41,7 +41,7 @@ def _classes_elsewhere(bundle: Bundle) -> Iterator[Json]:
     seen = {o["metadata"].get("namespace") for o in bundle.objects}
     for obj in map(Unstructured, bundle.objects):
         namespace, name = obj.at("spec", "topology", "classRef", "namespace"), obj.at("spec", "topology", "classRef", "name")
-        if obj.kind == "Cluster" and namespace and name and namespace not in seen:
+        if obj.kind == "Cluster" and isinstance(namespace, str) and namespace and name and namespace not in seen:
             metadata = {"namespace": namespace, "name": name}
             yield {"apiVersion": obj.gvk.api_version, "kind": "ClusterClass", "metadata": metadata, "spec": {}}
 
