@@ -212,3 +212,17 @@ def test_members_that_the_recorder_did_not_have_could_not_be_listed() -> None:
 
     found = answer.on_machine("m1", "EtcdMemberHealthy")
     assert found == ("Unknown", "InspectionFailed", "Failed to get etcd members: the etcd members could not be listed")
+
+
+def test_an_update_in_place_waits_for_what_the_other_machines_lack() -> None:
+    world = outdated(3, features={"InPlaceUpdates": True})
+    world.machines[0].sick = {"EtcdMemberHealthy": ("False", 60)}
+    world.machines[2].sick = {"SchedulerPodHealthy": ("False", 60)}
+    objects, control_plane = objects_of(world, "KubeadmControlPlane", "kcp1")
+    control_plane["spec"]["rollout"]["strategy"]["rollingUpdate"]["maxSurge"] = 0
+    control_plane["spec"]["replicas"] = 2
+
+    found = decide(objects).condition("ScalingDown")
+
+    assert found is not None
+    assert found[2].splitlines()[1:] == ["* waiting for control plane components to become healthy"]

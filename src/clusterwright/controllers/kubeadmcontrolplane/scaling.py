@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clusterwright.api.core import Machine
 from clusterwright.controllers.kubeadmcontrolplane import addons, kubeadm_config_map, membership, objects
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, newest
@@ -86,9 +88,9 @@ async def _wants_in_place_update(scope: Scope, machine: ControlPlaneMachine) -> 
     up_to_date = sum(m.up_to_date.holds for m in scope.all_machines)
     if not scope.feature("InPlaceUpdates") or not machine.up_to_date.in_place or up_to_date >= scope.desired:
         return False
-    verdict = preflight(scope.preflight_facts)
-    if not verdict.passed and not preflight(scope.preflight_facts, excluding=machine.name).passed:
-        await _pass_or_end(scope, verdict)
+    verdict, others = preflight(scope.preflight_facts), preflight(scope.preflight_facts, excluding=machine.name)
+    if not verdict.passed and not others.passed:
+        await _pass_or_end(scope, replace(others, wait=verdict.wait))  # what is said to be waited for is what the others need
     return False
 
 
