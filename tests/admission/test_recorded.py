@@ -71,8 +71,8 @@ def _replay() -> Any:
 
 
 @pytest.mark.parametrize("gates", GATES)
-def test_recorded_answers_of_the_webhooks(gates: str) -> None:
-    """KubeadmConfig edge case 113, KubeadmControlPlane edge cases 87 to 89: as recorded, on create, update and scale."""
+def test_edge_113_recorded_answers_of_the_webhooks(gates: str) -> None:
+    """Of KubeadmConfig; and edge cases 87 to 89 of KubeadmControlPlane: as recorded, on create, update and scale."""
     replay = _replay()
     scenarios = [s for s in replay.load([CORPUS / "admission.jsonl"]) if s["area"] in AREAS and s.get("gates", "on") == gates]
     server = InThread(GATES[gates])

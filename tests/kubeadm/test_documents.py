@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from clusterwright.api.bootstrap import ClusterConfiguration, InitConfiguration, JoinConfiguration
+from clusterwright.api.codec import to_json
 from clusterwright.kubeadm.documents import (
     AdditionalData,
     UnknownDocument,
@@ -230,11 +231,16 @@ def test_join_reads_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a: b", "kind: ClusterConfiguration\napiVersion: kubeadm.k8s.io/v1beta1", "x: [", "- a", "kind: ClusterConfiguration"]
+    "text", ["a: b", "kind: ClusterConfiguration\napiVersion: kubeadm.k8s.io/v1beta1", "x: [", "- a", "kind: ClusterConfiguration"]
 )
 def test_other_texts_are_no_documents(text: str) -> None:
     with pytest.raises(UnknownDocument, match="unknown kubeadm types"):
         parse_cluster_configuration(text)
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n"])
+def test_a_text_that_says_nothing_has_all_defaults(text: str) -> None:
+    assert to_json(parse_cluster_configuration(text)[0]) == {}
 
 
 def test_a_broken_document_is_refused_without_being_quoted() -> None:

@@ -36,8 +36,8 @@ def test_both_forms_of_a_condition_always_agree(data: conditions.Data, certifica
 
 
 def test_every_edge_case_of_the_spec_has_a_test() -> None:
-    files = [*(TESTS / "controllers" / "kubeadmconfig").glob("test_*.py"), *(TESTS / "kubeadm").glob("test_*.py")]
-    names = "\n".join(f.read_text() for f in files)
+    folders = (TESTS / "controllers" / "kubeadmconfig", TESTS / "kubeadm", TESTS / "admission")
+    names = "\n".join(f.read_text() for folder in folders for f in folder.glob("test_*.py"))
     numbers = {int(n) for name in re.findall(r"def test_edge_([0-9a-z_]+)", names) for n in re.findall(r"\d{3}", name)}
 
     assert numbers == set(range(1, 114))
