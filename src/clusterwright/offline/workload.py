@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -93,10 +93,11 @@ class ObservedWorkloadClusters:
         found = self._clusters.get(cluster)
         if found is None:
             return Health()
+        success = found.last_probe_success.astimezone(UTC) if found.last_probe_success is not None else None
         return Health(
             connected=found.connected,
-            last_probe=found.last_probe_success,
-            last_probe_success=found.last_probe_success,
+            last_probe=success,
+            last_probe_success=success,
             consecutive_failures=found.consecutive_failures,
         )
 
@@ -123,7 +124,7 @@ class ObservedWorkloadClusters:
         found = self._connected(cluster)
         if node not in found.api_server_certificate_expiry:
             raise NotConnected(f"error reaching the API server on Node {node}")
-        return found.api_server_certificate_expiry[node]
+        return found.api_server_certificate_expiry[node].astimezone(UTC)
 
     async def watch(
         self,

@@ -7,7 +7,6 @@ The tables see the Cluster as the phases left it. `TABLES` is the order of decis
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC
 from typing import Final
 
 from clusterwright.api.meta import Condition
@@ -317,7 +316,7 @@ def probe_stale(c: Snapshot) -> bool:
 @message("Remote connection probe failed, probe last succeeded at <time>")
 def last_success(c: Snapshot) -> str:
     since = c.health.last_probe_success
-    shown = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if since else ""
+    shown = since.strftime("%Y-%m-%dT%H:%M:%SZ") if since else ""
     return f"Remote connection probe failed, probe last succeeded at {shown}"
 
 
