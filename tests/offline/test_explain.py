@@ -19,7 +19,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.cli import docs, explain, tables
-from clusterwright.offline.bundle import assemble
+from clusterwright.offline.bundle import BadBundle, assemble
 from clusterwright.offline.catalogue import tables_of
 from clusterwright.offline.explain import explain as explained
 from clusterwright.offline.graph import sinks
@@ -243,3 +243,11 @@ def test_pages_are_rendered_once_and_then_fresh(tmp_path: Path) -> None:
     assert docs.run(["--check", "--folder", str(tmp_path)]) == 0
     assert not (tmp_path / "old.md").exists()
     assert "`already-initialized`" in (tmp_path / "cluster.md").read_text()
+
+
+@pytest.mark.parametrize("value", ["\ud800", object()], ids=["half a surrogate pair", "an object"])
+def test_what_no_json_can_hold_is_refused_by_name(value: Any) -> None:
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "c"}, "data": {"a": value}}
+
+    with pytest.raises(BadBundle, match="document 0: ConfigMap"):
+        assemble([obj])

@@ -55,6 +55,10 @@ def assemble(documents: Iterable[Any]) -> Bundle:
         metadata = document.get("metadata")
         if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
             raise BadBundle(f"document {index}: {document['kind']} without metadata.name")
+        try:
+            msgspec.json.encode(document)
+        except (UnicodeEncodeError, TypeError) as error:
+            raise BadBundle(f"document {index}: {document['kind']} holds what JSON cannot: {error}") from error
         objects.append(dict(document))
     return Bundle(tuple(objects), observation or Observation())
 
