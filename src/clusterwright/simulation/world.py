@@ -24,6 +24,8 @@ from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.trace import Trace
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+TIME_TO_DIE = 3600.0
+"""Virtual seconds that a program has to end when it is told to."""
 
 Program = Callable[[Transport, LoopClock, Random], Awaitable[None]]
 """What a process runs, from its start to its death: given its way to the API server, the clock, and its own randomness."""
@@ -137,7 +139,9 @@ class Process:
         self.transport.kill()
         if self._task is not None and not self._task.done():
             self._task.cancel()
-            await asyncio.wait([self._task])
+            done, _ = await asyncio.wait([self._task], timeout=TIME_TO_DIE)
+            if not done:
+                raise Violation(f"{self._name} did not end within {TIME_TO_DIE:g} s of being told to")
 
 
 async def _awaited(awaitable: Awaitable[None]) -> None:
