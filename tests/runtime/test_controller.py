@@ -223,6 +223,35 @@ async def test_a_pass_that_cancels_itself_does_not_kill_its_worker():
 
 
 @virtual
+async def test_a_worker_that_is_cancelled_while_its_pass_fails_ends():
+    """A TaskGroup that is cancelled and fails at once tells of the failure only."""
+    begun = asyncio.Event()
+
+    async def fail_when_cancelled():
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            raise ConnectionFailed("closed at the same time") from None
+
+    async def act(key):
+        if not begun.is_set():
+            begun.set()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail_when_cancelled())
+        return Result.await_change()
+
+    bench = await Bench().start(act, concurrency=1)
+    await bench.make()
+    await begun.wait()
+    bench.task.cancel()
+
+    done, _ = await asyncio.wait([bench.task], timeout=3600)
+
+    assert done
+    assert len(bench.passes) == 1
+
+
+@virtual
 async def test_one_key_is_never_reconciled_twice_at_once_and_different_keys_are():
     running, most = {}, []
 
