@@ -16,6 +16,7 @@ from typing import Any
 
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.runtime.cache import Cache
+from clusterwright.runtime.cancellation import heed_cancellation
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, Terminal, is_expected
 from clusterwright.runtime.informer import Entry, Informer
@@ -161,7 +162,7 @@ class Controller:
                     await self._map(change)
                 finally:
                     self._mapping = False
-                _heed_cancellation()
+                heed_cancellation()
             self._wake.clear()
             await self._wake.wait()
 
@@ -201,7 +202,7 @@ class Controller:
             finally:
                 self._active -= 1
                 self.queue.done(request.key)
-            _heed_cancellation()
+            heed_cancellation()
 
     async def _process(self, request: Request) -> None:
         key = request.key
@@ -259,13 +260,6 @@ class Controller:
     def _count(self, what: str) -> None:
         if self._metrics:
             getattr(self._metrics, what).add(self.name)
-
-
-def _heed_cancellation() -> None:
-    """Raise what a pass has lost that failed at the moment when it was cancelled: a TaskGroup tells of the failure only."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
 
 
 def _decoded(informer: Informer, kind: Kind, entry: Entry | None) -> Any:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from clusterwright.api.wire import Request
+from clusterwright.runtime.cancellation import heed_cancellation
 from clusterwright.runtime.errors import ApiError, Gone, ServerTimeout, ServiceUnavailable, TooManyRequests, from_response
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
@@ -137,6 +138,7 @@ class Watcher:
         failures = 0
         loop = asyncio.get_running_loop()
         while True:
+            heed_cancellation()
             started, was = loop.time(), state
             try:
                 state = await self.step(state)
