@@ -259,6 +259,21 @@ def test_doubt_interrupts_the_watch_with_a_list_that_begins_after_it():
     assert known == {"b": "7"}
 
 
+def test_a_doubt_about_a_watch_that_is_just_ending_is_no_error():
+    async def doubt(watcher, server):
+        await asyncio.sleep(5)
+        for _ in range(3):
+            watcher.doubt()
+            await asyncio.sleep(0)
+        await asyncio.sleep(1)
+        assert not watcher.in_doubt
+
+    after = [a_list(8, an_object("b", 7))] * 3
+    _, known = play([a_list(5, an_object("a", 1)), *after], [[None]] * 4, seconds=10, then=doubt)
+
+    assert known == {"b": "7"}
+
+
 def test_doubt_during_a_list_is_settled_by_the_next_one():
     async def doubt(watcher, server):
         server.seconds_per_list = 5

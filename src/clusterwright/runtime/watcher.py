@@ -124,7 +124,7 @@ class Watcher:
         """Something may have happened that no event told: list again, now. A list that is under way does not count."""
         self._doubts += 1
         self._wake.set()
-        if self._watchdog is not None:
+        if self._watchdog is not None and not self._watchdog.expired():  # it may have been told to end just now
             self._watchdog.reschedule(asyncio.get_running_loop().time())
 
     @property
