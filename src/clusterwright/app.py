@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random, SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.loopback import LoopbackTransport
 from clusterwright.offline.registry import PACKAGES
 from clusterwright.offline.registry import controller as controller_of
+from clusterwright.offline.survey import Reach
 from clusterwright.offline.world import DEFAULT_FEATURES
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
@@ -33,9 +34,6 @@ from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Reconciler, Watch
 from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
-
-Reach = Callable[[bytes], Awaitable[Transport]]
-"""A transport over the network to the cluster that a kubeconfig describes."""
 
 
 async def install_crds(client: Client) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import msgspec
 
 from clusterwright.admission.refusal import hook_name, invalid_object, read, unreadable
-from clusterwright.admission.rules import at, template_metadata
+from clusterwright.admission.rules import template_metadata
 from clusterwright.api.bootstrap import KubeadmConfig, KubeadmConfigTemplate
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, required
 from clusterwright.kubeadm.tokens import TokenError, parse_token
-from clusterwright.kubeadm.validation import GATE, Problem, problems, with_former_defaults
+from clusterwright.kubeadm.validation import GATE, Problem, at, problems, with_former_defaults
 
 GROUP = "bootstrap.cluster.x-k8s.io"
 

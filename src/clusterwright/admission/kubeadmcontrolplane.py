@@ -9,7 +9,7 @@ from typing import Any, Final
 from clusterwright.admission.kubeadmconfig import field_error, require_tokens
 from clusterwright.admission.mutability import changed_paths, is_mutable
 from clusterwright.admission.refusal import denied, hook_name, invalid_object, read
-from clusterwright.admission.rules import at, kubernetes_version, machine_naming, taints, template_metadata
+from clusterwright.admission.rules import kubernetes_version, machine_naming, taints, template_metadata
 from clusterwright.api.codec import convert, to_json
 from clusterwright.api.controlplane import KubeadmControlPlane, KubeadmControlPlaneTemplate
 from clusterwright.api.meta import Json
@@ -18,7 +18,7 @@ from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.status import ErrorType, FieldError, forbidden, invalid, required
 from clusterwright.kubeadm.certificates import DEFAULT_CA_DAYS
 from clusterwright.kubeadm.corefile import CannotMigrate, require_migration
-from clusterwright.kubeadm.validation import GATE, problems, with_former_defaults
+from clusterwright.kubeadm.validation import GATE, at, problems, with_former_defaults
 from clusterwright.kubeadm.versions import Version, parse_version
 
 GROUP: Final = "controlplane.cluster.x-k8s.io"

@@ -31,13 +31,6 @@ _RESERVED_TAINTS: Final = tuple(
 """TNT-2 to TNT-6: the first that holds is said."""
 
 
-def at(value: Any, *path: str) -> Any:
-    """What is found by following keys; None where there is nothing."""
-    for step in path:
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value
-
-
 def taints(found: Sequence[Json], field: str, features: Mapping[str, bool]) -> Iterator[FieldError]:
     """TNT-1 to TNT-7: taints that Machines give to their Nodes."""
     if found and not features.get(TAINTS_GATE, False):

@@ -38,6 +38,11 @@ def resolve(arguments: argparse.Namespace) -> Connection:
         raise
 
 
+async def reach(kubeconfig: bytes) -> HttpTransport:
+    """A transport over the network to the cluster that a kubeconfig describes; raises InvalidKubeconfig."""
+    return HttpTransport(Kubeconfig.parse(kubeconfig).resolve(), SystemClock(), os.environ)
+
+
 @asynccontextmanager
 async def connected(connection: Connection) -> AsyncIterator[RestClient]:
     """A client of the cluster, closed at the end."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +12,13 @@ from random import SystemRandom
 import yaml
 
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.api.wire import Transport
 from clusterwright.cli import connect
 from clusterwright.offline.record import record
 from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.keys import PooledKeySource
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig, Kubeconfig
+from clusterwright.runtime.kubeconfig import InvalidKubeconfig
 
 
 def run(argv: Sequence[str]) -> int:
@@ -60,14 +57,11 @@ async def gather(arguments: argparse.Namespace, name: str, *, keep_secrets: bool
     namespace, _, bare = name.rpartition("/")
     clock = SystemClock()
 
-    async def reach(kubeconfig: bytes) -> Transport:
-        return HttpTransport(Kubeconfig.parse(kubeconfig).resolve(), clock, os.environ)
-
     async with connect.connected(connection) as client:
         key = ObjectKey(namespace or arguments.namespace or connection.namespace, bare)
         keys = PooledKeySource()
         try:
-            surveyor = Surveyor(client, reach, clock=clock, random=SystemRandom(), keys=keys)
+            surveyor = Surveyor(client, connect.reach, clock=clock, random=SystemRandom(), keys=keys)
             return await record(client, key, clock.now(), surveyor, keep_secrets=keep_secrets)
         finally:
             await keys.close()

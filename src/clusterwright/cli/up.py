@@ -21,7 +21,7 @@ from clusterwright.api.wire import Transport
 from clusterwright.apiserver import serve
 from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.sqlite import StoreBroken
-from clusterwright.cli import demo
+from clusterwright.cli import connect, demo
 from clusterwright.cli.connect import LOCAL
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.listener import TlsListener
@@ -161,9 +161,6 @@ async def _start_controllers(
         cloud = Cloud(now=clock.now, random=random, keys=keys, listener=TlsListener(), data_dir=folder)
         stack.push_async_callback(cloud.close)
 
-    async def reach(kubeconfig: bytes) -> Transport:
-        return HttpTransport(Kubeconfig.parse(kubeconfig).resolve(), clock, os.environ)
-
     options = Options(
         namespace=arguments.namespace,
         watch_filter=arguments.watch_filter,
@@ -176,7 +173,7 @@ async def _start_controllers(
         freeze_caches=True,
     )
     manager = app.build_manager(
-        transport, clock=clock, random=random, keys=keys, cloud=cloud, reach=reach, options=options, features=arguments.features
+        transport, clock=clock, random=random, keys=keys, cloud=cloud, reach=connect.reach, options=options, features=arguments.features
     )
     if cloud is not None:
         manager.add_part("kubelets", cloud.run_kubelets)

@@ -39,7 +39,7 @@ def problems(spec: Mapping[str, Any], field: str, *, ignition: bool, control_pla
     yield from _users(spec, field)
     yield from _ignition(spec, field) if ignition else _gate_off(spec, field)
     yield from _disk_layouts(spec, field)
-    user = _at(spec, "joinConfiguration", "discovery", "file", "kubeConfig", "user") or {}
+    user = at(spec, "joinConfiguration", "discovery", "file", "kubeConfig", "user") or {}
     if user.get("authProvider") and user.get("exec"):
         text = "only one of authProvider or exec must be defined"
         # the field's name is spelled like this by everyone who has reported it so far
@@ -50,7 +50,8 @@ def problems(spec: Mapping[str, Any], field: str, *, ignition: bool, control_pla
         yield from _health_checks(spec, field)
 
 
-def _at(value: Any, *path: str) -> Any:
+def at(value: Any, *path: str) -> Any:
+    """What is found by following keys; None where there is nothing."""
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value
@@ -61,7 +62,7 @@ def _ordered(value: Mapping[str, Any], keys: Sequence[str]) -> Json:
 
 
 def _source(entry: Mapping[str, Any], key: str, field: str) -> Iterator[Problem]:
-    secret = _at(entry, key, "secret") or {}
+    secret = at(entry, key, "secret") or {}
     if not secret.get("name"):
         yield Problem("Required", f"{field}.{key}.secret.name", "secret file source must specify non-empty secret name")
     if not secret.get("key"):
@@ -112,19 +113,19 @@ def _ignition(spec: Mapping[str, Any], field: str) -> Iterator[Problem]:
             yield Problem("Forbidden", f"{field}.files[{n}].encoding", _NOT_WITH_IGNITION)
     if spec.get("bootCommands") is not None:
         yield Problem("Forbidden", f"{field}.bootCommands", _NOT_WITH_IGNITION)
-    for n, partition in enumerate(_at(spec, "diskSetup", "partitions") or ()):
+    for n, partition in enumerate(at(spec, "diskSetup", "partitions") or ()):
         table = partition.get("tableType")
         if table and table != "gpt":
             text = 'only partition type "gpt" is supported when spec.format is set to "ignition"'
             yield Problem("Invalid", f"{field}.diskSetup.partitions[{n}].tableType", text, table)
-    for n, filesystem in enumerate(_at(spec, "diskSetup", "filesystems") or ()):
+    for n, filesystem in enumerate(at(spec, "diskSetup", "filesystems") or ()):
         for key in ("replaceFS", "partition"):
             if filesystem.get(key):
                 yield Problem("Forbidden", f"{field}.diskSetup.filesystems[{n}].{key}", _NOT_WITH_IGNITION)
 
 
 def _disk_layouts(spec: Mapping[str, Any], field: str) -> Iterator[Problem]:
-    for n, partition in enumerate(_at(spec, "diskSetup", "partitions") or ()):
+    for n, partition in enumerate(at(spec, "diskSetup", "partitions") or ()):
         total = sum(part.get("percentage", 0) for part in partition.get("diskLayout") or ())
         if total > 100:
             text = "the sum of all partition percentages must not be greater than 100"
@@ -133,7 +134,7 @@ def _disk_layouts(spec: Mapping[str, Any], field: str) -> Iterator[Problem]:
 
 def _health_checks(spec: Mapping[str, Any], field: str) -> Iterator[Problem]:
     path = _HEALTH_CHECK.split(".")
-    init, join = _at(spec, "initConfiguration", *path), _at(spec, "joinConfiguration", *path)
+    init, join = at(spec, "initConfiguration", *path), at(spec, "joinConfiguration", *path)
     if init == join:
         return
     shown = tuple("unset" if value is None else str(value) for value in (init, join))
@@ -152,7 +153,7 @@ def with_former_defaults(spec: Mapping[str, Any]) -> Json:
         settings = dict(out.get(section) or {})
         settings["nodeRegistration"] = {"imagePullPolicy": "IfNotPresent"} | dict(settings.get("nodeRegistration") or {})
         out[section] = settings
-    exec_ = _at(out, "joinConfiguration", "discovery", "file", "kubeConfig", "user", "exec")
+    exec_ = at(out, "joinConfiguration", "discovery", "file", "kubeConfig", "user", "exec")
     if exec_:
         join = out["joinConfiguration"]
         path = ("discovery", "file", "kubeConfig", "user")

@@ -37,7 +37,9 @@ async def with_stand_ins(bundle: Bundle, now: datetime, keys: KeySource) -> Bund
         if cluster is None:
             continue
         key = await keys.new_key(pki.DEFAULT_ALGORITHM)
-        authority = pairs.setdefault((namespace, cluster_name), pki.new_ca(key, now=now, serial=_SERIAL))
+        if (namespace, cluster_name) not in pairs:
+            pairs[namespace, cluster_name] = pki.new_ca(key, now=now, serial=_SERIAL)
+        authority = pairs[namespace, cluster_name]
         if purpose is Purpose.KUBECONFIG:
             client = pki.new_admin_client(authority, key, now=now, serial=_SERIAL)
             values = {pki.KUBECONFIG_KEY: pki.new_kubeconfig(cluster_name, _server(cluster), authority, client)}

@@ -9,8 +9,9 @@ from typing import Final
 
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE, KUBECONFIG_SECRET_SUFFIX, NODE_ROLE_CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE, NODE_ROLE_CONTROL_PLANE_LABEL
 from clusterwright.api.wire import Transport
+from clusterwright.kubeadm.certificates import Purpose, secret_name
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
@@ -58,7 +59,7 @@ class Surveyor:
         `leaving` are Nodes that are about to be drained: all their Pods matter, and volumes.
         """
         try:
-            secret = await self._management.live.get(Secret, ObjectKey(cluster.namespace, f"{cluster.name}-{KUBECONFIG_SECRET_SUFFIX}"))
+            secret = await self._management.live.get(Secret, ObjectKey(cluster.namespace, secret_name(cluster.name, Purpose.KUBECONFIG)))
             kubeconfig = bytes(secret.data.get("value") or b"")
             transport = await self._reach(kubeconfig)
         except (ApiError, OSError, ValueError):
