@@ -29,9 +29,9 @@ import aiohttp
 
 from clusterwright.api.crds import crds
 from clusterwright.api.wire import Request
-from clusterwright.apiserver.http import HttpServer
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.http import HttpServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.http import ssl_context
 from clusterwright.runtime.kubeconfig import Kubeconfig
 

@@ -329,8 +329,8 @@ def bench_reconciles(objects: int = 2_000, rounds: int = 3) -> None:
     from msgspec.structs import replace
 
     from clusterwright.api.meta import ObjectMeta
-    from clusterwright.apiserver.inprocess import InProcessTransport
     from clusterwright.apiserver.server import ApiServer
+    from clusterwright.apiserver.serving.inprocess import InProcessTransport
     from clusterwright.runtime.clock import SystemClock
     from clusterwright.runtime.manager import Manager
     from clusterwright.runtime.patch import Patcher

@@ -27,9 +27,9 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request
-from clusterwright.apiserver.inprocess import InProcessTransport
-from clusterwright.apiserver.rbac import bootstrap_roles
+from clusterwright.apiserver.auth.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.inmemory.cloud import Cloud

@@ -14,8 +14,8 @@ from clusterwright.admission.kubeadmconfig import KubeadmConfigAdmission
 from clusterwright.api.crds import crds
 from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
 from clusterwright.api.wire import Request
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.kubeadm.validation import problems
 from clusterwright.runtime.errors import Invalid
 from clusterwright.runtime.rest import RestClient

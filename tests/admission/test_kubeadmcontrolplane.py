@@ -14,8 +14,8 @@ from clusterwright.admission.mutability import MUTABLE, changed_paths, is_mutabl
 from clusterwright.api.controlplane import KubeadmControlPlane, KubeadmControlPlaneTemplate
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.errors import ApiError, Invalid
 from clusterwright.runtime.rest import RestClient
 

@@ -18,10 +18,10 @@ import pytest
 
 from clusterwright.admission import chain
 from clusterwright.api.crds import crds
-from clusterwright.apiserver.authentication import Authenticator
-from clusterwright.apiserver.http import HttpServer
-from clusterwright.apiserver.identity import ADMIN
+from clusterwright.apiserver.auth.authentication import Authenticator
+from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.http import HttpServer
 
 CORPUS = Path(__file__).parents[1] / "conformance"
 AREAS = {"kubeadmconfig", "kubeadmconfigtemplate", "kubeadmcontrolplane", "kubeadmcontrolplanetemplate"}

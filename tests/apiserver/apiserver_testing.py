@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from clusterwright.api.wire import Request, Response, Transport
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 
 WIDGETS = "/apis/widgets.example.com/v1/namespaces/default/widgets"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -16,14 +16,14 @@ import pytest_asyncio
 import yaml
 from apiserver_testing import Api, Clock, configmap, make_server
 
-from clusterwright.apiserver.authentication import user_of_certificate
-from clusterwright.apiserver.certificates import KeyPair, sign, write_private
-from clusterwright.apiserver.identity import ANONYMOUS, User
-from clusterwright.apiserver.inprocess import InProcessTransport
-from clusterwright.apiserver.rbac import RbacAuthorizer, Rule, bootstrap_roles
+from clusterwright.apiserver.auth.authentication import user_of_certificate
+from clusterwright.apiserver.auth.identity import ANONYMOUS, User
+from clusterwright.apiserver.auth.rbac import RbacAuthorizer, Rule, bootstrap_roles
+from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source
 from clusterwright.apiserver.requestinfo import parse
-from clusterwright.apiserver.serve import RunningServer, ServeOptions, start
-from clusterwright.apiserver.tokens import ServiceAccountTokens, bootstrap_token_source
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
+from clusterwright.apiserver.serving.tls import KeyPair, sign, write_private
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -100,7 +100,7 @@ async def test_a_certificate_names_user_and_groups(running: RunningServer, tmp_p
 
 
 async def test_a_certificate_of_another_authority_is_refused(running: RunningServer, tmp_path: Path):
-    from clusterwright.apiserver.certificates import make_authority
+    from clusterwright.apiserver.serving.tls import make_authority
 
     stranger = sign(make_authority(datetime.now(UTC)), datetime.now(UTC), "kubernetes-admin", organizations=["system:masters"])
 

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterwright.apiserver.cel.operations import CostExceeded
-from clusterwright.apiserver.cel.program import CompileError, compile_expression
-from clusterwright.apiserver.cel.types import DYN, INT, STRING, Field, Type, list_of, type_of
-from clusterwright.apiserver.cel.values import CelError
+from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.rules import RuleSet
 from clusterwright.apiserver.schema.structural import Node
+from clusterwright.cel.operations import CostExceeded
+from clusterwright.cel.program import CompileError, compile_expression
+from clusterwright.cel.types import DYN, INT, STRING, Field, Type, list_of
+from clusterwright.cel.values import CelError
 
 TRUE = r"""
 self.size() == 3

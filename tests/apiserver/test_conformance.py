@@ -22,11 +22,11 @@ from apiserver_testing import CORPUS
 from clusterwright.admission import chain
 from clusterwright.api.crds import crds
 from clusterwright.apiserver.admission import Admission
-from clusterwright.apiserver.authentication import Authenticator
-from clusterwright.apiserver.http import HttpServer
-from clusterwright.apiserver.identity import ADMIN
-from clusterwright.apiserver.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.auth.authentication import Authenticator
+from clusterwright.apiserver.auth.identity import ADMIN
+from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.http import HttpServer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
 ADMISSION_AREAS = ("*-schema*", "*-types*", "*-unknown*", "*-discovery*", "*-table*", "*-scale*", "*-status*")

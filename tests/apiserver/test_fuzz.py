@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.server import ApiServer
-from clusterwright.apiserver.watch import Stream
+from clusterwright.apiserver.storage.streams import Stream
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 PARCELS = "/apis/widgets.example.com/v1/namespaces/default/parcels"

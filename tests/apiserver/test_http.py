@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from apiserver_testing import WIDGETS, Clock, configmap, make_server, widget, widget_crds
 
-from clusterwright.apiserver.http import HttpServer
+from clusterwright.apiserver.serving.http import HttpServer
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -75,7 +75,7 @@ async def test_clients_that_vanish_leave_no_watch_behind(http: HttpServer):
 
 
 async def test_a_watcher_that_does_not_read_is_cut_off(http: HttpServer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch):
-    from clusterwright.apiserver import http as front
+    from clusterwright.apiserver.serving import http as front
 
     monkeypatch.setattr(front, "_SLOW_WATCHER", 200_000)
     reader, writer = await asyncio.open_connection("127.0.0.1", http.port, limit=1024)
@@ -137,7 +137,7 @@ async def test_encoded_paths_are_decoded_once(session: aiohttp.ClientSession, ht
 
 
 async def test_metrics_have_kube_apiservers_names(http: HttpServer, session: aiohttp.ClientSession):
-    from clusterwright.apiserver.metrics import Metrics
+    from clusterwright.apiserver.serving.metrics import Metrics
 
     http.server.metrics = Metrics()
     await session.post(CONFIGMAPS, json=configmap("m"))

@@ -24,7 +24,7 @@ PROGRAM = textwrap.dedent("""
     from datetime import UTC, datetime
     from pathlib import Path
     from clusterwright.api.crds import crds
-    from clusterwright.apiserver.serve import ServeOptions, serve
+    from clusterwright.apiserver.serving.serve import ServeOptions, serve
 
     sys.exit(asyncio.run(serve(ServeOptions(
         listen="127.0.0.1:0", kubeconfig=Path(sys.argv[1]), crds=tuple(crds()), now=lambda: datetime.now(UTC), random=random.SystemRandom()))))

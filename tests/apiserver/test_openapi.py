@@ -10,9 +10,9 @@ import pytest
 from apiserver_testing import widget_crds
 
 from clusterwright.api.crds import crds
-from clusterwright.apiserver import openapi
 from clusterwright.apiserver.builtins import resources
-from clusterwright.apiserver.crds import resources_of
+from clusterwright.apiserver.serving import openapi
+from clusterwright.apiserver.system.definitions import resources_of
 
 GROUPS = sorted({(r.group, r.version) for r in resources()})
 

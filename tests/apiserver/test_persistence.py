@@ -24,9 +24,9 @@ import aiohttp
 import pytest
 from apiserver_testing import CRDS, WIDGETS, Api, configmap, make_server, widget, widget_crds
 
-from clusterwright.apiserver.identity import ADMIN
-from clusterwright.apiserver.serve import ServeOptions, start
-from clusterwright.apiserver.sqlite import SqliteJournal, StoreBroken
+from clusterwright.apiserver.auth.identity import ADMIN
+from clusterwright.apiserver.serving.serve import ServeOptions, start
+from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -34,8 +34,8 @@ PROGRAM = textwrap.dedent("""
     import asyncio, random, sys
     from datetime import UTC, datetime
     from pathlib import Path
-    from clusterwright.apiserver.identity import ADMIN
-    from clusterwright.apiserver.serve import ServeOptions, serve
+    from clusterwright.apiserver.auth.identity import ADMIN
+    from clusterwright.apiserver.serving.serve import ServeOptions, serve
 
     sys.exit(asyncio.run(serve(ServeOptions(
         listen="127.0.0.1:0", data_dir=Path(sys.argv[1]), kubeconfig=Path(sys.argv[1]) / "kubeconfig", tokens={"admin": ADMIN},

@@ -11,8 +11,8 @@ from apiserver_testing import widget_crds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterwright.apiserver import printing
 from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.encoding import printing
 from clusterwright.apiserver.schema import compile_crd
 from clusterwright.apiserver.status import StatusError
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterwright.apiserver import protobuf
 from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.encoding import protobuf
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.gotypes import table
 

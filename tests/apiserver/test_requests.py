@@ -171,7 +171,7 @@ async def test_bookmarks_come_when_asked_for():
 
 
 async def test_a_watch_that_is_left_behind_is_closed_and_can_resume(server: ApiServer, api: Api, monkeypatch: pytest.MonkeyPatch):
-    from clusterwright.apiserver import watch as watching
+    from clusterwright.apiserver.storage import streams as watching
 
     monkeypatch.setattr(watching, "QUEUE_LIMIT", 5)
     watch = await api.watch(WIDGETS)

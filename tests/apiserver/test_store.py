@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterwright.apiserver.store import Entry, Event, Gone, Store, object_key
+from clusterwright.apiserver.storage.store import Entry, Event, Gone, Store, object_key
 
 
 def write(store: Store, name: str, value: int, namespace: str = "ns") -> Entry:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusterwright.apiserver import strategic
 from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.patchtypes import strategic
 from clusterwright.apiserver.status import StatusError
 
 SCHEMAS = {r.kind: r.handler.schema for r in resources()}

@@ -14,8 +14,8 @@ import pytest_asyncio
 from aiohttp import web
 from apiserver_testing import WIDGETS, Api, make_server, widget, widget_crds
 
-from clusterwright.apiserver.certificates import make_authority, server_context, sign
-from clusterwright.apiserver.webhooks import Webhooks
+from clusterwright.apiserver.admission.webhooks import Webhooks
+from clusterwright.apiserver.serving.tls import make_authority, server_context, sign
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 Respond = Callable[[dict[str, Any]], dict[str, Any]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusterwright.kubeadm.gotemplate import TemplateError, parse
+from clusterwright.gotemplate import TemplateError, parse
 
 UNPARSABLE = object()
 UNEXECUTABLE = object()

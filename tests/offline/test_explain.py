@@ -16,8 +16,8 @@ import yaml
 
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import docs, explain, tables
 from clusterwright.offline.bundle import BadBundle, assemble
 from clusterwright.offline.catalogue import tables_of

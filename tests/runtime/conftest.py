@@ -10,8 +10,8 @@ import pytest
 
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.sample import GROUP, crds
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from clusterwright.api.meta import ObjectKey, ObjectMeta
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.dynamic import OwnerWatches
 from clusterwright.runtime.errors import ConnectionFailed, NoKindMatch, NotFound, Terminal, TooManyRequests

@@ -15,10 +15,10 @@ from aiohttp import web
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request
-from clusterwright.apiserver.authentication import Authenticator
-from clusterwright.apiserver.http import HttpServer
-from clusterwright.apiserver.identity import User
+from clusterwright.apiserver.auth.authentication import Authenticator
+from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.kubeadm.certificates import new_admin_client, new_ca, sign
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.credentials import NoCredentials

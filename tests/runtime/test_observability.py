@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime import logging as structured
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import NotFound

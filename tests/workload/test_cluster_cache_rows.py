@@ -11,8 +11,8 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Node, Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import ConnectionFailed, ServerError
 from clusterwright.runtime.keys import FixedKeySource

@@ -16,8 +16,8 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Duplex, Request, Response, Transport
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import ConnectionFailed

@@ -10,8 +10,8 @@ from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.listener import TlsListener

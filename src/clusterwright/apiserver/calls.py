@@ -10,11 +10,11 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver import bodies, negotiation
-from clusterwright.apiserver.identity import User
+from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.encoding import bodies, negotiation
+from clusterwright.apiserver.encoding.negotiation import PLAIN, Form
 from clusterwright.apiserver.interfaces import DecodeError, Resource
 from clusterwright.apiserver.kinds import decode_protobuf
-from clusterwright.apiserver.negotiation import PLAIN, Form
 from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import (
@@ -28,7 +28,7 @@ from clusterwright.apiserver.status import (
     required,
     too_long,
 )
-from clusterwright.apiserver.store import Entry, Table
+from clusterwright.apiserver.storage.store import Entry, Table
 
 if TYPE_CHECKING:
     from clusterwright.apiserver.server import ApiServer
@@ -95,7 +95,7 @@ class Call:
         """The object in the form that was asked for."""
         if self.form is PLAIN and raw is not None:
             return Response(status=status, headers=_JSON_HEADERS, body=raw, warnings=tuple(self.warnings))
-        from clusterwright.apiserver import rendering  # it renders calls
+        from clusterwright.apiserver.encoding import rendering
 
         return rendering.render(self, status, obj, raw)
 

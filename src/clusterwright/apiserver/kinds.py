@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver import builtins, managedfields, openapi, printing, protobuf, schema, strategic
-from clusterwright.apiserver.cel.program import CompileError, Program, compile_expression
-from clusterwright.apiserver.cel.types import DYN
-from clusterwright.apiserver.cel.values import CelError
+from clusterwright.apiserver import builtins, managedfields, schema
+from clusterwright.apiserver.encoding import printing, protobuf
 from clusterwright.apiserver.interfaces import KindHandler, Resource
-from clusterwright.apiserver.patches import merge
+from clusterwright.apiserver.patchtypes import strategic
+from clusterwright.apiserver.patchtypes.jsonpatch import merge
+from clusterwright.apiserver.serving import openapi
+from clusterwright.cel.program import CompileError, Program, compile_expression
+from clusterwright.cel.types import DYN
+from clusterwright.cel.values import CelError
 
 __all__ = [
     "apply",

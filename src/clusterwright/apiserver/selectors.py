@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from clusterwright.apiserver.names import label_value, qualified_name
-from clusterwright.apiserver.status import StatusError, bad_request, invalid, quote
+from clusterwright.apiserver.status import StatusError, bad_request, invalid
+from clusterwright.golang.quoting import quote
 
 Matcher = Callable[[Mapping[str, str]], bool]
 

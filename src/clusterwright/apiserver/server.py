@@ -20,39 +20,29 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver import (
-    collector,
-    deletes,
-    disruption,
-    evictions,
-    kinds,
-    loading,
-    nonresource,
-    patching,
-    reads,
-    rendering,
-    reviews,
-    subresources,
-    tokens,
-    writes,
-)
+from clusterwright.apiserver import kinds
 from clusterwright.apiserver.admission import Admission
+from clusterwright.apiserver.auth import tokens
+from clusterwright.apiserver.auth.identity import ADMIN, User
 from clusterwright.apiserver.calls import Call, query_of
-from clusterwright.apiserver.crds import CLEANUP, CrdController, mark_deleting
-from clusterwright.apiserver.crds import TABLE as CRD_TABLE
-from clusterwright.apiserver.identity import ADMIN, User
+from clusterwright.apiserver.encoding import rendering
+from clusterwright.apiserver.encoding.negotiation import PLAIN, accepted
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.metadata import rfc3339
-from clusterwright.apiserver.metrics import Metrics
-from clusterwright.apiserver.negotiation import PLAIN, accepted
-from clusterwright.apiserver.permissive import known_resources
 from clusterwright.apiserver.registry import Registry, ResourceKey, index, storage_key
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
+from clusterwright.apiserver.schema.permissive import known_resources
 from clusterwright.apiserver.selectors import field_requirements
+from clusterwright.apiserver.serving import nonresource
+from clusterwright.apiserver.serving.metrics import Metrics
 from clusterwright.apiserver.status import StatusError, bad_request, failure, forbidden_error, generic, internal, not_found
-from clusterwright.apiserver.store import Entry, Journal, Store, Table
-from clusterwright.apiserver.watch import Stream
-from clusterwright.apiserver.watches import Watches
+from clusterwright.apiserver.storage.lifetimes import Watches
+from clusterwright.apiserver.storage.store import Entry, Journal, Store, Table
+from clusterwright.apiserver.storage.streams import Stream
+from clusterwright.apiserver.system import budgets, garbage, loading
+from clusterwright.apiserver.system.definitions import CLEANUP, CrdController, mark_deleting
+from clusterwright.apiserver.system.definitions import TABLE as CRD_TABLE
+from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, reviews, subresources, writes
 
 log = logging.getLogger(__name__)
 _REGISTERED: Final = (reviews, evictions)
@@ -403,18 +393,18 @@ class ApiServer:
     def resource_of(self, table: str) -> Resource | None:
         """The resource whose objects a table holds."""
         if self._tables[0] != self.registry.generation:
-            self._tables = (self.registry.generation, collector.resource_index(self))
+            self._tables = (self.registry.generation, garbage.resource_index(self))
         return self._tables[1].get(table)
 
     def start_controllers(self) -> None:
         """Collect garbage, empty deleted namespaces, aggregate roles and keep disruption budgets from now on."""
         self._computes_budgets = True
-        collector.start_controllers(self)
+        garbage.start_controllers(self)
 
     def refresh_budget(self, entry: Entry, budget: Json) -> None:
         """Bring a PodDisruptionBudget's status up to date, if that is our task."""
         if self._computes_budgets:
-            disruption.refresh(self, entry, budget)
+            budgets.refresh(self, entry, budget)
 
     def later(self, action: Callable[[], None]) -> None:
         """Run after the request that is being served (or now, if none is)."""

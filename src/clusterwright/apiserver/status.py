@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-
-_PLAIN: Final = re.compile(r"[\x20-\x7e\xa0-\U0010ffff]*")
+from clusterwright.golang.quoting import quote
 
 
 class ErrorType(Enum):
@@ -109,28 +107,6 @@ def too_many(field: str, actual: int, maximum: int) -> FieldError:
 def not_found_field(field: str, value: Any) -> FieldError:
     """A reference to something that is not there."""
     return FieldError(ErrorType.NOT_FOUND, field, value)
-
-
-def quote(text: str) -> str:
-    """A text in double quotes, as Go's %q shows it."""
-    if '"' not in text and "\\" not in text and _PLAIN.fullmatch(text):
-        return f'"{text}"'
-    shown = []
-    for c in text:
-        if c in '"\\':
-            shown.append("\\" + c)
-        elif c in _ESCAPES:
-            shown.append(_ESCAPES[c])
-        elif c.isprintable():
-            shown.append(c)
-        elif ord(c) < 0x80:
-            shown.append(f"\\x{ord(c):02x}")
-        else:
-            shown.append(f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}")
-    return '"' + "".join(shown) + '"'
-
-
-_ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
 
 @dataclass(frozen=True, slots=True)

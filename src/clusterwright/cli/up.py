@@ -18,9 +18,9 @@ from clusterwright import admission, app
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
-from clusterwright.apiserver import serve
-from clusterwright.apiserver.inprocess import InProcessTransport
-from clusterwright.apiserver.sqlite import StoreBroken
+from clusterwright.apiserver.serving import serve
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import connect, demo
 from clusterwright.cli.connect import LOCAL
 from clusterwright.inmemory.cloud import Cloud

@@ -10,12 +10,12 @@ from random import Random
 
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Duplex, Request
-from clusterwright.apiserver.identity import User
-from clusterwright.apiserver.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.auth.tokens import bootstrap_token_source
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.server import ApiServer, Upgrade
-from clusterwright.apiserver.sqlite import SqliteJournal
-from clusterwright.apiserver.tokens import bootstrap_token_source
+from clusterwright.apiserver.storage.sqlite import SqliteJournal
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
 from clusterwright.inmemory.pipe import duplex_pair
 from clusterwright.kubeadm import certificates

@@ -20,11 +20,11 @@ import msgspec
 from clusterwright.api.kubernetes import Pod
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wire import Duplex
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.server import ApiServer
-from clusterwright.apiserver.sqlite import SqliteJournal
-from clusterwright.apiserver.store import Table, object_key
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.apiserver.storage.sqlite import SqliteJournal
+from clusterwright.apiserver.storage.store import Table, object_key
 from clusterwright.inmemory import etcd, gateway, objects
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.runtime.client import Client

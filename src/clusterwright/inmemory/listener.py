@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 import ssl
 
-from clusterwright.apiserver.authentication import Authenticator
-from clusterwright.apiserver.http import HttpServer
+from clusterwright.apiserver.auth.authentication import Authenticator
+from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.inmemory.cluster import SimulatedCluster
 
 

@@ -10,8 +10,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver.identity import ANONYMOUS, User
-from clusterwright.apiserver.inprocess import InProcessTransport, UpgradeRefused
+from clusterwright.apiserver.auth.identity import ANONYMOUS, User
+from clusterwright.apiserver.serving.inprocess import InProcessTransport, UpgradeRefused
 from clusterwright.inmemory.cluster import Serving, SimulatedCluster
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, from_response
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from clusterwright.kubeadm import gotemplate
+from clusterwright import gotemplate
 
 DEFAULT_TEMPLATE = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 MAX_LENGTH = 63

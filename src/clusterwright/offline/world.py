@@ -11,11 +11,11 @@ from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import BUILT_IN, CUSTOM
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.interfaces import Resource
-from clusterwright.apiserver.permissive import permissive_resource
 from clusterwright.apiserver.registry import ResourceKey, index
+from clusterwright.apiserver.schema.permissive import permissive_resource
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.observation import Faults, faults

@@ -22,9 +22,9 @@ from clusterwright.api.crds import crds
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.api.wire import Transport
-from clusterwright.apiserver.inprocess import InProcessTransport
-from clusterwright.apiserver.rbac import bootstrap_roles
+from clusterwright.apiserver.auth.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
 from clusterwright.runtime.client import Client

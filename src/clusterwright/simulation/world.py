@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from random import Random
 
 from clusterwright.api.wire import Transport
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.faults import NO_FAULTS, FaultPlan, FaultyTransport

@@ -14,8 +14,8 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, ObjectKey, Unstructured
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.cluster.build import CONTROLLER
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.clock import LoopClock

@@ -12,7 +12,7 @@ from cluster_plane import CLUSTER, CONTROL_PLANE_KIND, INFRA_KIND, KEY, NAMESPAC
 from seed_worlds import CONTROL_PLANE, INFRASTRUCTURE, cluster, control_plane, infrastructure
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.simulation.faults import ALL_FAULTS, FaultyTransport
 from clusterwright.simulation.loop import run_virtual

@@ -23,9 +23,9 @@ from clusterwright.api.crds import crds
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.registry import index
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm import certificates as pki

@@ -18,8 +18,8 @@ from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
 from clusterwright.controllers.kubeadmconfig.init_lock import InitLock
 from clusterwright.controllers.wiring import Dependencies

@@ -19,8 +19,8 @@ from clusterwright.api.core import Machine, MachinePool
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.clock import LoopClock

@@ -9,7 +9,7 @@ import pytest
 
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectKey
-from clusterwright.apiserver.inprocess import InProcessTransport
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.inmemory.loopback import LoopbackTransport

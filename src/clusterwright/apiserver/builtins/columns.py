@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.handler import Cells
+from clusterwright.apiserver.encoding.printing import age
 from clusterwright.apiserver.interfaces import Column
-from clusterwright.apiserver.printing import age
 from clusterwright.apiserver.schema.customresource import AGE as _AGE_COLUMN
 
 AGE: Final = Column("Age", "string", "", _AGE_COLUMN.description)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.cel.values import parse_quantity
 from clusterwright.apiserver.names import dns_label, qualified_name
 from clusterwright.apiserver.status import FieldError, duplicate, forbidden, invalid, not_supported, required
+from clusterwright.cel.values import parse_quantity
 
 _PORT: Final = "must be between 1 and 65535, inclusive"
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")

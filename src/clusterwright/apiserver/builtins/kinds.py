@@ -7,7 +7,16 @@ from functools import partial
 from typing import Any, Final
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.apiserver.builtins import columns, containers, crd, defaults, events, services, validation, workloads
+from clusterwright.apiserver.builtins import (
+    columns,
+    containers,
+    customresourcedefinitions,
+    defaults,
+    events,
+    services,
+    validation,
+    workloads,
+)
 from clusterwright.apiserver.builtins.handler import Builtin, namespace_finalizers
 from clusterwright.apiserver.interfaces import Resource, Scale
 
@@ -128,12 +137,12 @@ def _new_pv(obj: Json) -> None:
 
 def _new_crd(obj: Json) -> None:
     obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": None}
-    crd.record_storage_version(obj)
+    customresourcedefinitions.record_storage_version(obj)
 
 
 def _changed_crd(obj: Json, old: Json) -> None:
     obj["status"] = {**(old.get("status") or {})}
-    crd.record_storage_version(obj)
+    customresourcedefinitions.record_storage_version(obj)
 
 
 # ---------------------------------------------------------------- the table
@@ -320,8 +329,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     _kind(
         "apiextensions.k8s.io", "CustomResourceDefinition", "apiextensions.v1.CustomResourceDefinition", namespaced=False,
         short=("crd", "crds"), status=True, table=columns.CREATED, defaults=defaults.custom_resource_definition, on_create=_new_crd,
-        on_update=_changed_crd, validate=crd.validate, validate_update=crd.validate_update,
-        validate_status=crd.validate_status, warn=crd.warnings,
+        on_update=_changed_crd, validate=customresourcedefinitions.validate, validate_update=customresourcedefinitions.validate_update,
+        validate_status=customresourcedefinitions.validate_status, warn=customresourcedefinitions.warnings,
         resource={**_GENERATION, **_STRICT},
     ),
     *(

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from clusterwright.apiserver.cel.types import type_of
-from clusterwright.apiserver.schema.regex import BadPattern, compile_go
+from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.rules import RuleSet, compiled_rules, field_path
 from clusterwright.apiserver.schema.structural import META_FIELDS, Node, copy_json, prune_value
 from clusterwright.apiserver.schema.validation import find_errors
 from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, not_supported, required
+from clusterwright.golang.regex import BadPattern, compile_go
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")

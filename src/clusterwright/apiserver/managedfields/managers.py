@@ -25,7 +25,8 @@ from clusterwright.apiserver.managedfields.sets import (
     without,
 )
 from clusterwright.apiserver.managedfields.types import MergeType
-from clusterwright.apiserver.status import StatusError, apply_conflict, bad_request, failure, quote
+from clusterwright.apiserver.status import StatusError, apply_conflict, bad_request, failure
+from clusterwright.golang.quoting import quote
 
 _MAXIMUM_UPDATERS: Final = 10
 _STRIPPED: Final[Set] = {

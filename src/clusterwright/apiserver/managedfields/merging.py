@@ -9,7 +9,7 @@ import msgspec
 
 from clusterwright.apiserver.managedfields.sets import DOT, Set
 from clusterwright.apiserver.managedfields.types import ANY, ANY_TYPE, LIST, MAP, SCALAR, MergeType
-from clusterwright.apiserver.status import quote
+from clusterwright.golang.quoting import quote
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 ABSENT: Final = object()

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from clusterwright.apiserver.schema.formats import format_check
-from clusterwright.apiserver.schema.regex import BadPattern, compile_go
 from clusterwright.apiserver.schema.structural import Node
+from clusterwright.cel.formats import format_check
+from clusterwright.golang.regex import BadPattern, compile_go
 
 Check = Callable[[Any], bool]
 

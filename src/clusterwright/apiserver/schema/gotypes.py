@@ -22,10 +22,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from clusterwright.apiserver.cel.values import CelError, parse_quantity
 from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.schema.formats import is_duration
 from clusterwright.apiserver.schema.times import micro_time, second_time
+from clusterwright.cel.formats import is_duration
+from clusterwright.cel.values import CelError, parse_quantity
 
 Json = dict[str, Any]
 

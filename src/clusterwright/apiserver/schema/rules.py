@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusterwright.apiserver.cel.operations import CostExceeded
-from clusterwright.apiserver.cel.program import CompileError, Program, compile_expression
-from clusterwright.apiserver.cel.types import BOOL, STRING, Type, optional_of, type_of
-from clusterwright.apiserver.cel.values import NONE, CelError, Optional
+from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.schema.validation import ABSENT, correlated_item
 from clusterwright.apiserver.status import OMITTED, ErrorType, FieldError, duplicate, forbidden, invalid, required
+from clusterwright.cel.operations import CostExceeded
+from clusterwright.cel.program import CompileError, Program, compile_expression
+from clusterwright.cel.types import BOOL, STRING, Type, optional_of
+from clusterwright.cel.values import NONE, CelError, Optional
 
 _REASONS: Final = frozenset({"FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"})
 UNCHECKED: Final = FieldError(

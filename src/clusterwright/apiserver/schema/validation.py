@@ -18,20 +18,10 @@ from clusterwright.apiserver.schema.checks import (
     is_multiple,
     truncated,
 )
-from clusterwright.apiserver.schema.formats import format_check
 from clusterwright.apiserver.schema.structural import Node, copy_json
-from clusterwright.apiserver.status import (
-    FieldError,
-    duplicate,
-    invalid,
-    not_supported,
-    number,
-    quote,
-    required,
-    too_long,
-    too_many,
-    type_invalid,
-)
+from clusterwright.apiserver.status import FieldError, duplicate, invalid, not_supported, number, required, too_long, too_many, type_invalid
+from clusterwright.cel.formats import format_check
+from clusterwright.golang.quoting import quote
 
 ABSENT: Final = object()
 """An old value that does not exist or cannot be correlated."""

@@ -1,0 +1,1 @@
+"""Who asks, and who may do what: authentication, RBAC, tokens."""

@@ -1,0 +1,141 @@
+"""Who is asking: client certificates, bearer tokens, impersonation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clusterwright.apiserver.auth.identity import ANONYMOUS, User
+from clusterwright.apiserver.requestinfo import RequestInfo
+from clusterwright.apiserver.status import bad_request, forbidden_error, unauthorized
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.server import ApiServer
+
+TokenSource = Callable[[str], User | None]
+
+
+class Headers(Protocol):
+    """The headers of a request, repeated ones included."""
+
+    def get(self, name: str, default: str = "") -> str:
+        """The first value."""
+
+    def getall(self, name: str, default: Sequence[str] = ()) -> Sequence[str]:
+        """All values."""
+
+    def keys(self) -> Any:
+        """All names."""
+
+
+class Authenticator:
+    """Knows users by certificate or token. Without either the user is anonymous, which authorisation refuses most things."""
+
+    def __init__(self, tokens: Mapping[str, User] | None = None, sources: Sequence[TokenSource] = ()) -> None:
+        self._tokens = dict(tokens or {})
+        self._sources = tuple(sources)
+
+    def authenticate(self, headers: Headers, certificate: Mapping[str, Any] | None) -> User:
+        """The user; raises StatusError (401) for a credential that is not valid."""
+        authorization = headers.get("Authorization", "")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() == "bearer":
+            user = self._by_token(token.strip())
+            if user is None:
+                raise unauthorized()
+            return user
+        if certificate:
+            user = user_of_certificate(certificate)
+            if user is not None:
+                return user
+        return ANONYMOUS
+
+    def _by_token(self, token: str) -> User | None:
+        user = self._tokens.get(token)
+        if user is not None:
+            return user
+        for source in self._sources:
+            user = source(token)
+            if user is not None:
+                return user
+        return None
+
+
+def user_of_certificate(certificate: Mapping[str, Any]) -> User | None:
+    """The user that a verified client certificate names: CN is the name, each O a group."""
+    name, groups = "", []
+    for relative in certificate.get("subject", ()):
+        for key, value in relative:
+            if key == "commonName":
+                name = value
+            elif key == "organizationName":
+                groups.append(value)
+    if not name:
+        return None
+    return User(name, (*groups, "system:authenticated"))
+
+
+def impersonated(server: ApiServer, user: User, headers: Headers) -> User:
+    """The user that the request acts as; raises StatusError when it may not."""
+    name = headers.get("Impersonate-User", "")
+    groups = tuple(headers.getall("Impersonate-Group", ()))
+    uid = headers.get("Impersonate-Uid", "")
+    extra = {
+        k[len("impersonate-extra-") :].lower(): tuple(headers.getall(k, ()))
+        for k in {str(k) for k in headers.keys()}  # noqa: SIM118 - a multi-dict
+        if k.lower().startswith("impersonate-extra-")
+    }
+    if not name:
+        if groups or uid or extra:
+            raise bad_request(f"requested {_go_user(groups, uid, extra)} without impersonating a user name")
+        return user
+    account = name.split(":") if name.startswith("system:serviceaccount:") else []
+    if len(account) == 4:
+        _check(server, user, "", "serviceaccounts", account[3], account[2])
+    else:
+        _check(server, user, "", "users", name, "")
+    for group in groups:
+        _check(server, user, "", "groups", group, "")
+    if uid:
+        _check(server, user, "authentication.k8s.io", "uids", uid, "")
+    for key, values in extra.items():
+        for value in values:
+            _check(server, user, "authentication.k8s.io", "userextras", value, "", subresource=key)
+    found = list(groups)
+    if len(account) == 4 and not groups:
+        found = ["system:serviceaccounts", f"system:serviceaccounts:{account[2]}"]
+    if name != ANONYMOUS.name and not {"system:authenticated", "system:unauthenticated"} & set(found):
+        found.append("system:authenticated")
+    elif name == ANONYMOUS.name and "system:unauthenticated" not in found:
+        found.append("system:unauthenticated")
+    return User(name, tuple(found), uid, extra)
+
+
+def _go_user(groups: tuple[str, ...], uid: str, extra: dict[str, tuple[str, ...]]) -> str:
+    """A user without a name, as Go shows it."""
+
+    def texts(values: tuple[str, ...]) -> str:
+        return "[]string{" + ", ".join(json.dumps(v) for v in values) + "}" if values else "[]string(nil)"
+
+    shown = ", ".join(f"{json.dumps(k)}:{texts(v)}" for k, v in sorted(extra.items()))
+    more = f"map[string][]string{{{shown}}}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:{json.dumps(uid)}, Groups:{texts(groups)}, Extra:{more}}}'
+
+
+def _check(server: ApiServer, user: User, group: str, resource: str, name: str, namespace: str, subresource: str = "") -> None:
+    info = RequestInfo(
+        path="",
+        verb="impersonate",
+        is_resource=True,
+        group=group,
+        version="v1",
+        namespace=namespace,
+        resource=resource,
+        name=name,
+        subresource=subresource,
+    )
+    if server.authorizer is not None and not server.authorizer.allows(server, user, info):
+        where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+        text = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "{group}" {where}'
+        raise forbidden_error(group, resource, name, text)

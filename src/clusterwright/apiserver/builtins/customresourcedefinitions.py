@@ -1,0 +1,446 @@
+"""The rules that CustomResourceDefinitions themselves must follow.
+
+Error fields are those of kube-apiserver's internal form, in which a schema, subresources or columns that all versions share stand
+at the top of the spec (`spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.builtins.structure import every_schema, validate_schema
+from clusterwright.apiserver.names import dns_label_1035, dns_subdomain
+from clusterwright.apiserver.schema.rules import field_path
+from clusterwright.apiserver.schema.structural import Node
+from clusterwright.apiserver.status import FieldError, Verbatim, duplicate, forbidden, invalid, not_supported, required, too_many
+from clusterwright.cel.formats import format_check
+from clusterwright.golang.quoting import quote
+
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_MAXIMUM_SELECTABLE: Final = 8
+_NO_SETS: Final = "is not supported by server-side apply or CEL validation rules"
+
+
+def validate(obj: Json) -> list[FieldError]:
+    """All that is wrong with a CRD."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    names = spec.get("names") or {}
+    errors: list[FieldError] = []
+    name = obj["metadata"].get("name") or ""
+    new = not obj["metadata"].get("resourceVersion")
+    if new and name and name != f"{names.get('plural') or ''}.{spec.get('group') or ''}":
+        errors.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    errors.extend(_spec(spec))
+    errors.extend(_names(status.get("acceptedNames") or {}, "status.acceptedNames"))
+    errors.extend(_stored_versions(status.get("storedVersions") or [], spec.get("versions") or []))
+    if spec.get("preserveUnknownFields"):
+        text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        errors.append(invalid("spec.preserveUnknownFields", True, text))
+    group = spec.get("group") or ""
+    if group.endswith((".k8s.io", ".kubernetes.io")) or group in ("k8s.io", "kubernetes.io"):
+        errors.extend(_approval(obj))
+    return errors
+
+
+_APPROVAL: Final = "api-approved.kubernetes.io"
+
+
+def _approval(obj: Json) -> list[FieldError]:
+    value = (obj["metadata"].get("annotations") or {}).get(_APPROVAL)
+    if not value:
+        return [
+            required(
+                f"metadata.annotations[{_APPROVAL}]",
+                f'protected groups must have approval annotation "{_APPROVAL}", see https://github.com/kubernetes/enhancements/pull/1111',
+            )
+        ]
+    return []
+
+
+def validate_update(obj: Json, old: Json) -> list[FieldError]:
+    """What may not change, besides the rules."""
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    names, names_before = spec.get("names") or {}, before.get("names") or {}
+    errors: list[FieldError] = []
+    text = "field is immutable"
+    if any(c.get("type") == "Established" and c.get("status") == "True" for c in (old.get("status") or {}).get("conditions") or ()):
+        if spec.get("scope") != before.get("scope"):
+            errors.append(invalid("spec.scope", spec.get("scope"), text))
+        if names.get("kind") != names_before.get("kind"):
+            errors.append(invalid("spec.names.kind", names.get("kind"), text))
+    if spec.get("group") != before.get("group"):
+        errors.append(invalid("spec.group", spec.get("group"), text))
+    if names.get("plural") != names_before.get("plural"):
+        errors.append(invalid("spec.names.plural", names.get("plural"), text))
+    return errors
+
+
+def validate_status(obj: Json, old: Json) -> list[FieldError]:
+    """Accepted names must be names."""
+    return _names((obj.get("status") or {}).get("acceptedNames") or {}, "status.acceptedNames")
+
+
+def warnings(obj: Json, old: Json | None) -> list[str]:
+    """Formats that nobody knows, and sets whose items apply cannot tell apart; not again for what was there before."""
+    before = set(_schema_warnings(old)) if old is not None else set()
+    return [w for w in _schema_warnings(obj) if w not in before]
+
+
+def _schema_warnings(crd: Json) -> list[str]:
+    formats: dict[str, None] = {}
+    sets: set[str] = set()
+    for version in (crd.get("spec") or {}).get("versions") or ():
+        source = (version.get("schema") or {}).get("openAPIV3Schema")
+        if isinstance(source, Mapping):
+            for schema in every_schema(source):
+                kind, shape = schema.get("type") or "", schema.get("format") or ""
+                if shape and not _is_known_format(kind, shape):
+                    formats[f"unrecognized format {quote(shape)}"] = None
+                items = schema.get("items")
+                if (
+                    schema.get("x-kubernetes-list-type") == "set"
+                    and isinstance(items, Mapping)
+                    and items.get("type") in ("object", "array")
+                ):
+                    shown = quote(items["type"])
+                    sets.add(f"x-kubernetes-list-type: set for items of type {shown} {_NO_SETS}")
+    return [*formats, *sorted(sets)]
+
+
+def _is_known_format(kind: str, name: str) -> bool:
+    if kind in ("", "string"):
+        return format_check(name) is not None
+    return name in {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
+
+
+def record_storage_version(obj: Json) -> None:
+    """status.storedVersions has the storage version."""
+    status = obj.setdefault("status", {})
+    stored = list(status.get("storedVersions") or [])
+    first = next((v.get("name") for v in (obj.get("spec") or {}).get("versions") or () if v.get("storage")), None)
+    if first is not None and first not in stored:
+        stored.append(first)
+    status["storedVersions"] = stored
+
+
+def _stored_versions(stored: list[str], versions: list[Json]) -> list[FieldError]:
+    path = "status.storedVersions"
+    if not stored:
+        return [invalid(path, None, "must have at least one stored version")]
+    known = {v.get("name") for v in versions}
+    missing = [v.get("name") for v in versions if v.get("storage") and v.get("name") not in stored]
+    errors = [invalid(path, stored, f"must have the storage version {name}") for name in missing]
+    for i, name in enumerate(stored):
+        if name not in known:
+            text = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage "
+                f"migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            )
+            errors.append(invalid(f"{path}[{i}]", name, text))
+    return errors
+
+
+def _shared(versions: list[Json], key: str) -> Any:
+    """What all versions have in common under a key, or None."""
+    first = versions[0].get(key) if versions else None
+    return first if first and all(v.get(key) == first for v in versions) else None
+
+
+def _spec(spec: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    group = spec.get("group") or ""
+    if not group:
+        errors.append(required("spec.group"))
+    elif problems := dns_subdomain(group):
+        errors.append(invalid("spec.group", group, ",".join(problems)))
+    elif "." not in group:
+        errors.append(invalid("spec.group", group, "should be a domain with at least one dot"))
+    errors.extend(_one_of("spec.scope", spec.get("scope") or "", ("Cluster", "Namespaced")))
+    versions: list[Json] = spec.get("versions") or []
+    schema, subresources = _shared(versions, "schema"), _shared(versions, "subresources")
+    columns, selectable = _shared(versions, "additionalPrinterColumns"), _shared(versions, "selectableFields")
+    if (schema or {}).get("openAPIV3Schema") is None:
+        for i, version in enumerate(versions):
+            if (version.get("schema") or {}).get("openAPIV3Schema") is None:
+                errors.append(required(f"spec.versions[{i}].schema.openAPIV3Schema"))
+    seen: set[str] = set()
+    for i, version in enumerate(versions):
+        path = f"spec.versions[{i}]"
+        name = version.get("name") or ""
+        if problems := dns_label_1035(name):
+            errors.append(invalid(f"{path}.name", name, ",".join(problems)))
+            if i == 0 and name:
+                errors.append(invalid("spec.version", name, ",".join(problems)))
+        errors.extend(_deprecation(version, path))
+        has_status = "status" in (version.get("subresources") or {})
+        own_schema = None if schema else version.get("schema")
+        if own_schema:
+            errors.extend(_schema(own_schema, f"{path}.schema", has_status))
+        if not subresources:
+            errors.extend(_subresources(version.get("subresources"), f"{path}.subresources"))
+        if not columns:
+            errors.extend(_columns(version.get("additionalPrinterColumns"), f"{path}.additionalPrinterColumns"))
+        if not selectable and version.get("selectableFields"):
+            if not (own_schema or {}).get("openAPIV3Schema"):
+                errors.append(
+                    invalid(f"{path}.selectableFields", "", "may only be set when `version.schema.openAPIV3Schema` is not included")
+                )
+            else:
+                errors.extend(_selectable(version["selectableFields"], own_schema or {}, f"{path}.selectableFields"))
+        seen.add(name)
+    if len(seen) != len(versions):
+        errors.append(invalid("spec.versions", _shown_versions(versions), "must contain unique version names"))
+    if sum(1 for v in versions if v.get("storage")) != 1:
+        errors.append(invalid("spec.versions", _shown_versions(versions), "must have exactly one version marked as storage version"))
+    names = spec.get("names") or {}
+    errors.extend(required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not names.get(f))
+    errors.extend(_names(names, "spec.names"))
+    if schema:
+        has_status = any("status" in (v.get("subresources") or {}) for v in versions)
+        errors.extend(_schema(schema, "spec.validation", has_status))
+    if subresources:
+        errors.extend(_subresources(subresources, "spec.subresources"))
+    if columns:
+        errors.extend(_columns(columns, "spec.additionalPrinterColumns"))
+    if selectable:
+        if not schema:
+            errors.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
+        else:
+            errors.extend(_selectable(selectable, schema, "spec.selectableFields"))
+    errors.extend(_conversion(spec.get("conversion")))
+    return errors
+
+
+def _one_of(path: str, value: str, accepted: tuple[str, ...]) -> list[FieldError]:
+    if not value:
+        return [required(path)]
+    return [] if value in accepted else [not_supported(path, value, accepted)]
+
+
+def _deprecation(version: Json, path: str) -> list[FieldError]:
+    warning = version.get("deprecationWarning")
+    field = f"{path}.deprecationWarning"
+    if warning is None:
+        return []
+    if not version.get("deprecated"):
+        return [invalid(field, warning, "can only be set for deprecated versions")]
+    errors = []
+    if len(warning.encode()) > 256:
+        errors.append(invalid(field, warning, "must be <= 256 characters long"))
+    if not warning:
+        errors.append(invalid(field, warning, "must not be an empty string"))
+    bad = next((i for i, c in enumerate(warning) if not c.isprintable()), None)
+    if bad is not None:
+        text = f"must only contain printable UTF-8 characters; non-printable character found at index {bad}"
+        errors.append(invalid(field, warning, text))
+    return errors
+
+
+def _names(names: Json, path: str) -> list[FieldError]:
+    errors = []
+    for field in ("plural", "singular"):
+        value = names.get(field) or ""
+        if value and (problems := dns_label_1035(value)):
+            errors.append(invalid(f"{path}.{field}", value, ",".join(problems)))
+    for field in ("kind", "listKind"):
+        value = names.get(field) or ""
+        if value and (problems := dns_label_1035(value.lower())):
+            text = "may have mixed case, but should otherwise match: " + ",".join(problems)
+            errors.append(invalid(f"{path}.{field}", value, text))
+    for field in ("shortNames", "categories"):
+        for i, value in enumerate(names.get(field) or ()):
+            if problems := dns_label_1035(value):
+                errors.append(invalid(f"{path}.{field}[{i}]", value, ",".join(problems)))
+    if names.get("kind") and names["kind"] == names.get("listKind"):
+        errors.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
+    return errors
+
+
+def _columns(columns: Any, path: str) -> list[FieldError]:
+    errors = []
+    for i, column in enumerate(columns or ()):
+        here = f"{path}[{i}]"
+        if not column.get("name"):
+            errors.append(required(f"{here}.name"))
+        kind = column.get("type") or ""
+        text = "must be one of " + ",".join(_COLUMN_TYPES)
+        if not kind:
+            errors.append(required(f"{here}.type", text))
+        elif kind not in _COLUMN_TYPES:
+            errors.append(invalid(f"{here}.type", kind, text))
+        shape = column.get("format") or ""
+        if shape and shape not in _COLUMN_FORMATS:
+            errors.append(invalid(f"{here}.format", shape, "must be one of " + ",".join(_COLUMN_FORMATS)))
+        json_path = column.get("jsonPath") or ""
+        if not json_path:
+            errors.append(required(f"{here}.JSONPath"))
+        else:
+            errors.extend(_simple_path(json_path, f"{here}.JSONPath"))
+    return errors
+
+
+def _simple_path(path: str, field: str) -> list[FieldError]:
+    return [] if path.startswith(".") else [invalid(field, path, "must be a simple json path starting with .")]
+
+
+def _subresources(subresources: Any, path: str) -> list[FieldError]:
+    scale = (subresources or {}).get("scale")
+    if scale is None:
+        return []
+    errors: list[FieldError] = []
+    rules = (
+        ("specReplicasPath", (".spec.",), "should be a json path under .spec"),
+        ("statusReplicasPath", (".status.",), "should be a json path under .status"),
+    )
+    for key, prefixes, text in rules:
+        value = scale.get(key) or ""
+        field = f"{path}.scale.{key}"
+        if not value:
+            errors.append(required(field))
+        elif found := _simple_path(value, field):
+            errors.extend(found)
+        elif not value.startswith(prefixes):
+            errors.append(invalid(field, value, text))
+    selector = scale.get("labelSelectorPath") or ""
+    if selector:
+        field = f"{path}.scale.labelSelectorPath"
+        found = _simple_path(selector, field)
+        errors.extend(found)
+        if not found and not selector.startswith((".spec.", ".status.")):
+            errors.append(invalid(field, selector, "should be a json path under either .spec or .status"))
+    return errors
+
+
+def _selectable(fields: list[Json], schema: Json, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    root = Node(schema["openAPIV3Schema"])
+    seen: set[str] = set()
+    for i, item in enumerate(fields):
+        json_path = item.get("jsonPath") or ""
+        field = f"{path}[{i}].jsonPath"
+        if not json_path:
+            errors.append(required(field))
+            continue
+        try:
+            shown, found = field_path(json_path, root, allow_brackets=False)
+        except ValueError as e:
+            errors.append(invalid(field, json_path, f"is an invalid path: {e}"))
+            continue
+        if shown.split(".")[0] == "metadata":
+            errors.append(invalid(field, json_path, "must not point to fields in metadata"))
+        if found.type not in ("string", "boolean", "integer"):
+            text = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
+            errors.append(invalid(field, json_path, text))
+        if shown in seen:
+            errors.append(duplicate(field, json_path))
+        seen.add(shown)
+    if len(seen) > _MAXIMUM_SELECTABLE:
+        errors.append(too_many(path, len(seen), _MAXIMUM_SELECTABLE))
+    return errors
+
+
+def _conversion(conversion: Any) -> list[FieldError]:
+    if not conversion:
+        return []
+    path = "spec.conversion"
+    strategy = conversion.get("strategy") or ""
+    errors = _one_of(f"{path}.strategy", strategy, ("None", "Webhook"))
+    webhook = conversion.get("webhook") or {}
+    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
+    if strategy != "Webhook":
+        text = "should not be set when strategy is not set to Webhook"
+        if client is not None:
+            errors.append(forbidden(f"{path}.webhookClientConfig", text))
+        if versions:
+            errors.append(forbidden(f"{path}.conversionReviewVersions", text))
+        return errors
+    if client is None:
+        errors.append(required(f"{path}.webhookClientConfig", "required when strategy is set to Webhook"))
+    elif (client.get("url") is None) == (client.get("service") is None):
+        errors.append(required(f"{path}.webhookClientConfig", "exactly one of url or service is required"))
+    elif client.get("service") is not None:
+        errors.extend(_service(client["service"], f"{path}.webhookClientConfig.service"))
+    else:
+        errors.extend(_webhook_url(client["url"], f"{path}.webhookClientConfig.url"))
+    if not versions:
+        errors.append(required(f"{path}.conversionReviewVersions"))
+        return errors
+    seen: set[str] = set()
+    for i, version in enumerate(versions):
+        field = f"{path}.conversionReviewVersions[{i}]"
+        if version in seen:
+            errors.append(invalid(field, version, "duplicate version"))
+            continue
+        seen.add(version)
+        errors.extend(invalid(field, version, p) for p in dns_label_1035(version))
+    if not seen & {"v1", "v1beta1"}:
+        errors.append(invalid(f"{path}.conversionReviewVersions", versions, "must include at least one of v1, v1beta1"))
+    return errors
+
+
+def _service(service: Json, path: str) -> list[FieldError]:
+    # kube-apiserver mixes up the two names here, and so do its errors
+    errors = [] if service.get("name") else [required(f"{path}.namespace")]
+    if not service.get("namespace"):
+        errors.append(required(f"{path}.name"))
+    port = service.get("port")
+    if port is not None and not 1 <= port <= 65535:
+        errors.append(invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive"))
+    where = service.get("path")
+    if where is not None:
+        if not where.startswith("/"):
+            errors.append(invalid(f"{path}.path", where, "must start with a '/'"))
+        steps = where.strip("/").split("/") if where.startswith("/") else [""]
+        errors.extend(
+            invalid(f"{path}.path", where, f"segment[{i}] may not be empty") for i, s in enumerate(steps) if not s and where != "/"
+        )
+    return errors
+
+
+def _webhook_url(url: str, field: str) -> list[FieldError]:
+    form = "; desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return [required(field, f"url must be a valid URL{form}")]
+    if parts.scheme != "https":
+        return [invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{form}")]
+    errors = [] if parts.netloc else [invalid(field, parts.netloc, f"host must be specified{form}")]
+    if parts.username is not None:
+        errors.append(invalid(field, parts.username, f"user information is not permitted in the URL{form}"))
+    if parts.fragment:
+        errors.append(invalid(field, parts.fragment, f"fragments are not permitted in the URL{form}"))
+    if parts.query:
+        errors.append(invalid(field, parts.query, f"query parameters are not permitted in the URL{form}"))
+    return errors
+
+
+def _shown_versions(versions: list[Json]) -> Verbatim:
+    """Versions as kube-apiserver's errors show them: its internal form, without what they share."""
+    shown = [
+        {
+            "Name": v.get("name") or "",
+            "Served": bool(v.get("served")),
+            "Storage": bool(v.get("storage")),
+            "Deprecated": bool(v.get("deprecated")),
+            "DeprecationWarning": v.get("deprecationWarning"),
+            "Schema": None,
+            "Subresources": None,
+            "AdditionalPrinterColumns": None,
+            "SelectableFields": None,
+        }
+        for v in versions
+    ]
+    return Verbatim(json.dumps(shown, separators=(",", ":"), ensure_ascii=False))
+
+
+def _schema(validation: Mapping[str, Any], path: str, has_status: bool) -> list[FieldError]:
+    source = validation.get("openAPIV3Schema")
+    if not isinstance(source, Mapping):
+        return []
+    return validate_schema(source, f"{path}.openAPIV3Schema", has_status)

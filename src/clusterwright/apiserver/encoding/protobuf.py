@@ -1,0 +1,352 @@
+r"""Kubernetes' protobuf encoding of built-in kinds, by the field numbers of `schema/types.json`.
+
+A message is `k8s\\0` and a runtime.Unknown {1: TypeMeta {1: apiVersion, 2: kind}, 2: raw}. Maps are repeated entries
+{1: key, 2: value}; times {1: seconds, 2: nanos}; quantities {1: text}; int-or-string {1: type, 2: int, 3: text}.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct as binary
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.schema.gotypes import table
+from clusterwright.cel.values import parse_duration
+
+PREFIX: Final = b"k8s\0"
+_GROUPS: Final = {
+    "": "core",
+    "apps": "apps",
+    "rbac.authorization.k8s.io": "rbac",
+    "policy": "policy",
+    "coordination.k8s.io": "coordination",
+    "events.k8s.io": "events",
+    "authorization.k8s.io": "authorization",
+    "authentication.k8s.io": "authentication",
+    "storage.k8s.io": "storage",
+    "admissionregistration.k8s.io": "admissionregistration",
+    "autoscaling": "autoscaling",
+    "discovery.k8s.io": "discovery",
+    "meta.k8s.io": "meta",
+}
+_MAXIMUM_DEPTH: Final = 100
+
+
+def is_protobuf(body: bytes) -> bool:
+    """Whether a body says that it is one."""
+    return body.startswith(PREFIX)
+
+
+def go_type(api_version: str, kind: str) -> str | None:
+    """The type of a kind, if its fields are known."""
+    group, _, version = api_version.rpartition("/")
+    name = f"{_GROUPS.get(group, '?')}.{version}.{kind}"
+    if name in table():
+        return name
+    # options are sent in the group version of what they are for
+    return f"meta.v1.{kind}" if f"meta.v1.{kind}" in table() else None
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data):
+            raise DecodeError("unexpected EOF")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at
+        shift += 7
+        if shift > 63:
+            raise DecodeError("proto: integer overflow")
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if number == 0:
+            raise DecodeError("proto: illegal tag 0")
+        if wire == 0:
+            value, at = _varint(data, at)
+            yield number, value
+        elif wire == 2:
+            length, at = _varint(data, at)
+            if at + length > len(data):
+                raise DecodeError("unexpected EOF")
+            yield number, data[at : at + length]
+            at += length
+        elif wire in (1, 5):
+            size = 8 if wire == 1 else 4
+            if at + size > len(data):
+                raise DecodeError("unexpected EOF")
+            yield number, data[at : at + size]
+            at += size
+        else:
+            raise DecodeError(f"proto: illegal wireType {wire}")
+
+
+def decode(body: bytes) -> Json:
+    """The object of a protobuf body as JSON; raises DecodeError."""
+    if not body.startswith(PREFIX):
+        raise DecodeError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+    api_version = kind = ""
+    raw = b""
+    encoding = content_type = ""
+    for number, value in _fields(body[len(PREFIX) :]):
+        if not isinstance(value, bytes):
+            continue
+        if number == 1:
+            for inner, text in _fields(value):
+                if isinstance(text, bytes):
+                    if inner == 1:
+                        api_version = _text(text)
+                    elif inner == 2:
+                        kind = _text(text)
+        elif number == 2:
+            raw = value
+        elif number == 3:
+            encoding = _text(value)
+        elif number == 4:
+            content_type = _text(value)
+    if encoding or content_type not in ("", "application/vnd.kubernetes.protobuf"):
+        raise DecodeError(f"unsupported content {content_type or encoding} inside a protobuf message")
+    name = go_type(api_version, kind)
+    if name is None:
+        raise DecodeError(f'no kind "{kind}" is registered for version "{api_version}"')
+    return {"kind": kind, "apiVersion": api_version, **_read_struct(raw, name, 0)}
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise DecodeError("proto: invalid UTF-8") from None
+
+
+@cache
+def _numbers(name: str) -> dict[int, tuple[str, str, bool]]:
+    """Field number to JSON name, type and whether the field is inlined."""
+    return {f["n"]: (key, f["t"].lstrip("*"), bool(f.get("inline"))) for key, f in table()[name]["f"].items() if "n" in f}
+
+
+def _read_struct(data: bytes, name: str, depth: int) -> Json:
+    if depth > _MAXIMUM_DEPTH:
+        raise DecodeError("exceeded max depth")
+    out: Json = {}
+    numbers = _numbers(name)
+    for number, value in _fields(data):
+        found = numbers.get(number)
+        if found is None:
+            continue
+        key, kind, inline = found
+        if inline:
+            if isinstance(value, bytes):
+                out.update(_read_struct(value, kind, depth + 1))
+        elif kind.startswith("[]"):
+            out.setdefault(key, []).append(_read(value, kind[2:].lstrip("*"), depth))
+        elif kind.startswith("{}"):
+            entry = _read_entry(value, kind[2:].lstrip("*"), depth)
+            out.setdefault(key, {})[entry[0]] = entry[1]
+        else:
+            out[key] = _read(value, kind, depth)
+    return out
+
+
+def _read_entry(value: int | bytes, kind: str, depth: int) -> tuple[str, Any]:
+    if not isinstance(value, bytes):
+        raise DecodeError("proto: wrong wireType for a map")
+    key, item = "", _empty(kind)
+    for number, inner in _fields(value):
+        if number == 1 and isinstance(inner, bytes):
+            key = _text(inner)
+        elif number == 2:
+            item = _read_list_in_map(inner, kind, depth)
+    return key, item
+
+
+def _read_list_in_map(value: int | bytes, kind: str, depth: int) -> Any:
+    if kind.startswith("[]"):
+        # lists as map values are messages {1: items} (ExtraValue)
+        items = [v for n, v in _fields(value) if n == 1] if isinstance(value, bytes) else []
+        return [_read(v, kind[2:], depth) for v in items]
+    return _read(value, kind, depth)
+
+
+def _empty(kind: str) -> Any:
+    if kind.startswith("[]"):
+        return []
+    return {"string": "", "bytes": "", "bool": False}.get(kind, {} if kind in table() else "0" if kind == "quantity" else 0)
+
+
+def _read(value: int | bytes, kind: str, depth: int) -> Any:
+    if isinstance(value, int):
+        if kind == "bool":
+            return bool(value)
+        if kind in ("int32", "int64", "byte"):
+            return value - 2**64 if value >= 2**63 else value
+        raise DecodeError(f"proto: wrong wireType = 0 for a field of type {kind}")
+    if kind == "string":
+        return _text(value)
+    if kind == "bytes":
+        return base64.b64encode(value).decode()
+    if kind == "float64":
+        return binary.unpack("<d", value)[0] if len(value) == 8 else 0.0
+    if kind in ("time", "microtime"):
+        return _read_time(value, micro=kind == "microtime")
+    if kind == "quantity":
+        return next((_text(v) for n, v in _fields(value) if n == 1 and isinstance(v, bytes)), "0")
+    if kind == "intstr":
+        return _read_int_or_string(value)
+    if kind == "duration":
+        return _read_duration(value)
+    if kind in ("raw", "any", "schema"):
+        return _read_raw(value)
+    if kind in table():
+        return _read_struct(value, kind, depth + 1)
+    raise DecodeError(f"proto: wrong wireType = 2 for a field of type {kind}")
+
+
+def _signed(value: Any) -> int:
+    number = value if isinstance(value, int) else 0
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _read_time(data: bytes, *, micro: bool) -> str | None:
+    parts = dict(_fields(data))
+    seconds, nanos = _signed(parts.get(1, 0)), _signed(parts.get(2, 0))
+    if not parts:
+        return None
+    try:
+        made = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        raise DecodeError("proto: time out of range") from None
+    text = made.strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
+
+
+def _read_int_or_string(data: bytes) -> int | str:
+    parts = dict(_fields(data))
+    if _signed(parts.get(1, 0)) == 1:
+        text = parts.get(3, b"")
+        return _text(text) if isinstance(text, bytes) else ""
+    return _signed(parts.get(2, 0))
+
+
+def _read_duration(data: bytes) -> str:
+    nanos = _signed(dict(_fields(data)).get(1, 0))
+    return f"{nanos / 1e9:g}s"
+
+
+def _read_raw(data: bytes) -> Any:
+    raw = next((v for n, v in _fields(data) if n == 1 and isinstance(v, bytes)), b"")
+    try:
+        return msgspec.json.decode(raw) if raw else {}
+    except msgspec.DecodeError:
+        raise DecodeError("proto: raw JSON is malformed") from None
+
+
+# ---------------------------------------------------------------- writing
+
+
+def _write_varint(value: int) -> bytes:
+    value &= 0xFFFFFFFFFFFFFFFF
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def tagged(number: int, data: bytes) -> bytes:
+    """A field of bytes, text or a message."""
+    return _write_varint(number << 3 | 2) + _write_varint(len(data)) + data
+
+
+def _number(number: int, value: int) -> bytes:
+    return _write_varint(number << 3) + _write_varint(value)
+
+
+def encode(obj: Json) -> bytes | None:
+    """An object (or list) as protobuf; None if its fields are not known."""
+    api_version, kind = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
+    name = go_type(api_version, kind)
+    if name is not None:
+        raw = _write_struct(obj, name)
+    elif kind.endswith("List") and (item := go_type(api_version, kind.removesuffix("List"))) is not None:
+        raw = tagged(1, _write_list_meta(obj.get("metadata") or {}))
+        raw += b"".join(tagged(2, _write_struct(i, item)) for i in obj.get("items") or ())
+    else:
+        return None
+    meta = tagged(1, api_version.encode()) + tagged(2, kind.encode())
+    return PREFIX + tagged(1, meta) + tagged(2, raw) + tagged(3, b"") + tagged(4, b"")
+
+
+def _write_list_meta(meta: Json) -> bytes:
+    out = tagged(1, b"") + tagged(2, str(meta.get("resourceVersion") or "").encode()) + tagged(3, str(meta.get("continue") or "").encode())
+    if meta.get("remainingItemCount") is not None:
+        out += _number(4, meta["remainingItemCount"])
+    return out
+
+
+def _write_struct(obj: Json, name: str) -> bytes:
+    out = b""
+    for number, (key, kind, inline) in sorted(_numbers(name).items()):
+        if inline:
+            out += tagged(number, _write_struct(obj, kind))
+            continue
+        value = obj.get(key)
+        if value is None:
+            continue
+        if kind.startswith("[]"):
+            out += b"".join(_write(number, v, kind[2:].lstrip("*")) for v in value)
+        elif kind.startswith("{}"):
+            for item_key in sorted(value):
+                entry = tagged(1, item_key.encode()) + _write(2, value[item_key], kind[2:].lstrip("*"))
+                out += tagged(number, entry)
+        else:
+            out += _write(number, value, kind)
+    return out
+
+
+def _write(number: int, value: Any, kind: str) -> bytes:
+    if kind == "string":
+        return tagged(number, str(value).encode())
+    if kind == "bytes":
+        return tagged(number, base64.b64decode(value))
+    if kind == "bool":
+        return _number(number, 1 if value else 0)
+    if kind in ("int32", "int64", "byte"):
+        return _number(number, int(value))
+    if kind == "float64":
+        return _write_varint(number << 3 | 1) + binary.pack("<d", value)
+    if kind in ("time", "microtime"):
+        moment = datetime.fromisoformat(value)
+        seconds = int(moment.replace(microsecond=0).timestamp())
+        return tagged(number, _number(1, seconds) + _number(2, moment.microsecond * 1000))
+    if kind == "quantity":
+        return tagged(number, tagged(1, str(value).encode()))
+    if kind == "intstr":
+        if isinstance(value, str):
+            return tagged(number, _number(1, 1) + _number(2, 0) + tagged(3, value.encode()))
+        return tagged(number, _number(1, 0) + _number(2, value) + tagged(3, b""))
+    if kind.startswith("[]"):
+        return tagged(number, b"".join(_write(1, v, kind[2:]) for v in value))
+    if kind in ("raw", "any", "schema"):
+        return tagged(number, tagged(1, msgspec.json.encode(value)))
+    if kind == "duration":
+        return tagged(number, _number(1, (parse_duration(value) // timedelta(microseconds=1)) * 1000))
+    return tagged(number, _write_struct(value, kind))

@@ -1,0 +1,98 @@
+"""Answers in the form that was asked for: JSON, YAML, protobuf; whole objects, tables or metadata only."""
+
+from __future__ import annotations
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import kinds
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.encoding.negotiation import PROTOBUF, Form, encode
+from clusterwright.apiserver.status import StatusError, failure, not_acceptable
+
+
+def failed(error: StatusError, form: Form, warnings: tuple[str, ...] = ()) -> Response:
+    """A failure Status as an answer."""
+    headers = {"content-type": form.media if form.media != "application/vnd.kubernetes.protobuf" else "application/json"}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(error.retry_after)
+    return Response(status=error.code, headers=headers, body=encode(error.status, form), warnings=error.warnings or warnings)
+
+
+def render(call: Call, status: int, obj: Json | None, raw: bytes | None) -> Response:
+    """An object in the form that was asked for."""
+    if obj is None:
+        assert raw is not None
+        obj = msgspec.json.decode(raw)
+    form = call.form
+    if obj.get("kind") == "Status" and obj.get("apiVersion") == "v1":
+        return _write(call, status, obj, form)
+    if form.render == "Table":
+        include = call.query.get("includeObject", "Metadata")
+        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        obj = kinds.table(call.resource.handler, [obj], now=call.server.now(), include=include, list_metadata=meta)
+    elif form.render == "PartialObjectMetadataList":
+        raise failure(500, "", "content is not a list")
+    elif form.render:
+        obj = kinds.partial(obj)
+    return _write(call, status, obj, form)
+
+
+def render_list(call: Call, objects: list[Json], list_kind: str, list_meta: Json) -> Response:
+    """A list in the form that was asked for."""
+    form, resource = call.form, call.resource
+    value: Json
+    if form.render == "Table":
+        include = call.query.get("includeObject", "Metadata")
+        value = kinds.table(resource.handler, objects, now=call.server.now(), include=include, list_metadata=list_meta)
+    elif form.render == "PartialObjectMetadata":
+        shown = "*unstructured.UnstructuredList" if resource.custom else f"*{resource.version}.{list_kind}"
+        raise not_acceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({shown})")
+    elif form.render:
+        value = {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": list_meta,
+            "items": [kinds.partial(o) for o in objects],
+        }
+    else:
+        if resource.custom:
+            list_meta.setdefault("continue", "")
+        else:
+            objects = [{k: v for k, v in o.items() if k not in {"kind", "apiVersion"}} for o in objects]
+        value = {"kind": list_kind, "apiVersion": resource.api_version, "metadata": list_meta, "items": objects}
+    return _write(call, 200, value, form)
+
+
+def _write(call: Call, status: int, value: Json, form: Form) -> Response:
+    warnings = tuple(call.warnings)
+    if form.render and form.version == "v1beta1":
+        _relabel(value)
+    if form.media == PROTOBUF:
+        body = kinds.encode_protobuf(value)
+        if body is not None:
+            return Response(status=status, headers={"content-type": PROTOBUF}, body=body, warnings=warnings)
+        form = Form()
+    return Response(status=status, headers={"content-type": form.content_type}, body=encode(value, form), warnings=warnings)
+
+
+def _relabel(value: Json) -> None:
+    """What we made is of the version that was asked for; the metadata in it, too."""
+    if value.get("apiVersion") == "meta.k8s.io/v1":
+        value["apiVersion"] = "meta.k8s.io/v1beta1"
+    for item in (*(value.get("items") or ()), *(row.get("object") or {} for row in value.get("rows") or ())):
+        if item.get("apiVersion") == "meta.k8s.io/v1":
+            item["apiVersion"] = "meta.k8s.io/v1beta1"
+
+
+def bookmark_shape(call: Call, obj: Json) -> Json:
+    """A bookmark's object in the form that is watched."""
+    if call.form.render == "Table":
+        return kinds.table(
+            call.resource.handler, [obj], now=call.server.now(), include=call.query.get("includeObject", "Metadata"),
+            list_metadata={"resourceVersion": obj["metadata"]["resourceVersion"]}, columns=False,
+        )  # fmt: skip
+    if call.form.render:
+        return kinds.partial(obj)
+    return obj

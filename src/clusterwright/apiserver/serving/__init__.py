@@ -1,0 +1,1 @@
+"""How requests come in and documents go out: HTTP, in-process, TLS, audit, metrics, discovery, OpenAPI."""

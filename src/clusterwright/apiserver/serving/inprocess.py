@@ -1,0 +1,61 @@
+"""The transport without a network: requests go straight to a server in this process, on whatever event loop runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from clusterwright.api.wire import Duplex, Request, Response
+from clusterwright.apiserver.auth.identity import ADMIN, User
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.status import StatusError
+from clusterwright.apiserver.storage.streams import Stream
+
+
+class UpgradeRefused(Exception):
+    """The server refused to upgrade; `status` is its Kubernetes Status."""
+
+    def __init__(self, status: dict[str, object]) -> None:
+        super().__init__(str(status.get("message", "")))
+        self.status = status
+
+
+class InProcessTransport:
+    """`api.wire.Transport` to one server, as one user."""
+
+    def __init__(self, server: ApiServer, user: User = ADMIN) -> None:
+        self.server = server
+        self.user = user
+
+    async def send(self, request: Request) -> Response:
+        """One request, one whole answer."""
+        answer = await self.server.handle(request, self.user)
+        if isinstance(answer, Stream):
+            lines = [line async for line in answer]
+            return Response(status=answer.response.status, headers=answer.response.headers, body=b"".join(lines))
+        return answer
+
+    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
+        """A watch."""
+        answer = await self.server.handle(request, self.user)
+        if isinstance(answer, Stream):
+            return answer.response, aiter(answer)
+        return answer, _nothing()
+
+    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+        """A stream in both directions; raises UpgradeRefused."""
+        del protocols
+        try:
+            return await self.server.upgrade(request, self.user)
+        except StatusError as e:
+            raise UpgradeRefused(msgspec.to_builtins(e.status)) from None
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    lines: tuple[bytes, ...] = ()
+    for line in lines:
+        yield line

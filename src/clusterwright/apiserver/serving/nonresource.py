@@ -1,0 +1,155 @@
+"""Paths that are no resources: discovery, version, health, metrics, OpenAPI."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Request, Response
+from clusterwright.apiserver import kinds
+from clusterwright.apiserver.encoding import protobuf
+from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, encode
+from clusterwright.apiserver.requestinfo import RequestInfo
+from clusterwright.apiserver.serving import discovery
+from clusterwright.apiserver.status import generic
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.server import ApiServer
+
+_TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
+_CHECKS: Final = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-informers", "shutdown")
+_OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
+_NOT_FOUND: Final = Response(status=404, headers=_TEXT, body=b"404 page not found\n")
+
+
+def answer(server: ApiServer, request: Request, info: RequestInfo, query: Mapping[str, str]) -> Response:
+    """Answer a request to a path that is no resource."""
+    parts = [p for p in request.path.split("/") if p]
+    head = parts[0] if parts else ""
+    if head in {"healthz", "livez", "readyz"}:
+        return _health(head, parts[1:], query)
+    known = head in {"", "api", "apis", "version", "metrics", "openapi"}
+    if known and request.method not in {"GET", "HEAD"}:
+        raise generic(405, "", "", "", "")
+    form = PLAIN
+    if head in {"api", "apis"}:
+        root = len(parts) == 1
+        form = accepted(request.headers.get("accept", ""), custom=False, discovery=root)
+        return _discovery(server, parts, form)
+    if not parts:
+        return _data(server, {"paths": _paths(server)})
+    if head == "version" and len(parts) == 1:
+        return _data(server, _version(server))
+    if head == "metrics" and len(parts) == 1:
+        return Response(status=200, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"}, body=server.metrics_text())
+    if head == "openapi" and parts[1:2] == ["v3"]:
+        return _openapi(server, parts[2:], query)
+    if parts == ["openapi", "v2"]:
+        return _openapi_v2(server, request.headers.get("accept", ""))
+    del info
+    return _NOT_FOUND
+
+
+def _data(server: ApiServer, value: Any, form: Form = PLAIN) -> Response:
+    del server
+    return Response(status=200, headers={"content-type": form.content_type}, body=encode(value, form))
+
+
+def _paths(server: ApiServer) -> list[str]:
+    found = ["/api", "/api/v1", "/apis", "/apis/"]
+    for group in sorted(g for g in server.registry.groups() if g):
+        found.append(f"/apis/{group}")
+        found.extend(f"/apis/{group}/{v}" for v in discovery.versions_of(server.registry, group))
+    return [*found, "/healthz", "/livez", "/metrics", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]
+
+
+def _version(server: ApiServer) -> Json:
+    major, minor = server.version.lstrip("v").split(".")[:2]
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": server.version,
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "clusterwright",
+        "platform": "linux/amd64",
+    }
+
+
+def _discovery(server: ApiServer, parts: list[str], form: Form) -> Response:
+    registry = server.registry
+    value: Json | None
+    if parts == ["api"]:
+        value = discovery.aggregated(registry, core=True, version=form.version) if form.render else discovery.api_versions()
+    elif parts == ["apis"]:
+        value = discovery.aggregated(registry, core=False, version=form.version) if form.render else discovery.group_list(registry)
+    elif parts[0] == "api":
+        value = discovery.resource_list(registry, "", parts[1])
+        if value is None:
+            raise generic(404, "", "", "", "")
+    elif len(parts) == 2:
+        value = discovery.api_group(registry, parts[1])
+    else:
+        value = discovery.resource_list(registry, parts[1], parts[2])
+    if value is None:
+        if any(r.group == parts[1] and not r.custom for r in registry):
+            raise generic(404, "", "", "", "")
+        return _NOT_FOUND
+    return _data(server, value, form)
+
+
+def _health(kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
+    name = "/".join(rest)
+    if name and name not in _CHECKS:
+        return _NOT_FOUND
+    if "verbose" in query and not name:
+        lines = [f"[+]{c} ok" for c in _CHECKS] + [f"{kind} check passed"]
+        return Response(status=200, headers=_TEXT, body=("\n".join(lines) + "\n").encode())
+    return Response(status=200, headers=_TEXT, body=b"ok")
+
+
+def _openapi_v2(server: ApiServer, accept: str) -> Response:
+    """The document of before OpenAPI v3, without definitions: kubectl asks for it to check a List, and leaves the check to the server."""
+    title = "Kubernetes"
+    if _OPENAPI_V2 in accept:
+        about = protobuf.tagged(1, title.encode()) + protobuf.tagged(2, server.version.encode())
+        body = protobuf.tagged(1, b"2.0") + protobuf.tagged(2, about)
+        return Response(status=200, headers={"content-type": f"application/{_OPENAPI_V2}.v1.0+protobuf"}, body=body)
+    return _data(server, {"swagger": "2.0", "info": {"title": title, "version": server.version}, "paths": {}})
+
+
+def _openapi(server: ApiServer, rest: list[str], query: Mapping[str, str]) -> Response:
+    del query
+    registry = server.registry
+    if not rest:
+        paths: Json = {}
+        for group in sorted(registry.groups()):
+            for version in discovery.versions_of(registry, group):
+                path = f"apis/{group}/{version}" if group else f"api/{version}"
+                seed = [r.plural + repr(r.handler.gvk) for r in registry if r.group == group and r.version == version]
+                digest = hashlib.sha256(repr((sorted(seed), registry.generation if group else 0)).encode()).hexdigest()[:32].upper()
+                paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+        return Response(status=200, headers=_TEXT, body=msgspec.json.encode({"paths": paths}))
+    if rest[0] == "api" and len(rest) == 2:
+        group, version = "", rest[1]
+    elif rest[0] == "apis" and len(rest) == 3:
+        group, version = rest[1], rest[2]
+    else:
+        return Response(status=404)
+    found = [r for r in registry if r.group == group and r.version == version]
+    body = server.openapi(group, version, found) if found else None
+    if body is None:
+        return Response(status=404)
+    return Response(status=200, headers={"content-type": "application/json"}, body=body)
+
+
+def document(group: str, version: str, resources: list[Any]) -> bytes | None:
+    """The OpenAPI document of a group version as bytes."""
+    made = kinds.openapi_document(group, version, resources)
+    return None if made is None else msgspec.json.encode(made)

@@ -1,0 +1,231 @@
+"""A server of its own: store, certificates, network, kubeconfig, from a few options; what `up --no-controllers` runs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from random import Random
+from typing import Any, TextIO
+
+import msgspec
+import yaml
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.admission import Admission
+from clusterwright.apiserver.admission.webhooks import Webhooks
+from clusterwright.apiserver.auth.authentication import Authenticator
+from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.audit import Record
+from clusterwright.apiserver.serving.http import HttpServer
+from clusterwright.apiserver.serving.metrics import Metrics
+from clusterwright.apiserver.serving.tls import KeyPair, make_authority, server_context, sign, write_private
+from clusterwright.apiserver.storage.sqlite import SqliteJournal
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """How to run a server.
+
+    `data_dir` None: everything is forgotten at the end. `controllers`: collect garbage and empty deleted namespaces.
+    `crds`: definitions that are installed (or brought up to date) at start. `tokens`: static bearer tokens.
+    """
+
+    listen: str = "127.0.0.1:6443"
+    data_dir: Path | None = None
+    kubeconfig: Path | None = None
+    controllers: bool = True
+    crds: tuple[Json, ...] = ()
+    admission: tuple[Admission, ...] = ()
+    audit_log: Path | None = None
+    tokens: Mapping[str, User] | None = None
+    version: str = "v1.36.1"
+    now: Callable[[], datetime]
+    random: Random
+    """A source of secrets too: `random.SystemRandom()` outside of tests."""
+
+
+class BadOption(Exception):
+    """An option that cannot be used; the text says which and why."""
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """Host and port; raises BadOption."""
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not port.isdigit() or int(port) > 65535:
+        raise BadOption(f"--listen {text!r}: HOST:PORT is expected")
+    return host, int(port)
+
+
+class RunningServer:
+    """A server that listens. `stop` ends it; nothing answered is lost."""
+
+    def __init__(self, server: ApiServer, http: HttpServer, url: str, authority: KeyPair, admin: KeyPair) -> None:
+        self.server = server
+        self.http = http
+        self.url = url
+        self.authority = authority
+        self.admin = admin
+        self.journal: SqliteJournal | None = None
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._audit: TextIO | None = None
+
+    def kubeconfig(self) -> bytes:
+        """The administrator's kubeconfig."""
+        return kubeconfig_of(self.url, self.authority.certificate, self.admin)
+
+    async def stop(self) -> None:
+        """Stop listening, finish writing."""
+        await self.http.stop()
+        if self.journal is not None:
+            self.journal.close()
+        if self._audit is not None:
+            self._audit.close()
+
+
+def kubeconfig_of(url: str, authority: bytes, client: KeyPair, name: str = "clusterwright") -> bytes:
+    """A kubeconfig with everything embedded."""
+
+    def b64(data: bytes) -> str:
+        return base64.b64encode(data).decode()
+
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": url, "certificate-authority-data": b64(authority)}}],
+        "users": [
+            {
+                "name": f"{name}-admin",
+                "user": {"client-certificate-data": b64(client.certificate), "client-key-data": b64(client.key)},
+            }
+        ],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": f"{name}-admin"}}],
+        "current-context": name,
+    }
+    return yaml.safe_dump(config, sort_keys=False).encode()
+
+
+async def start(options: ServeOptions) -> RunningServer:
+    """Start a server; returns when it answers. Raises BadOption or StoreBroken."""
+    host, port = parse_listen(options.listen)
+    random = options.random
+    journal = SqliteJournal(options.data_dir / "store.sqlite") if options.data_dir is not None else None
+    server = ApiServer(
+        now=options.now,
+        random=random,
+        journal=journal,
+        authorizer=RbacAuthorizer(),
+        admission=options.admission,
+        version=options.version,
+    )
+    server.admission.append(Webhooks(server))
+    server.metrics = Metrics()
+    if journal is not None:
+        server.recover(journal.entries(), journal.revision)
+        journal.start()
+    server.ensure_namespaces()
+    server.ensure(bootstrap_roles())
+    server.ensure(options.crds, update=True)
+    if options.controllers:
+        server.start_controllers()
+    authority, signing_key = _identity(options.data_dir, options.now(), random)
+    ServiceAccountTokens(server, signing_key)
+    server.token_sources.append(bootstrap_token_source(server))
+    serving = sign(authority, options.now(), "kube-apiserver", hosts=_serving_names(host))
+    audit, audit_file = _audit(options.audit_log)
+    authenticator = Authenticator(options.tokens, [server.token_user])
+    http = HttpServer(server, authenticator, audit_log=audit)
+    try:
+        port = await http.start(host, port, server_context(serving, authority.certificate))
+    except OSError as e:
+        if journal is not None:
+            journal.close()
+        raise BadOption(f"--listen {options.listen}: {e.strerror or e}") from None
+    await server.store.durable(server.store.revision)
+    shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared, not bound
+    url = f"https://[{shown}]:{port}" if ":" in shown else f"https://{shown}:{port}"
+    admin = sign(authority, options.now(), "kubernetes-admin", organizations=["system:masters"])
+    running = RunningServer(server, http, url, authority, admin)
+    running.journal, running._audit = journal, audit_file
+    if journal is not None:
+        journal.on_failure(lambda error: _fail(running, error))
+    if options.kubeconfig is not None:
+        options.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+        write_private(options.kubeconfig, running.kubeconfig())
+    return running
+
+
+def _fail(running: RunningServer, error: BaseException) -> None:
+    if not running.broken.done():
+        running.broken.set_exception(error)
+
+
+def _audit(path: Path | None) -> tuple[Callable[[Record], None] | None, TextIO | None]:
+    if path is None:
+        return None, None
+    file = path.open("a", encoding="utf-8", buffering=1)
+    return lambda record: print(msgspec.json.encode(record.event()).decode(), file=file), file
+
+
+def _identity(data_dir: Path | None, now: datetime, random: Random) -> tuple[KeyPair, bytes]:
+    """The authority and the token key: kept in the data directory, so that credentials outlive a restart."""
+    if data_dir is None:
+        return make_authority(now), random.randbytes(32)
+    files = [data_dir / n for n in ("ca.crt", "ca.key", "tokens.key")]
+    if not all(f.exists() for f in files):
+        authority = make_authority(now)
+        for file, content in zip(files, (authority.certificate, authority.key, random.randbytes(32)), strict=True):
+            write_private(file, content)
+    certificate, key, tokens = (f.read_bytes() for f in files)
+    return KeyPair(certificate, key), tokens
+
+
+def _serving_names(host: str) -> Iterable[str]:
+    names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", host]
+    try:
+        if ipaddress.ip_address(host).is_unspecified:
+            names.append(socket.gethostname())
+            names.remove(host)
+    except ValueError:
+        pass  # a name is a name
+    return dict.fromkeys(names)
+
+
+async def serve(options: ServeOptions, *, ready: Callable[[RunningServer], Awaitable[Any]] | None = None) -> int:
+    """Run until SIGTERM or SIGINT, or until the store breaks; returns the exit code. `ready` runs once it answers."""
+    running = await start(options)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    where = f"; KUBECONFIG={options.kubeconfig}" if options.kubeconfig is not None else ""
+    kept = f"data in {options.data_dir}" if options.data_dir is not None else "in memory only"
+    sys.stdout.write(f"clusterwright API server is ready at {running.url} ({kept}){where}\n")
+    sys.stdout.flush()
+    try:
+        if ready is not None:
+            await ready(running)
+        running.broken.add_done_callback(lambda _: stop.set())
+        await stop.wait()
+        if running.broken.done():
+            sys.stderr.write(f"clusterwright: the store can no longer be written: {running.broken.exception()}\n")
+            return 1
+        return 0
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        await running.stop()

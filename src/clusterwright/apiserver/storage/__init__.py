@@ -1,0 +1,1 @@
+"""Objects and their history: the store, its journal, the streams of watches."""

@@ -1,0 +1,67 @@
+"""The open watches of a server: how long they last, and when they are ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.registry import storage_key
+from clusterwright.apiserver.storage.streams import Stream
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.server import ApiServer
+
+
+class Watches:
+    """Keeps track of streams. `timeout`: seconds after which a watch that names none ends, at the latest twice that; 0: never."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._streams: dict[str, set[tuple[str, Stream]]] = {}
+        self.timeout = 0
+        self.bookmark_interval = 60.0
+
+    def hold(self, call: Call, stream: Stream, timeout: int, bookmark: Callable[[], bytes] | None) -> None:
+        """Keep a watch: end it after its timeout, send bookmarks if it wants them, end it when its kind goes."""
+        loop = asyncio.get_running_loop()
+        key = storage_key(call.resource)
+        member = (call.resource.api_version, stream)
+        self._streams.setdefault(key, set()).add(member)
+        stream.on_close(lambda: self._streams[key].discard(member))
+        if timeout <= 0 and self.timeout:
+            timeout = self.timeout + self._server.random.randrange(self.timeout)
+        if timeout > 0:
+            stream.on_close(loop.call_later(timeout, stream.close).cancel)
+        if bookmark is not None and self.bookmark_interval > 0:
+            _Bookmarks(stream, bookmark, self.bookmark_interval, loop)
+
+    def end(self, key: str, keep: set[str]) -> None:
+        """Close the watches of a kind in versions that are not among `keep`."""
+        for version, stream in list(self._streams.get(key, ())):
+            if version not in keep:
+                stream.close()
+
+    def open(self) -> dict[str, int]:
+        """Open watches by table."""
+        return {name: len(streams) for name, streams in sorted(self._streams.items()) if streams}
+
+    def close(self) -> None:
+        """End all."""
+        for key in list(self._streams):
+            self.end(key, set())
+
+
+class _Bookmarks:
+    def __init__(self, stream: Stream, make: Callable[[], bytes], interval: float, loop: asyncio.AbstractEventLoop) -> None:
+        self._stream, self._make, self._interval, self._loop = stream, make, interval, loop
+        self._handle = loop.call_later(interval, self._send)
+        stream.on_close(self._stop)
+
+    def _stop(self) -> None:
+        self._handle.cancel()
+
+    def _send(self) -> None:
+        self._stream.push(self._make())
+        self._handle = self._loop.call_later(self._interval, self._send)

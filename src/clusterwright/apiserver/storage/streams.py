@@ -1,0 +1,182 @@
+"""Watches: from a starting point, every change that a selector lets through, as lines of JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from clusterwright.api.wire import Response
+from clusterwright.apiserver.status import gone
+from clusterwright.apiserver.storage.store import Entry, Event, Gone
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.storage.store import Table
+
+Selects = Callable[[Entry], bool]
+Render = Callable[[Entry], bytes]
+
+QUEUE_LIMIT: Final = 10_000
+"""Lines a watcher may lag behind before it is closed; it then resumes or lists again."""
+
+
+class Stream:
+    """An answer that goes on: a head, then lines. Iterate it, or give it a sink; close it when done."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        self.closed = False
+        self._lines: deque[bytes] = deque()
+        self._wake: asyncio.Future[None] | None = None
+        self._sink: Callable[[bytes], None] | None = None
+        self._on_close: list[Callable[[], None]] = []
+
+    def push(self, line: bytes) -> None:
+        """Append a line."""
+        if self.closed:
+            return
+        if self._sink is not None:
+            self._sink(line)
+            return
+        self._lines.append(line)
+        if len(self._lines) > QUEUE_LIMIT:
+            self.close()
+        self._notify()
+
+    def connect(self, sink: Callable[[bytes], None], on_close: Callable[[], None]) -> None:
+        """Send all lines, past and future, to `sink`; `on_close` is called at the end."""
+        lines, self._lines = self._lines, deque()
+        for line in lines:
+            sink(line)
+        if self.closed:
+            on_close()
+            return
+        self._sink = sink
+        self._on_close.append(on_close)
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called when the stream closes."""
+        self._on_close.append(callback)
+
+    def close(self) -> None:
+        """End the stream; lines already pushed are still delivered. Safe to call twice."""
+        if self.closed:
+            return
+        self.closed = True
+        callbacks, self._on_close = self._on_close, []
+        for callback in callbacks:
+            callback()
+        self._notify()
+
+    def _notify(self) -> None:
+        wake, self._wake = self._wake, None
+        if wake is not None and not wake.done():
+            wake.set_result(None)
+
+    def __aiter__(self) -> Lines:
+        return Lines(self)
+
+    async def next(self) -> bytes | None:
+        """The next line; None at the end."""
+        while not self._lines:
+            if self.closed:
+                return None
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        return self._lines.popleft()
+
+
+class Lines:
+    """Iterates over a stream's lines, and closes it when it is closed or forgotten (also before the first line)."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> Lines:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            text = await self._stream.next()
+        except BaseException:
+            self._stream.close()
+            raise
+        if text is None:
+            raise StopAsyncIteration
+        return text
+
+    async def aclose(self) -> None:
+        """End the stream."""
+        self._stream.close()
+
+    def __del__(self) -> None:
+        self._stream.close()
+
+
+def line(kind: str, body: bytes) -> bytes:
+    """One watch event as it goes over the wire."""
+    return b'{"type":"' + kind.encode() + b'","object":' + body + b"}\n"
+
+
+def error_line(error: Exception) -> bytes:
+    """An ERROR event with a Status."""
+    status = getattr(error, "status", None) or {}
+    return line("ERROR", msgspec.json.encode(status))
+
+
+class Watcher:
+    """Feeds one stream from one table."""
+
+    def __init__(self, stream: Stream, selects: Selects | None, render: Render | None, variant: object) -> None:
+        self.stream = stream
+        self.selects = selects
+        self.render = render
+        self.variant = variant
+        """Names the rendering, so that watchers of the same form share lines."""
+        self.last_rv = 0
+
+    def offer(self, event: Event) -> None:
+        """Push the event if it passes the selector, as the change that the watcher sees."""
+        kind, shown, plain = event.type, event.entry, True
+        if shown.rv <= self.last_rv:
+            return
+        if self.selects is not None:
+            now = kind != "DELETED" and self.selects(shown)
+            before = event.old is not None and self.selects(event.old)
+            if now:
+                kind = "MODIFIED" if before else "ADDED"
+            elif before:
+                if kind != "DELETED":
+                    kind, plain = "DELETED", False
+            else:
+                return
+        key = (self.variant, kind, plain)
+        text = event.lines.get(key)
+        if text is None:
+            entry = shown if plain else with_revision(event.old or shown, shown.rv)
+            text = line(kind, self.render(entry) if self.render is not None else entry.raw)
+            event.lines[key] = text
+        self.stream.push(text)
+
+
+def with_revision(entry: Entry, rv: int) -> Entry:
+    """The entry as it was, carrying a later revision."""
+    obj = msgspec.json.decode(entry.raw)
+    obj["metadata"]["resourceVersion"] = str(rv)
+    return Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, msgspec.json.encode(obj))
+
+
+def replay(table: Table, rv: int, durable_rv: int, watcher: Watcher) -> None:
+    """Offer what happened after `rv`, as far as it is durable; an in-stream 410 ends the stream when that is forgotten."""
+    try:
+        events = table.since(rv)
+    except Gone:
+        watcher.stream.push(error_line(gone(f"too old resource version: {rv} ({table.floor})")))
+        watcher.stream.close()
+        return
+    for event in events:
+        if event.entry.rv <= durable_rv:
+            watcher.offer(event)

@@ -1,0 +1,1 @@
+"""What the server does by itself: garbage, namespaces, CRDs, disruption budgets, initial objects."""

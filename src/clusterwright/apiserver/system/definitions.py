@@ -1,0 +1,276 @@
+"""The life of CustomResourceDefinitions: names accepted, established, served; cleaned up when deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.interfaces import Resource, Scale
+from clusterwright.apiserver.kinds import compile_crd
+from clusterwright.apiserver.storage.store import Entry, Event, Table
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.server import ApiServer
+
+
+class _Names(msgspec.Struct, rename="camel"):
+    plural: str = ""
+    singular: str = ""
+    kind: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    accepted_names: _Names | None = None
+
+
+class _Spec(msgspec.Struct):
+    group: str = ""
+
+
+class _Definition(msgspec.Struct):
+    """The little of a CRD that others must respect."""
+
+    spec: _Spec
+    status: _Status | None = None
+
+
+_names_of = msgspec.json.Decoder(_Definition).decode
+TABLE: Final = "customresourcedefinitions.apiextensions.k8s.io"
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def resources_of(crd: Json) -> list[Resource]:
+    """What a CRD serves, one resource per served version."""
+    spec = crd["spec"]
+    names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
+    storage = next((v["name"] for v in spec["versions"] if v.get("storage")), spec["versions"][0]["name"])
+    found = []
+    for version in spec["versions"]:
+        if not version.get("served"):
+            continue
+        sub = version.get("subresources") or {}
+        scale = sub.get("scale")
+        found.append(
+            Resource(
+                group=spec["group"],
+                version=version["name"],
+                kind=names["kind"],
+                plural=spec["names"]["plural"],
+                singular=names.get("singular") or names["kind"].lower(),
+                namespaced=spec.get("scope") == "Namespaced",
+                list_kind=names.get("listKind") or names["kind"] + "List",
+                short_names=tuple(names.get("shortNames") or ()),
+                categories=tuple(names.get("categories") or ()),
+                status="status" in sub,
+                scale=Scale(scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or "")
+                if scale
+                else None,
+                storage=f"{spec['group']}/{storage}",
+                deprecation=_deprecation(spec, version),
+                custom=True,
+                unconditional_update=False,
+                handler=compile_crd(crd, version["name"]),
+            )
+        )
+    return found
+
+
+def _deprecation(spec: Json, version: Json) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+
+
+class CrdController:
+    """Watches the server's own CRDs. Everything happens within the write that causes it."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self._served: dict[str, bytes] = {}
+        self.terminating: set[tuple[str, str]] = set()
+        """Group and plural of CRDs that are being deleted: nothing new of theirs is accepted."""
+
+    def offer(self, event: Event) -> None:
+        """React to a change of a CRD."""
+        crd = msgspec.json.decode(event.entry.raw)
+        if event.type == "DELETED":
+            self.withdraw(crd)
+            return
+        meta = crd["metadata"]
+        if meta.get("deletionTimestamp"):
+            self.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
+            self.server.later(lambda: self.clean_up(event.entry.name))
+            return
+        self.server.later(lambda: self.establish(event.entry.name))
+
+    def resume(self, entry: Entry) -> None:
+        """Take up a CRD that was there before."""
+        crd = msgspec.json.decode(entry.raw)
+        conditions = (crd.get("status") or {}).get("conditions") or ()
+        if _is_true(conditions, "Established"):
+            self.serve(crd)
+        if crd["metadata"].get("deletionTimestamp"):
+            self.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
+            self.server.later(lambda: self.clean_up(entry.name))
+        else:
+            self.server.later(lambda: self.establish(entry.name))
+
+    def serve(self, crd: Json) -> None:
+        """Serve a CRD as it stands."""
+        resources = resources_of(crd)
+        spec = crd["spec"]
+        fingerprint = msgspec.json.encode([spec, (crd.get("status") or {}).get("acceptedNames")])
+        if self._served.get(crd["metadata"]["name"]) == fingerprint:
+            return
+        table = self.server.store.table(f"{spec['names']['plural']}.{spec['group']}")
+        if table.objects or table.history:  # what is younger than the definition was written under it
+            table.stale_before = int(crd["metadata"]["resourceVersion"])
+        self._served[crd["metadata"]["name"]] = fingerprint
+        self.server.registry.remove(spec["group"], spec["names"]["plural"])
+        self.server.registry.add(resources)
+        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}", keep={r.api_version for r in resources})
+
+    def withdraw(self, crd: Json) -> None:
+        """Serve it no longer and forget its objects."""
+        spec = crd["spec"]
+        self._served.pop(crd["metadata"]["name"], None)
+        self.terminating.discard((spec["group"], spec["names"]["plural"]))
+        self.server.registry.remove(spec["group"], spec["names"]["plural"])
+        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}", keep=set())
+
+    def _load(self, name: str) -> tuple[Table, Entry, Json] | None:
+        table = self.server.store.table(TABLE)
+        entry = table.objects.get(name)
+        return None if entry is None else (table, entry, msgspec.json.decode(entry.raw))
+
+    def establish(self, name: str) -> None:
+        """Accept names, set conditions, and serve."""
+        found = self._load(name)
+        if found is None:
+            return
+        table, entry, crd = found
+        if crd["metadata"].get("deletionTimestamp"):
+            return
+        before = msgspec.json.decode(entry.raw)
+        status = crd["status"] = crd.get("status") or {}
+        conditions: list[Json] = status.get("conditions") or []
+        status["conditions"] = conditions
+        accepted, problem = self._accept(crd)
+        now = self.server.timestamp()
+        status["acceptedNames"] = accepted
+        if problem is not None:
+            reason, message = problem
+            _condition(conditions, "NamesAccepted", "False", reason, message, now)
+            if not _is_true(conditions, "Established"):
+                _condition(conditions, "Established", "False", "NotAccepted", "not all names are accepted", now)
+        else:
+            _condition(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
+            _condition(conditions, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
+        storage = next((v["name"] for v in crd["spec"]["versions"] if v.get("storage")), None)
+        stored = status["storedVersions"] = status.get("storedVersions") or []
+        if storage and storage not in stored:
+            stored.append(storage)
+        if crd != before:
+            self.server.put_system(table, entry, crd)
+        if _is_true(conditions, "Established"):
+            self.serve(crd)
+
+    def _accept(self, crd: Json) -> tuple[Json, tuple[str, str] | None]:
+        """The names that no other CRD of the group has, and the (last) conflict if there is one."""
+        wanted: Json = crd["spec"]["names"]
+        before: Json = (crd.get("status") or {}).get("acceptedNames") or {}
+        resources: set[str] = set()
+        kinds: set[str] = set()
+        for entry in self.server.store.table(TABLE).objects.values():
+            if entry.name == crd["metadata"]["name"]:
+                continue
+            other = _names_of(entry.raw)
+            theirs = other.status.accepted_names if other.status is not None else None
+            if other.spec.group != crd["spec"]["group"] or theirs is None:
+                continue
+            resources |= {theirs.plural, theirs.singular, *(theirs.short_names or ())}
+            kinds |= {theirs.kind, theirs.list_kind}
+        accepted: Json = {"plural": before.get("plural") or "", "kind": before.get("kind") or ""}
+        problem: tuple[str, str] | None = None
+        for field, taken, reason in (
+            ("plural", resources, "PluralConflict"),
+            ("singular", resources, "SingularConflict"),
+            ("shortNames", resources, "ShortNamesConflict"),
+            ("kind", kinds, "KindConflict"),
+            ("listKind", kinds, "ListKindConflict"),
+            ("categories", set(), ""),
+        ):
+            value = wanted.get(field)
+            if not value:
+                continue
+            clash = [v for v in (value if isinstance(value, list) else [value]) if v in taken]
+            if clash:
+                problem = (reason, ", ".join(f'"{c}" is already in use' for c in clash))
+            else:
+                accepted[field] = value
+        return accepted, problem
+
+    def clean_up(self, name: str) -> None:
+        """Delete all objects of a CRD that is being deleted, then let it go."""
+        found = self._load(name)
+        if found is None:
+            return
+        table, entry, crd = found
+        finalizers = crd["metadata"].get("finalizers") or []
+        if not crd["metadata"].get("deletionTimestamp") or CLEANUP not in finalizers:
+            return
+        spec = crd["spec"]
+        resource = next(iter(resources_of(crd)), None)
+        objects = self.server.store.table(f"{spec['names']['plural']}.{spec['group']}")
+        for item in list(objects.objects.values()):
+            if resource is not None:
+                self.server.delete_system(objects, item, resource)
+        status = crd["status"] = crd.get("status") or {}
+        conditions = status["conditions"] = status.get("conditions") or []
+        now = self.server.timestamp()
+        if objects.objects:
+            text = "CustomResource deletion is in progress"
+            _condition(conditions, "Terminating", "True", "InstanceDeletionInProgress", text, now)
+            if crd != msgspec.json.decode(entry.raw):
+                self.server.put_system(table, entry, crd)
+            self.server.when_empty(objects, lambda: self.clean_up(name))
+            return
+        _condition(conditions, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances", now)
+        remaining = [f for f in finalizers if f != CLEANUP]
+        if remaining:
+            crd["metadata"]["finalizers"] = remaining
+            self.server.put_system(table, entry, crd)
+        else:
+            crd["metadata"].pop("finalizers", None)
+            self.server.remove_system(table, entry)
+
+
+def mark_deleting(crd: Json, now: str) -> bool:
+    """Say that a CRD's deletion was asked for."""
+    status = crd["status"] = crd.get("status") or {}
+    conditions = status["conditions"] = status.get("conditions") or []
+    if any(c["type"] == "Terminating" for c in conditions):
+        return False
+    text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    _condition(conditions, "Terminating", "True", "InstanceDeletionPending", text, now)
+    return True
+
+
+def _is_true(conditions: Iterable[Json], kind: str) -> bool:
+    return any(c["type"] == kind and c["status"] == "True" for c in conditions)
+
+
+def _condition(conditions: list[Json], kind: str, status: str, reason: str, message: str, now: str) -> None:
+    for condition in conditions:
+        if condition["type"] == kind:
+            if condition["status"] != status:
+                condition["lastTransitionTime"] = now
+            if (condition["status"], condition.get("reason"), condition.get("message")) != (status, reason, message):
+                condition.update(status=status, reason=reason, message=message)
+            return
+    conditions.append({"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message})

@@ -1,0 +1,172 @@
+"""Objects put into a server as they are: offline worlds, the namespaces a cluster begins with."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.apiserver.interfaces import Resource
+from clusterwright.apiserver.registry import storage_key
+from clusterwright.apiserver.schema.permissive import permissive_resource
+from clusterwright.apiserver.storage.store import Entry, object_key
+from clusterwright.apiserver.verbs.writes import ordered
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.server import ApiServer
+
+_encode = msgspec.json.Encoder().encode
+
+
+def make_namespace(server: ApiServer, name: str) -> None:
+    """A namespace that is simply there."""
+    rv = server.store.next_revision()
+    obj: Json = {
+        "kind": "Namespace",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": name,
+            "uid": server.new_uid(),
+            "resourceVersion": str(rv),
+            "creationTimestamp": server.timestamp(),
+            "labels": {"kubernetes.io/metadata.name": name},
+        },
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+    table = server.store.table("namespaces")
+    server.store.put(table, Entry(name, "", name, obj["metadata"]["uid"], rv, _encode(obj)))
+
+
+def ensure(server: ApiServer, objects: Iterable[Json], *, update: bool) -> None:
+    """Create what is not there; replace what differs, if asked to. System objects: no admission, no managers."""
+    for item in objects:
+        gvk = GroupVersionKind.of(item["apiVersion"], item["kind"])
+        resource = server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
+        assert resource is not None, gvk
+        obj: Json = msgspec.json.decode(_encode(item))
+        meta = obj["metadata"]
+        key = object_key(meta.get("namespace") or "", meta["name"])
+        table = server.store.table(storage_key(resource))
+        existing = table.objects.get(key)
+        resource.handler.default(obj)
+        if existing is None:
+            resource.handler.prepare_for_create(obj)
+            meta.update(uid=server.new_uid(), creationTimestamp=server.timestamp())
+            if resource.generation:
+                meta["generation"] = 1
+            made = Entry(key, meta.get("namespace") or "", meta["name"], meta["uid"], 0, b"")
+            server.put_system(table, made, obj)
+        elif update:
+            current = msgspec.json.decode(existing.raw)
+            wanted = {**current, **{k: v for k, v in obj.items() if k not in {"metadata", "status"}}}
+            for field in ("labels", "annotations"):
+                if meta.get(field):
+                    wanted["metadata"][field] = {**(current["metadata"].get(field) or {}), **meta[field]}
+            if wanted.get("spec") != current.get("spec") and resource.generation:
+                wanted["metadata"]["generation"] = (current["metadata"].get("generation") or 0) + 1
+            if _encode(wanted) != existing.raw and wanted != msgspec.json.decode(existing.raw):
+                server.put_system(table, existing, wanted)
+
+
+def load(server: ApiServer, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Put objects in, CRDs first, so that their kinds are known."""
+    items = [o for o in objects if isinstance(o, Mapping)]
+    for crd in items:
+        if crd.get("kind") == "CustomResourceDefinition":
+            _serve(server, crd)
+    for item in items:
+        _put(server, item)
+    server.store.seeded()
+
+
+class _Version(msgspec.Struct, frozen=True):
+    name: str
+    served: bool = False
+    storage: bool = False
+
+
+class _Names(msgspec.Struct, frozen=True):
+    kind: str
+    plural: str
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    group: str
+    names: _Names
+    versions: tuple[_Version, ...]
+    scope: str = ""
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    """What a CRD says of names and versions: offline worlds carry CRDs for these and for their labels, not for their schemas."""
+
+    spec: _Spec
+
+
+def _serve(server: ApiServer, crd: Mapping[str, Any]) -> None:
+    try:
+        spec = msgspec.convert(crd, _Definition).spec
+    except msgspec.ValidationError:
+        return  # a CRD that says too little, or nonsense, is data like any other
+    stored = [v.name for v in spec.versions if v.storage] or [v.name for v in spec.versions]
+    server.registry.add(
+        permissive_resource(
+            GroupVersionKind(spec.group, version.name, spec.names.kind),
+            plural=spec.names.plural,
+            namespaced=spec.scope == "Namespaced",
+            storage=f"{spec.group}/{stored[0]}",
+            status=True,
+        )
+        for version in spec.versions
+        if version.served
+    )
+
+
+def _put(server: ApiServer, item: Mapping[str, Any]) -> None:
+    gvk = GroupVersionKind.of(str(item.get("apiVersion") or ""), str(item.get("kind") or ""))
+    meta = item.get("metadata")
+    if not gvk.kind or not isinstance(meta, Mapping) or not meta.get("name"):
+        return
+    namespace, name = str(meta.get("namespace") or ""), str(meta["name"])
+    resource = resource_for(server, gvk, namespaced=bool(namespace))
+    key = object_key(namespace if resource.namespaced else "", name)
+    version = str(meta.get("resourceVersion") or "")
+    rv = int(version) if version.isdigit() and int(version) > 0 else server.store.next_revision()
+    obj: Json = msgspec.json.decode(_encode(item))
+    obj["metadata"]["resourceVersion"] = str(rv)
+    for field in ("labels", "annotations"):
+        if isinstance(obj["metadata"].get(field), dict):  # null is what an empty text becomes in hand-written YAML
+            obj["metadata"][field] = {name: "" if value is None else value for name, value in obj["metadata"][field].items()}
+    uid = str(meta.get("uid") or "") or _stable_uid(resource, key)
+    obj["metadata"]["uid"] = uid
+    storage = resource.storage or resource.api_version
+    if obj["apiVersion"] != storage:
+        obj = resource.handler.convert(obj, storage)
+    entry = Entry(key, namespace, name, uid, rv, _encode(ordered(obj, custom=resource.custom)))
+    server.store.seed(server.store.table(storage_key(resource)), entry)
+
+
+def _stable_uid(resource: Resource, key: str) -> str:
+    digest = hashlib.sha256(f"{resource.group}/{resource.kind}/{key}".encode()).digest()[:16]
+    return str(uuid.UUID(bytes=digest, version=4))
+
+
+def resource_for(server: ApiServer, gvk: GroupVersionKind, *, namespaced: bool) -> Resource:
+    """The resource that serves a kind; if there is none, one is made up and served from now on."""
+    found = server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
+    if found is not None:
+        return found
+    sibling = next((r for r in server.registry if r.group == gvk.group and r.kind == gvk.kind), None)
+    if sibling is not None:
+        made = permissive_resource(
+            gvk, plural=sibling.plural, namespaced=sibling.namespaced, storage=sibling.storage or sibling.api_version
+        )
+    else:
+        made = permissive_resource(gvk, namespaced=namespaced)
+    server.registry.add([made])
+    return made

@@ -1,0 +1,87 @@
+"""Server-side apply."""
+
+from __future__ import annotations
+
+import copy
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import kinds
+from clusterwright.apiserver.calls import Call, strictness, undecodable
+from clusterwright.apiserver.encoding import bodies
+from clusterwright.apiserver.encoding.negotiation import boolean
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.status import STALE, bad_request, conflict, not_found
+from clusterwright.apiserver.storage.store import object_key
+from clusterwright.apiserver.verbs import writes
+
+
+async def apply(call: Call, *, dry_run: bool) -> Response:
+    """PATCH with an apply patch: creates the object if it is not there."""
+    resource, server = call.resource, call.server
+    try:
+        applied, repeated = bodies.decode_yaml_strictly(call.request.body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding YAML: {e}") from None
+    if applied is None:
+        applied = {}
+    if not isinstance(applied, dict):
+        raise bad_request(f"error decoding YAML: cannot unmarshal into {resource.kind}")
+    key = object_key(call.info.namespace if resource.namespaced else "", call.info.name)
+    _check_identity(call, applied, exists=key in call.table.objects)
+    for _ in range(writes.ATTEMPTS):
+        call.begin()
+        entry = call.table.objects.get(key)
+        if entry is None and call.info.subresource:
+            raise not_found(resource.group, resource.plural, call.info.name)
+        old = call.load(entry) if entry is not None else None
+        obj = kinds.apply(
+            old,
+            copy.deepcopy(applied),
+            manager=call.query["fieldManager"],
+            force=boolean(call.query.get("force"), "force") if "force" in call.query else False,
+            subresource=call.info.subresource,
+            time=server.timestamp(),
+            handlers=server.registry.handlers(resource),
+        )
+        problem = strictness(call, [], repeated)
+        if problem:
+            said = problem.removeprefix("strict decoding error: ")
+            raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {said}")
+        if not resource.custom:  # a merged custom resource fits its schema already, nulls included
+            try:
+                resource.handler.decode(obj, subresource=call.info.subresource)
+            except DecodeError as e:
+                raise undecodable(resource, resource.kind, str(e)) from None
+        resource.handler.default(obj)
+        writes.meta_of(obj)
+        if entry is None or old is None:
+            obj["metadata"].pop("resourceVersion", None)
+            stored, raw = await writes.create_object(call, obj, dry_run=dry_run, applied=True)
+            return call.answer(201, stored, raw)
+        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
+        if outcome is not None:
+            return call.answer(200, *outcome)
+    raise conflict(resource.group, resource.plural, call.info.name, STALE)
+
+
+def _check_identity(call: Call, applied: Json, *, exists: bool) -> None:
+    """Whether an apply patch names the object of the path; one that is there lends its own name."""
+    resource = call.resource
+    if not isinstance(applied.get("metadata") or {}, dict):
+        raise bad_request("metadata must be an object")
+    meta = applied.get("metadata") or {}
+    applied["metadata"] = meta
+    version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
+    if version != resource.api_version or kind != resource.kind:
+        group, _, bare = version.rpartition("/") if isinstance(version, str) else ("", "", "")
+        raise bad_request(f"invalid object type: {group}/{bare}, Kind={kind}")
+    name, namespace = meta.get("name"), meta.get("namespace")
+    if not name and exists:
+        name = meta["name"] = call.info.name
+    if not name:
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+    if name != call.info.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+    if resource.namespaced and namespace not in {None, "", call.info.namespace}:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

@@ -1,0 +1,104 @@
+"""PATCH: JSON patch, merge patch and strategic merge patch; apply is next door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import kinds
+from clusterwright.apiserver.calls import Call, strictness, write_options
+from clusterwright.apiserver.encoding import bodies, negotiation
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.patchtypes import jsonpatch
+from clusterwright.apiserver.status import STALE, StatusError, bad_request, conflict, invalid, invalid_error
+from clusterwright.apiserver.verbs import applying, writes
+
+
+async def patch(call: Call) -> Response:
+    """PATCH in any of its four forms."""
+    media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
+    dry_run = write_options(call, "PatchOptions")
+    if media == negotiation.APPLY_PATCH:
+        return await applying.apply(call, dry_run=dry_run)
+    writes.current_entry(call, call.info.name)  # what is not there is missed before the patch is read
+    value = _patch_value(call, media)
+    duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
+    if media == negotiation.JSON_PATCH:
+        duplicates = [f"json patch {text}" for text in (*duplicates, *jsonpatch.unknown_members(value))]
+    for _ in range(writes.ATTEMPTS):
+        entry = writes.current_entry(call, call.info.name)
+        old = call.load(entry)
+        call.begin()
+        obj = _patched(call, media, call.load(entry), value)
+        value = None  # its parts belong to the object now
+        if not isinstance(obj, dict):
+            raise bad_request("the patched object is not an object")
+        _decode_patched(call, obj, duplicates)
+        call.resource.handler.default(obj)
+        meta = writes.meta_of(obj)
+        name = meta.get("name")
+        if name != call.info.name:
+            if not name:
+                raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+        writes.match_namespace(call, meta)
+        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
+        if outcome is not None:
+            return call.answer(200, *outcome)
+    raise conflict(call.resource.group, call.resource.plural, call.info.name, STALE)
+
+
+def _patch_value(call: Call, media: str) -> Any:
+    try:
+        value = bodies.decode_json(call.request.body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding patch: {e}") from None
+    if media == negotiation.MERGE_PATCH and value is None:
+        raise bad_request("Invalid JSON Patch")
+    if media != negotiation.JSON_PATCH and not isinstance(value, dict):
+        problem = f"json: cannot unmarshal {bodies.json_type(value)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding patch: {problem}" if media == negotiation.MERGE_PATCH else problem)
+    return value
+
+
+def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
+    """The patch applied to a copy that is ours; `value` None: decode it again."""
+    if value is None:
+        value = bodies.decode_json(call.request.body)
+    if media == negotiation.JSON_PATCH:
+        return jsonpatch.json_patch(fresh, value)
+    if media == negotiation.MERGE_PATCH:
+        return jsonpatch.merge(fresh, value)
+    merged = kinds.strategic_merge(fresh, value, call.resource.handler.schema)
+    if isinstance(merged, dict):  # it is made into an object of the kind that is patched, whatever is left of it
+        merged = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **merged}
+    return merged
+
+
+def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
+    resource = call.resource
+    if not resource.custom and (obj.get("apiVersion") != resource.api_version or obj.get("kind") != resource.kind):
+        scheme = "pkg/api/legacyscheme/scheme.go:30"
+        problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}" in scheme "{scheme}"'
+        raise _bad_patch(obj, problem)
+    if resource.custom and not (obj.get("kind") and obj.get("apiVersion")):
+        missing = "apiVersion" if obj.get("kind") else "Kind"
+        raise _bad_patch(obj, f"Object '{missing}' is missing in '{msgspec.json.encode(obj, order='sorted').decode()}'")
+    if not isinstance(obj.get("metadata"), dict):
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+    try:
+        unknown = resource.handler.decode(obj, subresource=call.info.subresource)
+    except DecodeError as e:
+        raise _bad_patch(obj, str(e)) from None
+    if not resource.custom:
+        unknown.sort()  # patched objects are read with their keys in order
+    problem = strictness(call, unknown, duplicates)
+    if problem:
+        raise _bad_patch(obj, problem)
+
+
+def _bad_patch(obj: Json, problem: str) -> StatusError:
+    return invalid_error("", "", "", [invalid("patch", msgspec.json.encode(obj).decode(), problem)])

@@ -1,0 +1,346 @@
+"""Get, list and watch."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import kinds
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.encoding import bodies, rendering
+from clusterwright.apiserver.encoding.negotiation import JSON, PLAIN, YAML, boolean, integer
+from clusterwright.apiserver.selectors import field_requirements, field_value, label_selector, unsupported_field
+from clusterwright.apiserver.status import (
+    FieldError,
+    bad_request,
+    failure,
+    forbidden,
+    gone,
+    invalid,
+    invalid_error,
+    not_acceptable,
+    not_found,
+    not_supported,
+)
+from clusterwright.apiserver.storage.store import Entry, Gone, object_key
+from clusterwright.apiserver.storage.streams import Stream, Watcher, line, replay
+
+_encode = msgspec.json.Encoder().encode
+_JSON_HEADERS = {"content-type": JSON}
+
+
+async def get(call: Call) -> Response:
+    """GET of one object."""
+    resource, info = call.resource, call.info
+    if "export" in call.query:
+        raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
+    entry = call.table.objects.get(object_key(info.namespace if resource.namespaced else "", info.name))
+    if entry is None:
+        raise not_found(resource.group, resource.plural, info.name)
+    wanted = call.query.get("resourceVersion")
+    if wanted not in {None, "", "0"}:
+        assert wanted is not None
+        if not wanted.isdigit():
+            raise _bad_version(wanted)
+        if int(wanted) > call.server.store.revision:
+            raise too_large(int(wanted), call.server.store.revision)
+    await call.server.store.durable(entry.rv)
+    if call.form is PLAIN:
+        return call.answer(200, raw=call.raw(entry))
+    return call.answer(200, call.load(entry), call.raw(entry))
+
+
+def _bad_version(text: str) -> Exception:
+    shown = str(invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax'))
+    return failure(500, "", shown)
+
+
+def too_large(rv: int, current: int) -> Exception:
+    """504: a revision from the future."""
+    details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}
+    return failure(504, "Timeout", f"Timeout: Too large resource version: {rv}, current: {current}", details, retry_after=1)
+
+
+def selection(call: Call) -> Callable[[Entry], bool] | None:
+    """What the path and the selectors let through, beyond the namespace; None: everything."""
+    tests: list[Callable[[Entry], bool]] = []
+    text = call.query.get("labelSelector")
+    if text:
+        matches = label_selector(text)
+        if matches is not None:
+            tests.append(lambda entry: matches(entry.labels))
+    text = call.query.get("fieldSelector")
+    needs: list[tuple[tuple[str, ...], bool, str]] = []
+    offered = call.resource.handler.selectable_fields
+    for label, equal, value in field_requirements(text) if text else ():
+        if label == "metadata.name":
+            tests.append(_attribute("name", value, equal=equal))
+        elif label == "metadata.namespace" and call.resource.namespaced:
+            tests.append(_attribute("namespace", value, equal=equal))
+        elif label in offered:
+            needs.append((offered[label], equal, value))
+        else:
+            raise unsupported_field(label, plain=not call.resource.custom and not offered)
+    if needs:
+        absent: dict[tuple[str, ...], str] = {} if call.resource.custom else _ABSENT
+
+        def fields(entry: Entry) -> bool:
+            obj = call.load(entry)
+            return all(((field_value(obj, path) or absent.get(path, "")) == value) is equal for path, equal, value in needs)
+
+        tests.append(fields)
+    if call.info.name and call.info.watch_path:
+        tests.append(_attribute("name", call.info.name, equal=True))
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    return lambda entry: all(test(entry) for test in tests)
+
+
+_ABSENT: Final[dict[tuple[str, ...], str]] = {("spec", "hostNetwork"): "false", ("spec", "unschedulable"): "false"}
+"""Booleans of built-ins, which field selectors see even when they are not written."""
+
+
+def _attribute(attribute: str, value: str, *, equal: bool) -> Callable[[Entry], bool]:
+    return lambda entry: (getattr(entry, attribute) == value) is equal
+
+
+def _list_errors(call: Call, *, watch: bool) -> None:
+    query = call.query
+    version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    initial = query.get("sendInitialEvents")
+    errors: list[FieldError] = []
+    if query.get("timeoutSeconds"):
+        integer(query["timeoutSeconds"])
+    if watch:
+        if query.get("continue") and not match and initial is None and version in {"", "0"}:  # initial events are the default then
+            errors.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
+        if initial is not None and match != "NotOlderThan":
+            errors.append(forbidden("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        if match:
+            if initial is None:
+                text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+                errors.append(forbidden("resourceVersionMatch", text))
+            if match != "NotOlderThan":
+                errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
+            if query.get("continue"):
+                errors.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
+    elif initial is not None:
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if not watch and match:
+        if query.get("continue"):
+            errors.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
+        if not version:
+            errors.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if match not in {"Exact", "NotOlderThan"}:
+            errors.append(not_supported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]))
+        elif match == "Exact" and version == "0":
+            text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            errors.append(forbidden("resourceVersionMatch", text))
+    if errors:
+        raise invalid_error("meta.k8s.io", "ListOptions", "", errors)
+
+
+def _token(rv: int, start: str) -> str:
+    return base64.urlsafe_b64encode(_encode({"v": "meta.k8s.io/v1", "rv": rv, "start": start + "\0"})).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[int, str]:
+    known = "continue key is not valid"
+    problem = ""
+    illegal = next((i for i, c in enumerate(token) if not (c.isascii() and (c.isalnum() or c in "-_"))), None)
+    if illegal is not None or len(token) % 4 == 1:
+        problem = f"{known}: illegal base64 data at input byte {illegal if illegal is not None else len(token) - 1}"
+    else:
+        data = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        try:
+            value = bodies.decode_json(data)
+            if not isinstance(value, dict) or value.get("v") != "meta.k8s.io/v1":
+                problem = f"{known}: server does not recognize this encoded version"
+            elif not isinstance(value.get("rv"), int) or value["rv"] == 0:
+                problem = f"{known}: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+            elif not value.get("start") or not isinstance(value["start"], str):
+                problem = f"{known}: encoded start key empty (version meta.k8s.io/v1)"
+            else:
+                return value["rv"], value["start"].rstrip("\0")
+        except bodies.Malformed as e:
+            problem = f"{known}: {e}"
+    raise bad_request(f"invalid continue token: {problem}")
+
+
+async def list_objects(call: Call) -> Response:
+    """GET of a collection."""
+    _list_errors(call, watch=False)
+    selects = selection(call)
+    limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
+    entries, list_meta = snapshot(call, selects, limit)
+    await call.server.store.durable(min(int(list_meta["resourceVersion"]), call.server.store.revision))
+    return render_list(call, entries, list_meta)
+
+
+def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int) -> tuple[list[Entry], Json]:
+    """The entries of a list (or one page of it) and its metadata."""
+    server, table, query = call.server, call.table, call.query
+    namespace = call.info.namespace if call.resource.namespaced else ""
+    version, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue", "")
+    rv, after = server.store.revision, ""
+    source: Iterator[Entry]
+    if token:
+        if version not in {"", "0"}:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        token_rv, after = _read_token(token)
+        if namespace and not after.startswith(namespace + "/"):
+            raise bad_request("invalid continue token: continue key is not valid: it is of another list")
+        if token_rv > 0:
+            rv = token_rv
+        source = table.at(rv, namespace, after)
+    else:
+        if version:
+            if not version.isdigit():
+                shown = invalid("resourceVersion", version, f'strconv.ParseUint: parsing "{version}": invalid syntax')
+                raise bad_request(f"invalid resource version: {shown}")
+            wanted = int(version)
+            if wanted > rv:
+                raise too_large(wanted, rv)
+            if wanted == 0 and match != "Exact":
+                limit = 0
+            elif match == "Exact" or (limit and not match and wanted):
+                rv = wanted
+        source = table.at(rv, namespace)
+    try:
+        found = [e for e in source if selects is None or selects(e)]
+    except Gone:
+        if token:
+            raise _expired(rv, after) from None
+        raise gone("The resourceVersion for the provided list is too old.") from None
+    list_meta: Json = {"resourceVersion": str(rv)}
+    if limit and len(found) > limit:
+        remaining = len(found) - limit
+        found = found[:limit]
+        list_meta["continue"] = _token(rv, found[-1].key)
+        if selects is None:
+            list_meta["remainingItemCount"] = remaining
+    return found, list_meta
+
+
+def _expired(rv: int, after: str) -> Exception:
+    error = gone(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
+        "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+        "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
+        "time the first chunk was returned and now may show up in the list."
+    )
+    error.status["metadata"] = {"continue": _token(-1, after)}
+    del rv
+    return error
+
+
+def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Response:
+    """A list in the form that was asked for."""
+    resource = call.resource
+    list_kind = resource.list_kind or resource.kind + "List"
+    if call.form is PLAIN:
+        items = [call.raw(e) for e in entries]
+        if resource.custom:
+            list_meta.setdefault("continue", "")
+            head = _encode({"apiVersion": resource.api_version, "kind": list_kind, "metadata": list_meta})
+        else:
+            prefix = len(_encode({"kind": resource.kind, "apiVersion": resource.api_version}))
+            items = [b"{" + raw[prefix:] for raw in items]
+            head = _encode({"kind": list_kind, "apiVersion": resource.api_version, "metadata": list_meta})
+        body = head[:-1] + b',"items":[' + b",".join(items) + b"]}"
+        return Response(status=200, headers=_JSON_HEADERS, body=body, warnings=tuple(call.warnings))
+    objects = [call.load(e) for e in entries]
+    return rendering.render_list(call, objects, list_kind, list_meta)
+
+
+async def watch(call: Call) -> Response | Stream:
+    """GET with watch: a stream of events."""
+    if call.form.media == YAML:
+        text = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        raise not_acceptable(f"only the following media types are accepted: {text}")
+    _list_errors(call, watch=True)
+    query, store, table = call.query, call.server.store, call.table
+    selects = selection(call)
+    timeout = integer(query["timeoutSeconds"]) if query.get("timeoutSeconds") else 0
+    version = query.get("resourceVersion", "")
+    if version and not version.isdigit():
+        raise _bad_version(version)
+    namespace = call.info.namespace if call.resource.namespaced else ""
+    if namespace:
+        inner = selects
+        if inner is None:
+            selects = lambda entry: entry.namespace == namespace  # noqa: E731
+        else:
+            selects = lambda entry: entry.namespace == namespace and inner(entry)  # noqa: E731
+    headers = {"content-type": call.form.media}
+    stream = Stream(Response(status=200, headers=headers, warnings=tuple(call.warnings)))
+    render, variant = _renderer(call)
+    watcher = Watcher(stream, selects, render, variant)
+    initial = query.get("sendInitialEvents")
+    bookmarks = boolean(query.get("allowWatchBookmarks"), "allowWatchBookmarks")
+    visible = store.visible_revision
+    if version not in {"", "0"} and int(version) > store.revision:
+        if initial is not None and boolean(initial, ""):
+            raise too_large(int(version), store.revision)
+        watcher.last_rv = int(version)
+    if initial is not None and boolean(initial, "sendInitialEvents"):
+        await _initial(call, watcher, namespace, visible)
+        if bookmarks:
+            stream.push(bookmark(call, visible, end=True))
+    elif version in {"", "0"} and (initial is None or boolean(initial, "")):
+        await _initial(call, watcher, namespace, visible)
+    elif version not in {"", "0"}:
+        replay(table, int(version), visible, watcher)
+        if stream.closed:
+            return stream
+    stream.on_close(table.observe(watcher))
+    mark = (lambda: bookmark(call, store.visible_revision, end=False)) if bookmarks else None
+    call.server.watches.hold(call, stream, timeout, mark)
+    return stream
+
+
+async def _initial(call: Call, watcher: Watcher, namespace: str, visible: int) -> None:
+    for entry in call.table.at(visible, namespace):
+        if watcher.selects is None or watcher.selects(entry):
+            watcher.stream.push(line("ADDED", watcher.render(entry) if watcher.render is not None else entry.raw))
+
+
+def bookmark(call: Call, rv: int, *, end: bool) -> bytes:
+    """A BOOKMARK event; `end` marks the one after the initial events."""
+    meta: Json = {"resourceVersion": str(rv)}
+    if not call.resource.custom:
+        meta["creationTimestamp"] = None
+    if end:
+        meta["annotations"] = {"k8s.io/initial-events-end": "true"}
+    obj: Json = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": meta}
+    obj = rendering.bookmark_shape(call, obj)
+    return line("BOOKMARK", _encode(obj))
+
+
+def _renderer(call: Call) -> tuple[Callable[[Entry], bytes] | None, object]:
+    form = call.form
+    if form.render == "":
+        if call.resource.api_version == call.storage_version and not call.table.stale_before:
+            return None, ""
+        return call.raw, call.resource.api_version
+    if form.render.startswith("PartialObjectMetadata"):
+        return (lambda entry: _encode(kinds.partial(call.load(entry)))), ("partial", call.resource.api_version)
+    server, handler = call.server, call.resource.handler
+    include = call.query.get("includeObject", "Metadata")
+    first = [True]
+
+    def row(entry: Entry) -> bytes:
+        obj = call.load(entry)
+        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        table = kinds.table(handler, [obj], now=server.now(), include=include, list_metadata=meta, columns=first[0])
+        first[0] = False
+        return _encode(table)
+
+    return row, object()  # each watcher has its own: only its first event names the columns

@@ -1,0 +1,229 @@
+"""The scale subresource: autoscaling/v1 Scale over two or three paths of an object."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import kinds
+from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
+from clusterwright.apiserver.encoding import bodies, negotiation
+from clusterwright.apiserver.interfaces import Scale
+from clusterwright.apiserver.patchtypes import jsonpatch
+from clusterwright.apiserver.selectors import selector_text
+from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
+from clusterwright.apiserver.storage.store import Entry
+from clusterwright.apiserver.verbs import writes
+
+
+def _steps(path: str) -> list[str]:
+    return [s for s in path.split(".") if s]
+
+
+def _at(obj: Any, path: str) -> Any:
+    for step in _steps(path):
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(step)
+    return obj
+
+
+def _set(obj: Json, path: str, value: Any) -> None:
+    steps = _steps(path)
+    for step in steps[:-1]:
+        obj = obj.setdefault(step, {})
+    obj[steps[-1]] = value
+
+
+def scale_of(obj: Json, paths: Scale) -> Json:
+    """The Scale that an object shows."""
+    meta = {k: obj["metadata"][k] for k in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if k in obj["metadata"]}
+    replicas = _at(obj, paths.spec_replicas_path)
+    current = _at(obj, paths.status_replicas_path)
+    status: Json = {"replicas": current if isinstance(current, int) else 0}
+    selector = _at(obj, paths.label_selector_path) if paths.label_selector_path else None
+    if isinstance(selector, dict):  # of a built-in
+        selector = selector_text(selector)
+    if isinstance(selector, str) and selector:
+        status["selector"] = selector
+    spec: Json = {"replicas": replicas} if isinstance(replicas, int) and replicas else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
+
+
+async def answer(call: Call) -> Response:
+    """Get, replace or patch the scale."""
+    paths = call.resource.scale
+    assert paths is not None
+    verb = call.info.verb
+    if verb == "get":
+        entry = writes.current_entry(call, call.info.name)
+        await call.server.store.durable(entry.rv)
+        return _answer(call, scale_of(call.load(entry), paths))
+    if verb == "update":
+        dry_run = write_options(call, "UpdateOptions")
+        scale, _ = read_body(call)
+        _check_replacement(call, scale)
+        return await _write(call, lambda _: scale, dry_run=dry_run)
+    if verb == "patch":
+        dry_run = write_options(call, "PatchOptions")
+        media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
+        if media == negotiation.APPLY_PATCH:
+            return await _apply(call, paths, dry_run=dry_run)
+        return await _write(call, lambda current: _patched(call, current, media), dry_run=dry_run)
+    raise generic(405, "", "", "", "")
+
+
+def _check_replacement(call: Call, scale: Json) -> None:
+    """Whether the body of a PUT is a Scale, and of this object."""
+    named = scale.get("kind") or "Scale", scale.get("apiVersion") or "autoscaling/v1"
+    try:
+        wanted = msgspec.convert(scale, _Wanted)
+    except msgspec.ValidationError:
+        wanted = None
+    if wanted is None or named != ("Scale", "autoscaling/v1"):
+        text = (
+            "no kind is registered for the type v1.Scale in scheme "
+            '"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781"'
+        )
+        raise bad_request(text)
+    meta = wanted.metadata or _Meta()
+    if not meta.name:
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+    if meta.name == call.info.name and (meta.namespace or call.info.namespace) != call.info.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _patched(call: Call, current: Json, media: str) -> Json:
+    try:
+        value = bodies.decode_json(call.request.body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding patch: {e}") from None
+    if media == negotiation.JSON_PATCH:
+        patched = jsonpatch.json_patch(msgspec.json.decode(msgspec.json.encode(current)), value)
+    else:
+        if not isinstance(value, dict):
+            raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
+        patched = jsonpatch.merge(current, value)
+    if not isinstance(patched, dict):
+        raise bad_request("the patched object is not an object")
+    problem = strictness(call, _unknown(patched), [])
+    if problem:
+        raise invalid_error("", "", "", [invalid("patch", msgspec.json.encode(patched).decode(), problem)])
+    return patched
+
+
+_FIELDS: Final = {"spec": frozenset({"replicas"}), "status": frozenset({"replicas", "selector"})}
+
+
+def _unknown(scale: Json) -> list[str]:
+    """Fields that no Scale has."""
+    found = [field for field in scale if field not in {"apiVersion", "kind", "metadata", *_FIELDS}]
+    for part, known in _FIELDS.items():
+        inner = scale.get(part)
+        found.extend(f"{part}.{field}" for field in inner if field not in known) if isinstance(inner, dict) else None
+    return sorted(found)
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _Spec(msgspec.Struct):
+    replicas: int | None = None
+
+
+class _Wanted(msgspec.Struct):
+    metadata: _Meta | None = None
+    spec: _Spec | None = None
+
+
+def _read(scale: Json) -> _Wanted:
+    try:
+        return msgspec.convert(scale, _Wanted)
+    except msgspec.ValidationError as e:
+        shown = msgspec.json.encode(scale).decode()
+        raise invalid_error("", "", "", [invalid("patch", shown, f"json: cannot unmarshal into Go value of type v1.Scale: {e}")]) from None
+
+
+async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
+    resource, paths = call.resource, call.resource.scale
+    assert paths is not None
+    for _ in range(8):
+        entry: Entry = writes.current_entry(call, call.info.name)
+        old = call.load(entry)
+        current = scale_of(old, paths)
+        wanted = _read(change(current))
+        replicas = (wanted.spec.replicas if wanted.spec is not None else 0) or 0
+        meta = wanted.metadata or _Meta()
+        name = meta.name
+        if name not in {None, "", call.info.name}:
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+        revision = meta.resource_version
+        if replicas < 0 and not resource.custom:
+            error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise invalid_error("autoscaling", "Scale", call.info.name, [error])
+        obj = call.load(entry)
+        _set(obj, paths.spec_replicas_path, replicas)
+        if revision not in {None, "", "0"}:
+            obj["metadata"]["resourceVersion"] = revision
+        uid = meta.uid
+        if uid and uid != entry.uid:
+            raise writes.other_uid(call, entry, uid)
+        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
+        if outcome is not None:
+            return _answer(call, scale_of(outcome[0], paths))
+    raise conflict(resource.group, resource.plural, call.info.name, STALE)
+
+
+async def _apply(call: Call, paths: Scale, *, dry_run: bool) -> Response:
+    """Server-side apply of a Scale: its replicas are owned where the object has them."""
+    resource, server = call.resource, call.server
+    try:
+        applied = bodies.decode_yaml(call.request.body)
+    except bodies.Malformed as e:
+        raise bad_request(f"error decoding YAML: {e}") from None
+    if not isinstance(applied, dict) or (applied.get("apiVersion"), applied.get("kind")) != ("autoscaling/v1", "Scale"):
+        shown = applied if isinstance(applied, dict) else {}
+        group, _, version = str(shown.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={shown.get('kind') or ''}")
+    wanted = _read(applied)
+    if wanted.metadata is not None and wanted.metadata.name not in {None, "", call.info.name}:
+        raise bad_request(f"the name of the object ({wanted.metadata.name}) does not match the name on the URL ({call.info.name})")
+    for _ in range(8):
+        entry = writes.current_entry(call, call.info.name)
+        old = call.load(entry)
+        part: Json = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": call.info.name}}
+        if wanted.spec is not None and wanted.spec.replicas is not None:
+            _set(part, paths.spec_replicas_path, wanted.spec.replicas)
+        obj = kinds.apply(
+            old,
+            part,
+            manager=call.query["fieldManager"],
+            force=negotiation.boolean(call.query.get("force"), "force"),
+            subresource="scale",
+            time=server.timestamp(),
+            handlers=server.registry.handlers(resource),
+        )
+        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
+        if outcome is not None:
+            return _answer(call, scale_of(outcome[0], paths))
+    raise conflict(resource.group, resource.plural, call.info.name, STALE)
+
+
+def _answer(call: Call, scale: Json) -> Response:
+    if call.form.render == "Table":
+        raise failure(406, "NotAcceptable", "tables of scales are not supported")
+    if call.form.render:
+        scale = kinds.partial(scale)
+    return Response(
+        status=200,
+        headers={"content-type": call.form.content_type},
+        body=negotiation.encode(scale, call.form),
+        warnings=tuple(call.warnings),
+    )

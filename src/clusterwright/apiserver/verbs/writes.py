@@ -1,0 +1,450 @@
+"""Create and update: from a body to a stored object."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver import kinds, metadata
+from clusterwright.apiserver.admission import Attributes
+from clusterwright.apiserver.auth import rbac
+from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable, write_options
+from clusterwright.apiserver.encoding import bodies
+from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.status import (
+    STALE,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    failure,
+    forbidden_error,
+    invalid,
+    invalid_error,
+    not_found,
+)
+from clusterwright.apiserver.storage.store import Entry, object_key
+
+_encode = msgspec.json.Encoder().encode
+_decode_raw = msgspec.json.Decoder().decode
+_SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
+ATTEMPTS: Final = 8
+_SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+"""What a new object may say of itself in vain, and owns nothing of."""
+
+
+async def create(call: Call) -> Response:
+    """POST to a collection."""
+    dry_run = write_options(call, "CreateOptions")
+    obj, duplicates = read_body(call)
+    check_kind(call, obj)
+    decode(call, obj, duplicates)
+    call.resource.handler.default(obj)
+    stored, raw = await create_object(call, obj, dry_run=dry_run)
+    return call.answer(201, stored, raw)
+
+
+async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool = False) -> tuple[Json, bytes]:
+    """Store a new object that is decoded and defaulted; returns it as answered."""
+    server, resource = call.server, call.resource
+    meta = meta_of(obj)
+    for field in _SYSTEM_FIELDS:
+        meta.pop(field, None)
+    match_namespace(call, meta)
+    _require_kind(call, obj)
+    call.warnings.extend(metadata.dedup_owner_references(meta))
+    if not applied:
+        kinds.update_managed_fields(
+            None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=server.registry.handlers(resource)
+        )
+    server.check_namespace(call, call.info.namespace, meta.get("name") or "")
+    obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
+    meta = obj["metadata"]
+    if not meta.get("name") and meta.get("generateName"):
+        for _ in range(ATTEMPTS):  # a name that is taken is drawn again
+            meta["name"] = meta["generateName"][: 63 - 5] + "".join(server.random.choice(_SUFFIX) for _ in range(5))
+            if object_key(meta.get("namespace") or "", meta["name"]) not in call.table.objects:
+                break
+    revision = str(meta.pop("resourceVersion", None) or "0")
+    if resource.generation or resource.custom:  # others keep what they were given
+        meta.pop("generation", None)
+    meta["uid"] = server.new_uid()
+    meta["creationTimestamp"] = server.timestamp()
+    resource.handler.prepare_for_create(obj)
+    meta = obj["metadata"]
+    if resource.generation:
+        meta["generation"] = 1
+    if (resource.group, resource.plural) in server.crds.terminating:
+        text = "create not allowed while custom resource definition is terminating"
+        raise forbidden_error(resource.group, resource.plural, meta.get("name") or "", text)
+    loose = _loose_finalizers(resource)
+    errors = metadata.validate_create(meta, namespaced=resource.namespaced, rule=resource.handler.name_rule, custom=loose)
+    errors.extend(resource.handler.validate_create(obj))
+    if errors:
+        raise _invalid(resource, obj, errors)
+    if resource.custom:
+        call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), ()))
+    call.warnings.extend(resource.handler.warnings(obj, None))
+    if resource.group == rbac.GROUP:
+        rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
+    await _validate(call, "CREATE", obj, None, dry_run=dry_run)
+    if revision.isdigit() and int(revision) != 0:
+        raise failure(500, "", "resourceVersion should not be set on objects to be created")
+    key = object_key(meta.get("namespace") or "", meta["name"])
+    existing = call.table.objects.get(key)
+    if existing is not None:
+        error = already_exists(resource.group, resource.plural, meta["name"])
+        if call.load(existing)["metadata"].get("deletionTimestamp"):
+            error.status["message"] = "object is being deleted: " + error.status["message"]
+        raise error
+    if dry_run:
+        return obj, _encode(obj)
+    return await store_object(call, obj)
+
+
+async def update(call: Call) -> Response:
+    """PUT of an object or of a subresource that has its shape."""
+    dry_run = write_options(call, "UpdateOptions")
+    obj, duplicates = read_body(call)
+    check_kind(call, obj)
+    decode(call, obj, duplicates)
+    call.resource.handler.default(obj)
+    meta = meta_of(obj)
+    name = meta.get("name")
+    if not name:
+        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+    if name != call.info.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
+    match_namespace(call, meta)
+    entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
+    if entry is None:
+        if call.resource.create_on_update and not call.info.subresource:
+            stored, raw = await create_object(call, obj, dry_run=dry_run)
+            return call.answer(201, stored, raw)
+        raise not_found(call.resource.group, call.resource.plural, name)
+    uid = meta.get("uid")
+    if uid and uid != entry.uid:
+        raise other_uid(call, entry, uid)
+    snapshot = _encode(obj)
+    for _ in range(ATTEMPTS):
+        outcome = await replace_object(call, entry, call.load(entry), obj, dry_run=dry_run)
+        if outcome is not None:
+            return call.answer(200, *outcome)
+        entry, obj = current_entry(call, name), _decode_raw(snapshot)
+    raise conflict(call.resource.group, call.resource.plural, name, STALE)
+
+
+def other_uid(call: Call, entry: Entry, uid: str) -> StatusError:
+    """409 for an update that means an object of another uid."""
+    key = f"/registry/{_registry_path(call.resource)}/{entry.key}"
+    text = (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+    )
+    return conflict(call.resource.group, call.resource.plural, entry.name, text)
+
+
+def _registry_path(resource: Resource) -> str:
+    return f"{resource.group}/{resource.plural}" if resource.custom else resource.plural
+
+
+def current_entry(call: Call, name: str) -> Entry:
+    """The stored object of that name in the call's namespace; raises 404."""
+    entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
+    if entry is None:
+        raise not_found(call.resource.group, call.resource.plural, name)
+    return entry
+
+
+async def replace_object(
+    call: Call, entry: Entry, old: Json, obj: Json, *, dry_run: bool, applied: bool = False
+) -> tuple[Json, bytes] | None:
+    """Store a changed object over `entry`; None if somebody else was faster and the caller named no version."""
+    server, resource, subresource = call.server, call.resource, call.info.subresource
+    meta, before = obj["metadata"], old["metadata"]
+    revision = str(meta.get("resourceVersion") or "")
+    if revision in {"", "0"}:
+        if not resource.unconditional_update:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid_error(resource.group, resource.plural, call.info.name, [error])
+    elif revision != str(entry.rv):
+        if not revision.isdigit():
+            raise failure(500, "", f'strconv.ParseUint: parsing "{revision}": invalid syntax')
+        raise conflict(resource.group, resource.plural, call.info.name, STALE)
+    _require_kind(call, obj)
+    meta["resourceVersion"] = before["resourceVersion"]
+    for field in ("creationTimestamp", "generation", "uid", "namespace"):
+        _inherit(meta, before, field, only_if_absent=field == "uid")
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        _inherit(meta, before, field, only_if_absent=True)
+    meta.pop("selfLink", None)
+    call.warnings.extend(metadata.dedup_owner_references(meta))
+    if not applied:
+        kinds.update_managed_fields(
+            old,
+            obj,
+            manager=call.manager,
+            subresource=subresource,
+            time=server.timestamp(),
+            handlers=server.registry.handlers(resource),
+        )
+        if subresource == "scale":
+            _settle_scale_owners(resource, obj)
+    obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
+    resource.handler.prepare_for_update(obj, old, subresource=subresource)
+    meta = obj["metadata"]
+    if resource.generation:
+        _settle_generation(resource, obj, old, subresource)
+    errors = metadata.validate_update(meta, before, custom=_loose_finalizers(resource))
+    errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
+    if errors:
+        raise _invalid(resource, obj, errors)
+    if resource.custom:
+        call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), before.get("finalizers") or ()))
+    call.warnings.extend(resource.handler.warnings(obj, old))
+    if resource.group == rbac.GROUP:
+        rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
+    await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
+    if call.table.objects.get(entry.key) is not entry:
+        if revision in {"", "0", str(entry.rv)}:
+            return None
+        raise conflict(resource.group, resource.plural, call.info.name, STALE)
+    if obj == old and msgspec.json.encode(obj, order="sorted") == msgspec.json.encode(old, order="sorted"):
+        await server.store.durable(entry.rv)
+        return old, call.raw(entry)
+    released = meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds")
+    if released and server.may_vanish(call, obj):
+        if not dry_run:
+            await server.remove(call, entry)
+        return obj, _encode(obj)
+    if dry_run:
+        return obj, _encode(obj)
+    return await store_object(call, obj)
+
+
+def _settle_scale_owners(resource: Resource, obj: Json) -> None:
+    """Upstream keeps no time with what was written through a scale, and a Scale does not write zero out: nobody owns it."""
+    replicas: Any = obj
+    for step in resource.scale.spec_replicas_path.strip(".").split(".") if resource.scale is not None else ():
+        replicas = replicas.get(step) if isinstance(replicas, dict) else None
+    entries = obj["metadata"].get("managedFields") or []
+    if not replicas:
+        entries[:] = [e for e in entries if e.get("subresource") != "scale"]
+    for entry in entries:
+        if entry.get("subresource") == "scale":
+            entry.pop("time", None)
+
+
+def _inherit(meta: Json, before: Json, field: str, *, only_if_absent: bool) -> None:
+    if only_if_absent and meta.get(field) is not None:
+        return
+    if field in before:
+        meta[field] = before[field]
+    else:
+        meta.pop(field, None)
+
+
+def _settle_generation(resource: Resource, obj: Json, old: Json, subresource: str) -> None:
+    ignored = {"metadata", "apiVersion", "kind"} | ({"status"} if resource.status else set())
+    generation = old["metadata"].get("generation") or 0
+    if subresource != "status":
+        before = {k: v for k, v in old.items() if k not in ignored}
+        if {k: v for k, v in obj.items() if k not in ignored} != before:
+            generation += 1
+    if generation:
+        obj["metadata"]["generation"] = generation
+    else:
+        obj["metadata"].pop("generation", None)
+
+
+async def store_object(call: Call, obj: Json) -> tuple[Json, bytes]:
+    """Write an object that passed everything; returns when it is durable."""
+    entry = put(call, obj)
+    server = call.server
+    raw = entry.raw if call.resource.api_version == call.storage_version else None
+    answered = obj if raw is not None else call.load(entry)
+    await server.store.durable(entry.rv)
+    return answered, raw if raw is not None else _encode(answered)
+
+
+def put(call: Call, obj: Json) -> Entry:
+    """Write an object to the store; it takes effect at once."""
+    server, resource = call.server, call.resource
+    stored = obj
+    if resource.api_version != call.storage_version:
+        stored = resource.handler.convert(copy.deepcopy(obj), call.storage_version)
+        storage = server.registry.handlers(resource).get(call.storage_version)
+        if storage is not None:
+            storage.decode(stored)
+            storage.default(stored)
+    meta = stored["metadata"]
+    rv = server.store.next_revision()
+    meta["resourceVersion"] = str(rv)
+    if stored is not obj:
+        obj["metadata"]["resourceVersion"] = str(rv)
+    namespace, name = meta.get("namespace") or "", meta["name"]
+    entry = Entry(object_key(namespace, name), namespace, name, meta["uid"], rv, _encode(ordered(stored, custom=resource.custom)))
+    server.store.put(call.table, entry)
+    return entry
+
+
+_META_ORDER: Final = (
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
+)  # fmt: skip
+_HEAD: Final = frozenset({"kind", "apiVersion", "metadata"})
+
+
+def ordered_metadata(meta: Json) -> Json:
+    """Metadata in the order in which Go declares its fields."""
+    return {**{k: meta[k] for k in _META_ORDER if k in meta}, **meta}
+
+
+def ordered(obj: Json, *, custom: bool = True) -> Json:
+    """The object with its parts in the order upstream writes them: by name in custom resources, as declared in built-ins.
+
+    Lists of built-ins cut kind and apiVersion off, which therefore come first.
+    """
+    meta = obj["metadata"]
+    if custom:
+        head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {k: meta[k] for k in sorted(meta)}}
+    else:
+        head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": ordered_metadata(meta)}
+    return {**head, **{k: v for k, v in obj.items() if k not in _HEAD}}
+
+
+def check_kind(call: Call, obj: Json) -> None:
+    """Whether a body is of the path's kind; fills in what built-ins may leave out."""
+    resource = call.resource
+    kind, api_version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(kind, str | None) or not isinstance(api_version, str | None):
+        field = "kind" if not isinstance(kind, str | None) else "apiVersion"
+        problem = f"couldn't get version/kind; json parse error: json: cannot unmarshal into Go struct field .{field} of type string"
+        raise bodies.unrecognized(resource.kind, problem, call.request.body)
+    if resource.custom:
+        if not kind:
+            shown = call.request.body.decode("utf-8", "replace")
+            raise bodies.unrecognized(resource.kind, f"Object 'Kind' is missing in '{shown}'", call.request.body)
+        if not api_version:
+            shown = call.request.body.decode("utf-8", "replace")
+            raise bodies.unrecognized(resource.kind, f"Object 'apiVersion' is missing in '{shown}'", call.request.body)
+    else:
+        obj["kind"] = kind = kind or resource.kind
+        obj["apiVersion"] = api_version = api_version or resource.api_version
+    if api_version != resource.api_version:
+        group = api_version.rpartition("/")[0]
+        if resource.custom and group == resource.group and kind == resource.kind:
+            served = {v.rpartition("/")[2] for v in call.server.registry.handlers(resource)}
+            if api_version.rpartition("/")[2] not in served:
+                call.warnings.extend(f'unknown field "{k}"' for k in obj if k not in {"apiVersion", "kind", "metadata"})
+        text = f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
+        raise bad_request(text)
+    if kind != resource.kind and not resource.custom:
+        other = call.server.registry.by_kind(resource.group, resource.version, kind)
+        if other is None:
+            shown = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+            raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
+        internal = resource.group.split(".", 1)[0] or "core"
+        shown = f"converting ({resource.version}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
+        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
+
+
+def decode(call: Call, obj: Json, duplicates: list[str]) -> None:
+    """Fit a body to its kind: prune, warn or refuse."""
+    resource = call.resource
+    try:
+        unknown = resource.handler.decode(obj, subresource=call.info.subresource)
+    except DecodeError as e:
+        raise undecodable(resource, obj.get("kind") or resource.kind, str(e)) from None
+    problem = strictness(call, unknown, duplicates)
+    if problem:
+        raise undecodable(resource, obj.get("kind") or resource.kind, problem)
+
+
+def meta_of(obj: Json) -> Json:
+    """The object's metadata, made if there is none, without what Go leaves out."""
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        meta = obj["metadata"] = {}
+    metadata.normalize(meta)
+    return meta
+
+
+def match_namespace(call: Call, meta: Json) -> None:
+    """The object's namespace is the path's; cluster-scoped objects have none."""
+    if not call.resource.namespaced:
+        meta.pop("namespace", None)
+        return
+    namespace = call.info.namespace
+    if not meta.get("namespace"):
+        meta["namespace"] = namespace
+    elif meta["namespace"] != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _loose_finalizers(resource: Resource) -> bool:
+    """Built-ins demand qualified finalizers; custom resources and their definitions do not."""
+    return resource.custom or resource.group == "apiextensions.k8s.io"
+
+
+def _require_kind(call: Call, obj: Json) -> None:
+    resource = call.resource
+    if obj.get("kind") == resource.kind and obj.get("apiVersion") == resource.api_version:
+        return
+    errors = []
+    if obj.get("kind") != resource.kind:
+        errors.append(invalid("kind", obj.get("kind"), f"must be {resource.kind}"))
+    if obj.get("apiVersion") != resource.api_version:
+        errors.append(invalid("apiVersion", obj.get("apiVersion"), f"must be {resource.api_version}"))
+    raise _invalid(resource, obj, errors)
+
+
+def _invalid(resource: Resource, obj: Json, errors: list[Any]) -> StatusError:
+    storage = resource.storage or resource.api_version
+    group, kind = storage.rpartition("/")[0], resource.kind  # events.k8s.io Events are validated as core ones
+    if resource.custom:
+        kind = str(obj.get("kind"))
+        group = str(obj.get("apiVersion")).rpartition("/")[0]
+    return invalid_error(group, kind, obj["metadata"].get("name") or "", errors)
+
+
+async def _mutate(call: Call, operation: Any, obj: Json, old: Json | None, *, dry_run: bool) -> Json:
+    chain = call.server.admission_chain()
+    if not chain:
+        return obj
+    attributes = attributes_of(call, operation, obj, old, dry_run=dry_run)
+    for link in chain:
+        await link.mutate(attributes)
+    assert attributes.object is not None
+    call.warnings.extend(metadata.dedup_owner_references(attributes.object["metadata"]))
+    return attributes.object
+
+
+async def _validate(call: Call, operation: Any, obj: Json, old: Json | None, *, dry_run: bool) -> None:
+    chain = call.server.admission_chain()
+    if not chain:
+        return
+    attributes = attributes_of(call, operation, obj, old, dry_run=dry_run)
+    for link in chain:
+        await link.validate(attributes)
+
+
+def attributes_of(call: Call, operation: Any, obj: Json | None, old: Json | None, *, dry_run: bool) -> Attributes:
+    """The write as admission sees it."""
+    return Attributes(
+        operation=operation,
+        resource=call.resource,
+        subresource=call.info.subresource,
+        namespace=call.info.namespace,
+        name=call.info.name or ((obj or old or {}).get("metadata") or {}).get("name") or "",
+        object=obj,
+        old_object=old,
+        user=call.user,
+        dry_run=dry_run,
+        warnings=call.warnings,
+        server=call.server,
+    )

@@ -1,0 +1,497 @@
+"""From syntax trees to closures, with types checked as far as they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from clusterwright.cel import overloads as fn
+from clusterwright.cel.operations import OPERATIONS, CostExceeded, Env, Run, arithmetic_type
+from clusterwright.cel.syntax import Node
+from clusterwright.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TYPE,
+    UINT,
+    Type,
+    comparable,
+    joined,
+    list_of,
+    map_of,
+    optional_of,
+)
+from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, TypeValue, UInt
+
+_MISSING: Final = object()
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+_ORDERED: Final = frozenset({"int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration"})
+_NUMBERS: Final = frozenset({"int", "uint", "double"})
+_TYPE_NAMES: Final = {
+    "bool": BOOL,
+    "int": INT,
+    "uint": UINT,
+    "double": DOUBLE,
+    "string": STRING,
+    "bytes": BYTES,
+    "list": list_of(DYN),
+    "map": map_of(DYN, DYN),
+    "null_type": NULL,
+    "type": TYPE,
+}
+
+
+def no_overload(*_: Any) -> Any:
+    """Fails: stands for what did not compile."""
+    raise CelError("no such overload")
+
+
+class Expressions:
+    """Compiles everything but calls: leaves, logic, comparison, arithmetic, members, literals."""
+
+    def __init__(self, variables: Mapping[str, Type]) -> None:
+        self.scope: dict[str, int] = {}
+        self.types: dict[str, Type] = {}
+        self.size = 1
+        self.uses: set[str] = set()
+        self.problems: list[tuple[int, str]] = []
+        self.declared = set(variables)
+        self.mixed = False
+        for name, kind in variables.items():
+            self.scope[name] = self.size
+            self.types[name] = kind
+            self.size += 1
+
+    def fail(self, node: Node, message: str) -> tuple[Run, Type]:
+        """Note a problem; the closure stands in for the expression."""
+        self.problems.append((node.at, message))
+        return no_overload, DYN
+
+    def visit(self, node: Node) -> tuple[Run, Type]:
+        """The closure and the type of a node."""
+        name = _VISITORS.get(node.op)
+        if name is not None:
+            made: tuple[Run, Type] = getattr(self, name)(node)
+            return made
+        if node.op in _COMPARE:
+            return self.compare(node)
+        return self.arithmetic(node)
+
+    # -- leaves
+
+    def const(self, node: Node) -> tuple[Run, Type]:
+        """A literal."""
+        value = node.value
+        if type(value) is int and not INT_MIN <= value <= INT_MAX:
+            return self.fail(node, "invalid int literal")
+        kind = {bool: BOOL, int: INT, float: DOUBLE, str: STRING, bytes: BYTES, type(None): NULL}[type(value)]
+        return lambda env: value, kind
+
+    def uint(self, node: Node) -> tuple[Run, Type]:
+        """An unsigned literal."""
+        value = UInt(node.value)
+        return lambda env: value, UINT
+
+    def ident(self, node: Node) -> tuple[Run, Type]:
+        """A variable, or the name of a type."""
+        name = node.value
+        slot = self.scope.get(name)
+        if slot is not None:
+            if name in self.declared:
+                self.uses.add(name)
+            return lambda env: env[slot], self.types[name]
+        if name in _TYPE_NAMES:
+            value = TypeValue(name)
+            return lambda env: value, TYPE
+        return self.fail(node, f"undeclared reference to '{name}' (in container '')")
+
+    # -- logic
+
+    def conditional(self, node: Node) -> tuple[Run, Type]:
+        """`a ? b : c`."""
+        (test, kind), (yes, a), (no, b) = (self.visit(n) for n in node.args)
+        if kind.name not in ("bool", "dyn"):
+            return self.fail(node, f"found no matching overload for '_?_:_' applied to '({kind}, {a}, {b})'")
+        if not comparable(a, b):
+            return self.fail(node, f"found no matching overload for '_?_:_' applied to '(bool, {a}, {b})'")
+        return lambda env: yes(env) if test(env) else no(env), joined(a, b)
+
+    def either(self, node: Node) -> tuple[Run, Type]:
+        """`a || b`."""
+        return self._logical(node, "_||_", True)
+
+    def both(self, node: Node) -> tuple[Run, Type]:
+        """`a && b`."""
+        return self._logical(node, "_&&_", False)
+
+    def _logical(self, node: Node, name: str, decisive: bool) -> tuple[Run, Type]:
+        (left, a), (right, b) = (self.visit(n) for n in node.args)
+        if a.name not in ("bool", "dyn") or b.name not in ("bool", "dyn"):
+            return self.fail(node, f"found no matching overload for '{name}' applied to '({a}, {b})'")
+
+        def run(env: Env) -> bool:
+            # an error on one side does not matter when the other side decides
+            try:
+                first = left(env)
+                if first is decisive:
+                    return bool(decisive)
+            except CostExceeded:
+                raise
+            except CelError:
+                if right(env) is decisive:
+                    return bool(decisive)
+                raise
+            second = right(env)
+            if second is decisive:
+                return bool(decisive)
+            if type(first) is not bool or type(second) is not bool:
+                raise CelError("no such overload")
+            return not decisive
+
+        return run, BOOL
+
+    def negation(self, node: Node) -> tuple[Run, Type]:
+        """`!a`."""
+        run, kind = self.visit(node.args[0])
+        if kind.name == "bool":
+            return lambda env: not run(env), BOOL
+        if kind.name != "dyn":
+            return self.fail(node, f"found no matching overload for '!_' applied to '({kind})'")
+
+        def checked(env: Env) -> bool:
+            value = run(env)
+            if type(value) is not bool:
+                raise CelError("no such overload")
+            return not value
+
+        return checked, BOOL
+
+    # -- comparison
+
+    def equality(self, node: Node) -> tuple[Run, Type]:
+        """`a == b`, `a != b`."""
+        (left, a), (right, b) = (self.visit(n) for n in node.args)
+        if not comparable(a, b):
+            return self.fail(node, f"found no matching overload for '_{node.op}_' applied to '({a}, {b})'")
+        unordered = a.unordered if a.unordered is not None else b.unordered
+        if unordered is not None and a.name == b.name == "list":
+            wanted = node.op == "=="
+            return lambda env: fn.equal_unordered(left(env), right(env), unordered) is wanted, BOOL
+        plain = a == b and a.name in ("string", "int", "bool", "timestamp", "duration", "bytes", "double")
+        if node.op == "==":
+            if plain:
+                return lambda env: left(env) == right(env), BOOL
+            return lambda env: fn.equal(left(env), right(env)), BOOL
+        if plain:
+            return lambda env: left(env) != right(env), BOOL
+        return lambda env: not fn.equal(left(env), right(env)), BOOL
+
+    def compare(self, node: Node) -> tuple[Run, Type]:
+        """`a < b` and the like."""
+        (left, a), (right, b) = (self.visit(n) for n in node.args)
+        test = _COMPARE[node.op]
+        if a.name == b.name and a.name in _ORDERED:
+            return lambda env: test(left(env), right(env)), BOOL
+        numeric = {a.name, b.name} <= _NUMBERS
+        if not numeric and "dyn" not in (a.name, b.name):
+            return self.fail(node, f"found no matching overload for '_{node.op}_' applied to '({a}, {b})'")
+
+        def run(env: Env) -> bool:
+            x, y = left(env), right(env)
+            m, n = fn.runtime_name(x), fn.runtime_name(y)
+            if (m == n and m in _ORDERED) or (m in _NUMBERS and n in _NUMBERS):
+                return test(x, y)
+            raise CelError("no such overload")
+
+        return run, BOOL
+
+    def membership(self, node: Node) -> tuple[Run, Type]:
+        """`a in b`."""
+        (item, a), (container, b) = (self.visit(n) for n in node.args)
+        if b.name == "list":
+            if not comparable(a, b.params[0]):
+                return self.fail(node, f"found no matching overload for '@in' applied to '({a}, {b})'")
+            if node.args[1].op == "list" and a.name == "string" and all(n.op == "const" for n in node.args[1].args):
+                values = frozenset(n.value for n in node.args[1].args)
+                return lambda env: item(env) in values, BOOL
+            return lambda env: fn.contains(container(env), item(env)), BOOL
+        if b.name == "map":
+            if not comparable(a, b.params[0]):
+                return self.fail(node, f"found no matching overload for '@in' applied to '({a}, {b})'")
+            return lambda env: item(env) in container(env), BOOL
+        if b.name != "dyn":
+            return self.fail(node, f"found no matching overload for '@in' applied to '({a}, {b})'")
+
+        def run(env: Env) -> bool:
+            value, where = item(env), container(env)
+            if type(where) is list:
+                return fn.contains(where, value)
+            if type(where) is dict:
+                return value in where
+            raise CelError("no such overload")
+
+        return run, BOOL
+
+    # -- arithmetic
+
+    def arithmetic(self, node: Node) -> tuple[Run, Type]:
+        """`a + b` and the like."""
+        (left, a), (right, b) = (self.visit(n) for n in node.args)
+        op = node.op
+        result = arithmetic_type(op, a, b)
+        if result is None:
+            return self.fail(node, f"found no matching overload for '_{op}_' applied to '({a}, {b})'")
+        if op == "+" and a.name == b.name == "string":
+            return lambda env: left(env) + right(env), STRING
+        operate = OPERATIONS[op]
+        return lambda env: operate(left(env), right(env)), result
+
+    def minus(self, node: Node) -> tuple[Run, Type]:
+        """`-a`."""
+        run, kind = self.visit(node.args[0])
+        if kind.name not in ("int", "double", "dyn", "duration"):
+            return self.fail(node, f"found no matching overload for '-_' applied to '({kind})'")
+
+        def negate(env: Env) -> Any:
+            value = run(env)
+            if type(value) is int:
+                return fn.checked(-value)
+            if type(value) is float or type(value) is timedelta:
+                return -value
+            raise CelError("no such overload")
+
+        return negate, kind
+
+    # -- members
+
+    def select(self, node: Node) -> tuple[Run, Type]:
+        """`a.b`."""
+        qualified = self._qualified(node)
+        if qualified is not None:
+            return qualified
+        run, kind = self.visit(node.args[0])
+        return self._member(node, run, kind, optional=False)
+
+    def select_optional(self, node: Node) -> tuple[Run, Type]:
+        """`a.?b`."""
+        run, kind = self.visit(node.args[0])
+        return self._member(node, run, kind, optional=True)
+
+    def _qualified(self, node: Node) -> tuple[Run, Type] | None:
+        """google.protobuf.Timestamp and the like name types."""
+        parts = [node.value]
+        inner = node.args[0]
+        while inner.op == "select":
+            parts.append(inner.value)
+            inner = inner.args[0]
+        if inner.op != "ident" or inner.value in self.scope:
+            return None
+        name = ".".join([inner.value, *reversed(parts)])
+        if name in ("google.protobuf.Timestamp", "google.protobuf.Duration", "net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.URL"):
+            value = TypeValue(name)
+            return lambda env: value, TYPE
+        return None
+
+    def _field(self, node: Node, kind: Type) -> tuple[str, Type, Callable[[Any], Any] | None] | None:
+        name: str = node.value
+        if kind.fields is not None:
+            found = kind.fields.get(name)
+            if found is None:
+                self.problems.append((node.at, f"undefined field '{name}'"))
+                return name, DYN, None
+            return found.name, found.type, found.convert
+        if kind.name == "map":
+            return name, kind.params[1], None
+        if kind.name == "dyn":
+            return name, DYN, None
+        self.problems.append((node.at, f"type '{kind}' does not support field selection"))
+        return None
+
+    def _member(self, node: Node, run: Run, kind: Type, *, optional: bool) -> tuple[Run, Type]:
+        chained = kind.name == "optional"
+        if chained:
+            kind = kind.params[0]
+        found = self._field(node, kind)
+        if found is None:
+            return no_overload, DYN
+        name, result, convert = found
+
+        def get(value: Any) -> Any:
+            if type(value) is not dict:
+                raise CelError("no such overload")
+            item = value.get(name, _MISSING)
+            if item is _MISSING:
+                raise CelError(f"no such key: {name}")
+            return item if convert is None else convert(item)
+
+        if not optional and not chained:
+            return lambda env: get(run(env)), result
+
+        def maybe(env: Env) -> Optional:
+            value = run(env)
+            if isinstance(value, Optional):
+                if not value.present:
+                    return NONE
+                value = value.value
+            if type(value) is not dict or name not in value:
+                return NONE
+            return Optional(get(value), True)
+
+        return maybe, optional_of(result)
+
+    def index(self, node: Node) -> tuple[Run, Type]:
+        """`a[b]`."""
+        return self._index(node, optional=False)
+
+    def index_optional(self, node: Node) -> tuple[Run, Type]:
+        """`a[?b]`."""
+        return self._index(node, optional=True)
+
+    def _index(self, node: Node, *, optional: bool) -> tuple[Run, Type]:
+        (run, kind), (key, key_type) = (self.visit(n) for n in node.args)
+        chained = kind.name == "optional"
+        if chained:
+            kind = kind.params[0]
+        if kind.name == "list":
+            if key_type.name not in ("int", "uint", "dyn", "double"):
+                return self.fail(node, f"found no matching overload for '_[_]' applied to '({kind}, {key_type})'")
+            result = kind.params[0]
+        elif kind.name == "map":
+            if not comparable(kind.params[0], key_type):
+                return self.fail(node, f"found no matching overload for '_[_]' applied to '({kind}, {key_type})'")
+            result = kind.params[1]
+        elif kind.name == "dyn":
+            result = DYN
+        else:
+            return self.fail(node, f"found no matching overload for '_[_]' applied to '({kind}, {key_type})'")
+
+        def get(value: Any, at: Any) -> Any:
+            if type(value) is list:
+                if type(at) is bool or not isinstance(at, (int, float)) or at != int(at):
+                    raise CelError("no such overload")
+                if not 0 <= at < len(value):
+                    raise CelError(f"index out of bounds: {int(at)}")
+                return value[int(at)]
+            if type(value) is dict:
+                if at not in value:
+                    raise CelError(f"no such key: {at}")
+                return value[at]
+            raise CelError("no such overload")
+
+        if not optional and not chained:
+            return lambda env: get(run(env), key(env)), result
+
+        def maybe(env: Env) -> Optional:
+            value = run(env)
+            if isinstance(value, Optional):
+                if not value.present:
+                    return NONE
+                value = value.value
+            at = key(env)
+            if (type(value) is list and (type(at) is not int or not 0 <= at < len(value))) or (type(value) is dict and at not in value):
+                return NONE
+            return Optional(get(value, at), True)
+
+        return maybe, optional_of(result)
+
+    # -- literals
+
+    def list_literal(self, node: Node) -> tuple[Run, Type]:
+        """`[a, b]`."""
+        parts = [self.visit(n) for n in node.args]
+        runs = [r for r, _ in parts]
+        flags: tuple[bool, ...] = node.value or ()
+        self._same(node.args, [k for _, k in parts])
+        item = common([k.params[0] if f and k.params else k for (_, k), f in zip(parts, flags, strict=True)])
+        if not any(flags):
+            return lambda env: [r(env) for r in runs], list_of(item)
+
+        def run(env: Env) -> list[Any]:
+            out = []
+            for r, optional in zip(runs, flags, strict=True):
+                value = r(env)
+                if not optional:
+                    out.append(value)
+                elif value.present:
+                    out.append(value.value)
+            return out
+
+        return run, list_of(item)
+
+    def _same(self, nodes: tuple[Node, ...], kinds: list[Type]) -> None:
+        """Elements of a literal have one type, except in the arguments of format."""
+        if self.mixed:
+            return
+        first = next((k for k in kinds if k.name not in ("dyn", "null")), None)
+        for node, kind in zip(nodes, kinds, strict=True):
+            if first is not None and not comparable(first, kind):
+                self.problems.append((node.at, f"expected type '{first}' but found '{kind}'"))
+                return
+
+    def map_literal(self, node: Node) -> tuple[Run, Type]:
+        """`{a: b}`."""
+        parts = [self.visit(n) for n in node.args]
+        flags: tuple[bool, ...] = node.value or ()
+        pairs = [(parts[i][0], parts[i + 1][0]) for i in range(0, len(parts), 2)]
+        key = common([parts[i][1] for i in range(0, len(parts), 2)])
+        value_types = [parts[i][1] for i in range(1, len(parts), 2)]
+        self._same(node.args[::2], [parts[i][1] for i in range(0, len(parts), 2)])
+        self._same(node.args[1::2], value_types)
+        value = common([k.params[0] if f and k.params else k for k, f in zip(value_types, flags, strict=True)])
+
+        def run(env: Env) -> dict[Any, Any]:
+            out = {}
+            for (k, v), optional in zip(pairs, flags, strict=True):
+                item = v(env)
+                if optional:
+                    if not item.present:
+                        continue
+                    item = item.value
+                at = k(env)
+                out[at] = item
+            return out
+
+        return run, map_of(key, value)
+
+
+_VISITORS: Final = {
+    "const": "const",
+    "uint": "uint",
+    "ident": "ident",
+    "?:": "conditional",
+    "||": "either",
+    "&&": "both",
+    "!": "negation",
+    "neg": "minus",
+    "==": "equality",
+    "!=": "equality",
+    "in": "membership",
+    "select": "select",
+    "select?": "select_optional",
+    "index": "index",
+    "index?": "index_optional",
+    "list": "list_literal",
+    "map": "map_literal",
+    "call": "call",
+    "method": "method",
+}
+
+
+def common(kinds: list[Type]) -> Type:
+    """The type of any of several values."""
+    if not kinds:
+        return DYN
+    result = kinds[0]
+    for kind in kinds[1:]:
+        result = joined(result, kind)
+    return result

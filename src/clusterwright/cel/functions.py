@@ -1,0 +1,455 @@
+"""The functions of CEL itself: conversions, strings, lists, optionals, times."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, Final
+from urllib.parse import SplitResult
+
+from clusterwright.cel.overloads import Cidr, Implementation, Ip, NamedFormat, checked, contains, define, equal, runtime_name
+from clusterwright.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    CelError,
+    Optional,
+    Quantity,
+    Semver,
+    TypeValue,
+    UInt,
+    parse_duration,
+    parse_timestamp,
+    show_duration,
+    show_timestamp,
+)
+from clusterwright.golang.quoting import quote
+from clusterwright.golang.regex import BadPattern, compile_go
+
+# ---------------------------------------------------------------- numbers
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, str):
+        if re.fullmatch(r"[+-]?\d+", value, re.ASCII) is None or not INT_MIN <= int(value) <= INT_MAX:
+            raise CelError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+        return int(value)
+    if isinstance(value, float):
+        if math.isnan(value) or not INT_MIN < value < INT_MAX:
+            raise CelError("integer overflow")
+        return int(value)
+    if isinstance(value, datetime):
+        return int(value.timestamp())
+    if isinstance(value, timedelta):
+        return (value // timedelta(microseconds=1)) * 1000
+    return checked(int(value))
+
+
+def _to_uint(value: Any) -> UInt:
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        raise CelError(f'strconv.ParseUint: parsing "{value}": invalid syntax') from None
+    if not 0 <= number < 2**64:
+        raise CelError("unsigned integer overflow")
+    return UInt(number)
+
+
+def _to_double(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise CelError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
+
+
+def show_double(value: float) -> str:
+    """A double as string() shows it."""
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    if math.isnan(value):
+        return "NaN"
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    text = repr(value)
+    return re.sub(r"e([+-])(\d)$", r"e\g<1>0\2", text)
+
+
+def to_string(value: Any) -> str:
+    """string(value)."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return show_double(value)
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise CelError("invalid UTF-8 in bytes, cannot convert to string") from None
+    if isinstance(value, datetime):
+        return show_timestamp(value)
+    if isinstance(value, timedelta):
+        return show_duration(value)
+    if isinstance(value, (Ip, Cidr)):
+        return str(value.value)
+    if isinstance(value, SplitResult):
+        return value.geturl()
+    return str(int(value))
+
+
+def _to_bool(text: str) -> bool:
+    if text in ("true", "True", "TRUE", "t", "1"):
+        return True
+    if text in ("false", "False", "FALSE", "f", "0"):
+        return False
+    raise CelError("type conversion error from 'string' to 'bool'")
+
+
+for _source in ("int", "uint", "double", "string", "timestamp", "duration"):
+    define(f"int({_source}) int", _to_int)
+for _source in ("int", "uint", "double", "string"):
+    define(f"uint({_source}) uint", _to_uint)
+    define(f"double({_source}) double", _to_double)
+for _source in ("int", "uint", "double", "string", "bool", "bytes", "timestamp", "duration", "ip", "cidr", "url"):
+    define(f"string({_source}) string", to_string)
+define("bool(string) bool", _to_bool)
+define("bool(bool) bool", lambda v: v)
+define("bytes(string) bytes", lambda v: v.encode())
+define("bytes(bytes) bytes", lambda v: v)
+define("timestamp(string) timestamp", parse_timestamp)
+define("timestamp(timestamp) timestamp", lambda v: v)
+define("timestamp(int) timestamp", lambda v: datetime.fromtimestamp(v, UTC))
+define("duration(string) duration", parse_duration)
+define("duration(duration) duration", lambda v: v)
+define("dyn(A) dyn", lambda v: v)
+
+
+# ---------------------------------------------------------------- strings
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    try:
+        return compile_go(pattern)
+    except BadPattern as e:
+        raise CelError(f"error parsing regexp: {e}") from None
+
+
+def matches(text: str, pattern: str) -> bool:
+    """text.matches(pattern)."""
+    return _regex(pattern).search(text) is not None
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    found = [m.group() for m in _regex(pattern).finditer(text)]
+    return found if limit < 0 else found[:limit]
+
+
+def _find(text: str, pattern: str) -> str:
+    found = _regex(pattern).search(text)
+    return found.group() if found else ""
+
+
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise CelError(f"index out of range: {index}")
+    return text[index : index + 1]
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    stop = len(text) if end is None else end
+    if not 0 <= start <= len(text):
+        raise CelError(f"index out of range: {start}")
+    if not 0 <= stop <= len(text):
+        raise CelError(f"index out of range: {stop}")
+    if start > stop:
+        raise CelError(f"invalid substring range. start: {start}, end: {stop}")
+    return text[start:stop]
+
+
+def _index_of(text: str, part: str, start: int = 0) -> int:
+    if not 0 <= start <= len(text):
+        raise CelError(f"index out of range: {start}")
+    return text.find(part, start)
+
+
+def _last_index_of(text: str, part: str, end: int | None = None) -> int:
+    if end is not None and not 0 <= end <= len(text):
+        raise CelError(f"index out of range: {end}")
+    return text.rfind(part) if end is None else text.rfind(part, 0, end + len(part))
+
+
+def _split(text: str, separator: str, limit: int = -1) -> list[str]:
+    if limit == 0:
+        return []
+    if separator == "":
+        parts = list(text)
+        return parts if limit < 0 or limit >= len(parts) else [*parts[: limit - 1], "".join(parts[limit - 1 :])]
+    return text.split(separator) if limit < 0 else text.split(separator, limit - 1)
+
+
+def _ascii_case(text: str, upper: bool) -> str:
+    return "".join((c.upper() if upper else c.lower()) if c.isascii() else c for c in text)
+
+
+define("size(string) int", len)
+define("size(bytes) int", len)
+define("size(list<A>) int", len)
+define("size(map<A, B>) int", len)
+define("string.size() int", len)
+define("bytes.size() int", len)
+define("list<A>.size() int", len)
+define("map<A, B>.size() int", len)
+define("string.contains(string) bool", lambda a, b: b in a)
+define("string.startsWith(string) bool", lambda a, b: a.startswith(b))
+define("string.endsWith(string) bool", lambda a, b: a.endswith(b))
+define("string.matches(string) bool", matches)
+define("matches(string, string) bool", matches)
+define("string.find(string) string", _find)
+define("string.findAll(string) list<string>", _find_all)
+define("string.findAll(string, int) list<string>", _find_all)
+define("string.charAt(int) string", _char_at)
+define("string.indexOf(string) int", _index_of)
+define("string.indexOf(string, int) int", _index_of)
+define("string.lastIndexOf(string) int", _last_index_of)
+define("string.lastIndexOf(string, int) int", _last_index_of)
+define("string.lowerAscii() string", lambda v: _ascii_case(v, False))
+define("string.upperAscii() string", lambda v: _ascii_case(v, True))
+define("string.replace(string, string) string", lambda v, a, b: v.replace(a, b))
+define("string.replace(string, string, int) string", lambda v, a, b, n: v.replace(a, b, n))
+define("string.split(string) list<string>", _split)
+define("string.split(string, int) list<string>", _split)
+define("string.substring(int) string", _substring)
+define("string.substring(int, int) string", _substring)
+define("string.trim() string", str.strip)
+define("list<string>.join() string", "".join)
+define("list<string>.join(string) string", lambda v, s: s.join(v))
+define("strings.quote(string) string", lambda v: '"' + v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"')
+
+
+def _format(text: str, values: list[Any]) -> str:
+    out: list[str] = []
+    arguments = iter(values)
+    at = 0
+    for found in re.finditer(r"%(%|(?:\.(\d+))?([sdfebxXo]))", text):
+        if "%" in text[at : found.start()]:
+            break
+        out.append(text[at : found.start()])
+        at = found.end()
+        if found.group(1) == "%":
+            out.append("%")
+            continue
+        try:
+            value = next(arguments)
+        except StopIteration:
+            raise CelError(f"index {len(values)} out of range") from None
+        out.append(_formatted(found.group(3), found.group(2), value))
+    if "%" in text[at:]:
+        raise CelError(f"could not parse formatting clause: unrecognized formatting clause in {text!r}")
+    out.append(text[at:])
+    return "".join(out)
+
+
+def _formatted(verb: str, precision: str | None, value: Any) -> str:
+    digits = int(precision) if precision is not None else 6
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    match verb:
+        case "s":
+            return _shown(value)
+        case "d" if number:
+            return str(int(value))
+        case "f" if number:
+            return f"{float(value):.{digits}f}"
+        case "e" if number:
+            return _scientific(float(value), digits)
+        case "b" if isinstance(value, (bool, int)):
+            return f"{int(value):b}"
+        case "o" if isinstance(value, int):
+            return f"{value:o}"
+        case "x" | "X" if isinstance(value, (int, str, bytes)):
+            text = f"{value:x}" if isinstance(value, int) else (value.encode() if isinstance(value, str) else value).hex()
+            return text.upper() if verb == "X" else text
+    raise CelError(f"error during formatting: {verb} clause got {runtime_name(value)}")
+
+
+def _scientific(value: float, digits: int) -> str:
+    """A number with a power of ten, written as the locale of cel-go writes it."""
+    mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
+    power = exponent[0].replace("+", "").replace("-", "\u207b") + exponent[1:].zfill(2).translate(_SUPERSCRIPTS)
+    return f"{mantissa}\u202f\u00d7\u202f10{power}"
+
+
+_SUPERSCRIPTS: Final = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+
+
+def _quoted(value: Any) -> str:
+    return quote(value) if isinstance(value, str) else _shown(value)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, list):
+        return "[" + ", ".join(_quoted(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_quoted(k)}:{_quoted(v)}" for k, v in sorted(value.items(), key=lambda i: str(i[0]))) + "}"
+    if isinstance(value, TypeValue):
+        return value.name
+    if isinstance(value, (Quantity, Semver, Optional, NamedFormat)):
+        raise CelError(
+            "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, "
+            "maps, lists, types, durations, and timestamps"
+        )
+    return to_string(value)
+
+
+define("string.format(list<dyn>) string", _format)
+
+
+# ---------------------------------------------------------------- lists, sets
+
+
+def _comparable_pairs(values: list[Any]) -> Iterator[tuple[Any, Any]]:
+    return itertools.pairwise(values)
+
+
+def _is_sorted(values: list[Any]) -> bool:
+    return all(not b < a for a, b in _comparable_pairs(values))
+
+
+def _sum(values: list[Any]) -> Any:
+    if not values:
+        return 0
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return checked(total) if type(total) is int else total
+
+
+def _extreme(name: str, choose: Callable[[list[Any]], Any]) -> Implementation:
+    def run(values: list[Any]) -> Any:
+        if not values:
+            raise CelError(f"{name} called on empty list")
+        return choose(values)
+
+    return run
+
+
+def _first_index(values: list[Any], item: Any) -> int:
+    return next((i for i, v in enumerate(values) if equal(v, item)), -1)
+
+
+def _last_index(values: list[Any], item: Any) -> int:
+    return next((i for i in range(len(values) - 1, -1, -1) if equal(values[i], item)), -1)
+
+
+def _slice(values: list[Any], start: int, end: int) -> list[Any]:
+    if start < 0 or end < 0 or start > end or end > len(values):
+        raise CelError(f"cannot slice({start}, {end}), list is length {len(values)}")
+    return values[start:end]
+
+
+def _flatten(values: list[Any], depth: int = 1) -> list[Any]:
+    out: list[Any] = []
+    for value in values:
+        if isinstance(value, list) and depth > 0:
+            out.extend(_flatten(value, depth - 1))
+        else:
+            out.append(value)
+    return out
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    out: list[Any] = []
+    for value in values:
+        if not contains(out, value):
+            out.append(value)
+    return out
+
+
+define("list<A>.isSorted() bool", _is_sorted)
+define("list<A>.sum() A", _sum)
+define("list<A>.min() A", _extreme("min", min))
+define("list<A>.max() A", _extreme("max", max))
+define("list<A>.indexOf(A) int", _first_index)
+define("list<A>.lastIndexOf(A) int", _last_index)
+define("list<A>.slice(int, int) list<A>", _slice)
+define("list<dyn>.flatten() list<dyn>", _flatten)
+define("list<dyn>.flatten(int) list<dyn>", _flatten)
+define("list<A>.distinct() list<A>", _distinct)
+define("list<A>.reverse() list<A>", lambda v: v[::-1])
+define("list<A>.sort() list<A>", sorted)
+define("list<A>.first() optional<A>", lambda v: Optional(v[0], True) if v else NONE)
+define("list<A>.last() optional<A>", lambda v: Optional(v[-1], True) if v else NONE)
+define("lists.range(int) list<int>", lambda n: list(range(min(n, 1_000_000))))
+define("sets.contains(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b))
+define("sets.equivalent(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b) and all(contains(b, x) for x in a))
+define("sets.intersects(list<A>, list<A>) bool", lambda a, b: any(contains(a, x) for x in b))
+
+# ---------------------------------------------------------------- optionals
+
+
+def _value(optional: Optional) -> Any:
+    if not optional.present:
+        raise CelError("optional.none() dereference")
+    return optional.value
+
+
+def _is_zero(value: Any) -> bool:
+    return value is None or (isinstance(value, (bool, int, float, str, bytes, list, dict, timedelta)) and not value)
+
+
+define("optional.of(A) optional<A>", lambda v: Optional(v, True))
+define("optional.none() optional<A>", lambda: NONE)
+define("optional.ofNonZeroValue(A) optional<A>", lambda v: NONE if _is_zero(v) else Optional(v, True))
+define("optional<A>.hasValue() bool", lambda o: o.present)
+define("optional<A>.value() A", _value)
+define("optional<A>.or(optional<A>) optional<A>", lambda a, b: a if a.present else b)
+define("optional<A>.orValue(A) A", lambda o, v: o.value if o.present else v)
+
+# ---------------------------------------------------------------- times
+
+
+def _zone(name: str) -> Any:
+    found = re.fullmatch(r"([+-]?)(\d{2}):(\d{2})", name)
+    if found:
+        offset = timedelta(hours=int(found.group(2)), minutes=int(found.group(3)))
+        return timezone(-offset if found.group(1) == "-" else offset)
+    if name in ("UTC", ""):
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise CelError(f"unknown time zone {name}") from None
+
+
+_PARTS: Final[dict[str, Callable[[datetime], int]]] = {
+    "getFullYear": lambda t: t.year,
+    "getMonth": lambda t: t.month - 1,
+    "getDate": lambda t: t.day,
+    "getDayOfMonth": lambda t: t.day - 1,
+    "getDayOfWeek": lambda t: t.isoweekday() % 7,
+    "getDayOfYear": lambda t: t.timetuple().tm_yday - 1,
+    "getHours": lambda t: t.hour,
+    "getMinutes": lambda t: t.minute,
+    "getSeconds": lambda t: t.second,
+    "getMilliseconds": lambda t: t.microsecond // 1000,
+}
+for _name, _part in _PARTS.items():
+    define(f"timestamp.{_name}() int", lambda t, p=_part: p(t.astimezone(UTC)))
+    define(f"timestamp.{_name}(string) int", lambda t, z, p=_part: p(t.astimezone(_zone(z))))
+
+
+def _whole(value: timedelta, unit: timedelta) -> int:
+    return int(value / unit)
+
+
+define("duration.getHours() int", lambda d: _whole(d, timedelta(hours=1)))
+define("duration.getMinutes() int", lambda d: _whole(d, timedelta(minutes=1)))
+define("duration.getSeconds() int", lambda d: _whole(d, timedelta(seconds=1)))
+define("duration.getMilliseconds() int", lambda d: _whole(d, timedelta(milliseconds=1)))

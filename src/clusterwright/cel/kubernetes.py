@@ -1,0 +1,251 @@
+"""The functions that Kubernetes adds to CEL: quantities, versions, URLs, addresses, formats."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import quote as percent
+
+from clusterwright.cel.formats import LONG_NAME, is_cidr, is_ipv4, is_ipv6, is_uri
+from clusterwright.cel.overloads import OVERLOADS, Cidr, Ip, NamedFormat, Overload, define
+from clusterwright.cel.types import Type
+from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, Quantity, parse_quantity, parse_semver
+from clusterwright.golang.quoting import quote
+
+# ---------------------------------------------------------------- quantities
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        parse_quantity(text)
+    except CelError:
+        return False
+    return True
+
+
+def _amount(value: Quantity | int) -> Decimal:
+    return value.amount if isinstance(value, Quantity) else Decimal(value)
+
+
+def _compare(a: Any, b: Any) -> int:
+    return int(a > b) - int(a < b)
+
+
+def _quantity_int(value: Quantity) -> int:
+    if value.amount != value.amount.to_integral_value() or not INT_MIN <= value.amount <= INT_MAX:
+        raise CelError("cannot convert value to integer")
+    return int(value.amount)
+
+
+define("quantity(string) quantity", parse_quantity)
+define("isQuantity(string) bool", _is_quantity)
+define("sign(quantity) int", lambda q: _compare(q.amount, 0))
+define("quantity.isInteger() bool", lambda q: q.amount == q.amount.to_integral_value() and INT_MIN <= q.amount <= INT_MAX)
+define("quantity.asInteger() int", _quantity_int)
+define("quantity.asApproximateFloat() double", lambda q: float(q.amount))
+define("quantity.isGreaterThan(quantity) bool", lambda a, b: a.amount > b.amount)
+define("quantity.isLessThan(quantity) bool", lambda a, b: a.amount < b.amount)
+define("quantity.compareTo(quantity) int", lambda a, b: _compare(a.amount, b.amount))
+for _other in ("quantity", "int"):
+    define(f"quantity.add({_other}) quantity", lambda a, b: Quantity(a.amount + _amount(b)))
+    define(f"quantity.sub({_other}) quantity", lambda a, b: Quantity(a.amount - _amount(b)))
+
+# ---------------------------------------------------------------- semver
+
+
+def _is_semver(text: str, normalize: bool = False) -> bool:
+    try:
+        parse_semver(text, normalize)
+    except CelError:
+        return False
+    return True
+
+
+define("semver(string) semver", parse_semver)
+define("semver(string, bool) semver", parse_semver)
+define("isSemver(string) bool", _is_semver)
+define("isSemver(string, bool) bool", _is_semver)
+define("semver.major() int", lambda v: v.major)
+define("semver.minor() int", lambda v: v.minor)
+define("semver.patch() int", lambda v: v.patch)
+define("semver.isGreaterThan(semver) bool", lambda a, b: a.key > b.key)
+define("semver.isLessThan(semver) bool", lambda a, b: a.key < b.key)
+define("semver.compareTo(semver) int", lambda a, b: _compare(a.key, b.key))
+
+# ---------------------------------------------------------------- URLs, IPs
+
+
+def _url(text: str) -> SplitResult:
+    if not is_uri(text):
+        raise CelError(f'URL parse error during conversion from string: parse "{text}": invalid URI for request')
+    return urlsplit(text)
+
+
+def _bracketed(url: SplitResult) -> str:
+    return url.netloc.rpartition("@")[2]
+
+
+define("url(string) url", _url)
+define("isURL(string) bool", is_uri)
+define("url.getScheme() string", lambda u: u.scheme)
+define("url.getHost() string", _bracketed)
+define("url.getHostname() string", lambda u: u.hostname or "")
+define("url.getPort() string", lambda u: str(u.port) if u.port is not None else "")
+define("url.getEscapedPath() string", lambda u: percent(u.path, safe="/%:@!$&'()*+,;=~"))
+define("url.getQuery() map<string, list<string>>", lambda u: parse_qs(u.query, keep_blank_values=True))
+
+
+def _ip(text: str) -> Ip:
+    if not is_ipv4(text) and not is_ipv6(text):
+        shown = quote(text)
+        raise CelError(f"IP Address {shown} parse error during conversion from string: ParseAddr({shown}): unable to parse IP")
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        raise CelError("IPv4-mapped IPv6 address is not allowed")
+    return Ip(address)
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        _ip(text)
+    except CelError:
+        return False
+    return True
+
+
+def _cidr(text: str) -> Cidr:
+    if not is_cidr(text):
+        prefix = "network address parse error during conversion from string: "
+        problem = "no '/'" if "/" not in text else "invalid address or prefix length"
+        raise CelError(f"{prefix}{prefix}netip.ParsePrefix({quote(text)}): {problem}")
+    return Cidr(ipaddress.ip_interface(text))
+
+
+def _is_canonical(text: str) -> bool:
+    return str(_ip(text).value) == text
+
+
+def _contains_ip(network: Cidr, address: Ip | str) -> bool:
+    ip = _ip(address) if isinstance(address, str) else address
+    return ip.value in network.value.network
+
+
+def _contains_cidr(network: Cidr, inner: Cidr | str) -> bool:
+    other: Any = (_cidr(inner) if isinstance(inner, str) else inner).value.network
+    outer: Any = network.value.network
+    return bool(
+        other.version == outer.version
+        and outer.network_address <= other.network_address
+        and other.broadcast_address <= outer.broadcast_address
+    )
+
+
+define("ip(string) ip", _ip)
+define("isIP(string) bool", _is_ip)
+OVERLOADS["ip.isCanonical"] = [Overload(False, (Type("string"),), Type("bool"), _is_canonical)]
+define("ip.family() int", lambda v: v.value.version)
+define("ip.isUnspecified() bool", lambda v: v.value.is_unspecified)
+define("ip.isLoopback() bool", lambda v: v.value.is_loopback)
+define("ip.isLinkLocalMulticast() bool", lambda v: v.value in ipaddress.ip_network("224.0.0.0/24" if v.value.version == 4 else "ff02::/16"))
+define("ip.isLinkLocalUnicast() bool", lambda v: v.value.is_link_local)
+define(
+    "ip.isGlobalUnicast() bool",
+    lambda v: not (v.value.is_multicast or v.value.is_loopback or v.value.is_link_local or v.value.is_unspecified),
+)
+define("cidr(string) cidr", _cidr)
+define("isCIDR(string) bool", is_cidr)
+for _kind in ("ip", "string"):
+    define(f"cidr.containsIP({_kind}) bool", _contains_ip)
+for _kind in ("cidr", "string"):
+    define(f"cidr.containsCIDR({_kind}) bool", _contains_cidr)
+define("cidr.ip() ip", lambda c: Ip(c.value.ip))
+define("cidr.masked() cidr", lambda c: Cidr(ipaddress.ip_interface(str(c.value.network))))
+define("cidr.prefixLength() int", lambda c: c.value.network.prefixlen)
+
+# ---------------------------------------------------------------- formats
+
+
+def _named(name: str, problem: str, check: Callable[[str], bool]) -> NamedFormat:
+    return NamedFormat(name, lambda text: [] if check(text) else [problem])
+
+
+def _label(text: str) -> bool:
+    return len(text) <= 63 and re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", text) is not None
+
+
+FORMATS: Final = {
+    "dns1123Label": _named(
+        "dns1123Label",
+        (
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
+            "start and end with an alphanumeric character"
+        ),
+        _label,
+    ),
+    "dns1123Subdomain": _named(
+        "dns1123Subdomain",
+        (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
+            "must start and end with an alphanumeric character"
+        ),
+        lambda t: len(t) <= 253 and LONG_NAME.fullmatch(t) is not None,
+    ),
+    "dns1035Label": _named(
+        "dns1035Label",
+        (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+            "alphabetic character, and end with an alphanumeric character"
+        ),
+        lambda t: len(t) <= 63 and re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", t) is not None,
+    ),
+    "qualifiedName": _named(
+        "qualifiedName",
+        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        lambda t: (
+            re.fullmatch(
+                r"(?:[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]", t
+            )
+            is not None
+        ),
+    ),
+    "labelValue": _named(
+        "labelValue",
+        (
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "
+            "must start and end with an alphanumeric character"
+        ),
+        lambda t: len(t) <= 63 and re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", t) is not None,
+    ),
+    "uri": _named("uri", "invalid URI for request", is_uri),
+    "uuid": _named(
+        "uuid",
+        "does not match the UUID format",
+        lambda t: re.fullmatch(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", t) is not None,
+    ),
+    "byte": _named(
+        "byte", "invalid base64", lambda t: re.fullmatch(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", t) is not None
+    ),
+    "date": _named("date", "invalid date", lambda t: re.fullmatch(r"\d{4}-\d{2}-\d{2}", t) is not None),
+    "datetime": _named(
+        "datetime",
+        "invalid datetime",
+        lambda t: re.fullmatch(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", t) is not None,
+    ),
+}
+
+
+def _problems(named: NamedFormat, text: str) -> Optional:
+    found = named.check(text)
+    return Optional(found, True) if found else NONE
+
+
+for _name, _named_format in FORMATS.items():
+    define(f"format.{_name}() format", lambda f=_named_format: f)
+define("format.named(string) optional<format>", lambda n: Optional(FORMATS[n], True) if n in FORMATS else NONE)
+OVERLOADS.setdefault("validate", []).append(
+    Overload(True, (Type("format"), Type("string")), Type("optional", (Type("list", (Type("string"),)),)), _problems)
+)

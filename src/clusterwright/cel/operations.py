@@ -1,0 +1,221 @@
+"""Comprehensions and arithmetic: what compiled expressions do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from clusterwright.cel import overloads as fn
+from clusterwright.cel.types import DURATION, DYN, TIMESTAMP, Type, joined
+from clusterwright.cel.values import CelError, UInt
+
+Env = list[Any]
+Run = Callable[[Env], Any]
+
+
+class CostExceeded(CelError):
+    """The evaluation took too many steps."""
+
+
+_NUMBERS: Final = frozenset({"int", "uint", "double"})
+
+
+# ---------------------------------------------------------------- comprehensions
+
+
+def _items(value: Any, env: Env) -> list[Any]:
+    if type(value) is list:
+        items = value
+    elif type(value) is dict:
+        items = list(value)
+    else:
+        raise CelError("no such overload")
+    env[0] -= len(items) + 1
+    if env[0] < 0:
+        raise CostExceeded("operation cancelled: actual cost limit exceeded")
+    return items
+
+
+def singles(run: Run, slot: int) -> Callable[[Env], Any]:
+    """Iterate over items (or keys) with one variable."""
+
+    def iterate(env: Env) -> Any:
+        for item in _items(run(env), env):
+            env[slot] = item
+            yield None
+
+    return iterate
+
+
+def pairs(run: Run, slot: int, slot2: int) -> Callable[[Env], Any]:
+    """Iterate over indices (or keys) and values with two variables."""
+
+    def iterate(env: Env) -> Any:
+        value = run(env)
+        if type(value) is dict:
+            _items(value, env)
+            for key, item in value.items():
+                env[slot], env[slot2] = key, item
+                yield None
+            return
+        for i, item in enumerate(_items(value, env)):
+            env[slot], env[slot2] = i, item
+            yield None
+
+    return iterate
+
+
+def quantified(iterate: Callable[[Env], Any], body: Run, decisive: bool) -> Run:
+    """`all` and `exists`: an error matters only if nothing decides."""
+
+    def run(env: Env) -> bool:
+        problem: CelError | None = None
+        for _ in iterate(env):
+            try:
+                if body(env) is decisive:
+                    return bool(decisive)
+            except CostExceeded:
+                raise
+            except CelError as e:
+                problem = problem or e
+        if problem is not None:
+            raise problem
+        return not decisive
+
+    return run
+
+
+def exactly_one(iterate: Callable[[Env], Any], body: Run) -> Run:
+    """`exists_one`."""
+
+    def run(env: Env) -> bool:
+        count = 0
+        for _ in iterate(env):
+            if body(env):
+                count += 1
+        return count == 1
+
+    return run
+
+
+def mapped(run: Run, slot: int, condition: Run | None, body: Run) -> Run:
+    """`map`, with an optional condition."""
+
+    def execute(env: Env) -> list[Any]:
+        out = []
+        for item in _items(run(env), env):
+            env[slot] = item
+            if condition is None or condition(env):
+                out.append(body(env))
+        return out
+
+    return execute
+
+
+def filtered(run: Run, slot: int, body: Run) -> Run:
+    """`filter`."""
+
+    def execute(env: Env) -> list[Any]:
+        out = []
+        for item in _items(run(env), env):
+            env[slot] = item
+            if body(env):
+                out.append(item)
+        return out
+
+    return execute
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def arithmetic_type(op: str, a: Type, b: Type) -> Type | None:
+    """The type of a result; None if the operation does not exist."""
+    if "dyn" in (a.name, b.name):
+        return DYN if a.name == b.name else (a if b.name == "dyn" else b) if op not in "+-" else DYN
+    if a.name == b.name and a.name in _NUMBERS:
+        return a if op != "%" or a.name != "double" else None
+    if op == "+":
+        if a.name == b.name and a.name in ("string", "bytes", "duration"):
+            return a
+        if a.name == b.name == "list":
+            return joined(a, b)
+        if {a.name, b.name} == {"timestamp", "duration"}:
+            return TIMESTAMP
+    if op == "-":
+        if a.name == b.name == "timestamp":
+            return DURATION
+        if b.name == "duration" and a.name in ("timestamp", "duration"):
+            return a
+    return None
+
+
+def _same_kind(a: Any, b: Any) -> bool:
+    return fn.runtime_name(a) == fn.runtime_name(b)
+
+
+def _add(a: Any, b: Any) -> Any:
+    kind = type(a)
+    if kind is type(b):
+        if kind is int:
+            return fn.checked(a + b)
+        if kind in (float, str, bytes, list, timedelta):
+            return a + b
+        if kind is UInt:
+            return UInt(a + b)
+    elif {kind, type(b)} == {datetime, timedelta}:
+        return a + b
+    raise CelError("no such overload")
+
+
+def _subtract(a: Any, b: Any) -> Any:
+    kind = type(a)
+    if kind is int and type(b) is int:
+        return fn.checked(a - b)
+    if kind is type(b) and kind in (float, datetime, timedelta):
+        return a - b
+    if kind is UInt and type(b) is UInt:
+        if b > a:
+            raise CelError("unsigned integer overflow")
+        return UInt(a - b)
+    if kind is datetime and type(b) is timedelta:
+        return a - b
+    raise CelError("no such overload")
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    if type(a) is type(b):
+        if type(a) is int:
+            return fn.checked(a * b)
+        if type(a) is float:
+            return a * b
+        if type(a) is UInt:
+            return UInt(a * b)
+    raise CelError("no such overload")
+
+
+def _divide(a: Any, b: Any) -> Any:
+    if type(a) is type(b):
+        if type(a) is float:
+            if b == 0:
+                return float("nan") if a == 0 else float("inf") if a > 0 else float("-inf")
+            return a / b
+        if isinstance(a, int) and type(a) is not bool:
+            if b == 0:
+                raise CelError("division by zero")
+            quotient = abs(a) // abs(b)
+            return type(a)(quotient if (a < 0) == (b < 0) else -quotient)
+    raise CelError("no such overload")
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    if type(a) is type(b) and isinstance(a, int) and type(a) is not bool:
+        if b == 0:
+            raise CelError("modulus by zero")
+        remainder = abs(a) % abs(b)
+        return type(a)(remainder if a >= 0 else -remainder)
+    raise CelError("no such overload")
+
+
+OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {"+": _add, "-": _subtract, "*": _multiply, "/": _divide, "%": _modulo}

@@ -1,0 +1,217 @@
+"""Overloads of functions, the run-time types of their arguments, and equality."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import SplitResult
+
+from clusterwright.cel.types import DYN, Type, comparable
+from clusterwright.cel.values import INT_MAX, INT_MIN, CelError, Optional, Quantity, Semver, TypeValue, UInt
+
+Implementation = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature. `receiver` tells `x.f(y)` from `f(x, y)`; type variables are single capital letters."""
+
+    receiver: bool
+    params: tuple[Type, ...]
+    result: Type
+    run: Implementation
+
+
+OVERLOADS: Final[dict[str, list[Overload]]] = {}
+
+_TYPE = re.compile(r"\s*([A-Za-z_.]+)\s*(<)?")
+
+
+def _parse_type(text: str, at: int = 0) -> tuple[Type, int]:
+    found = _TYPE.match(text, at)
+    assert found is not None, text
+    name, at = found.group(1), found.end()
+    params = []
+    if found.group(2):
+        while True:
+            param, at = _parse_type(text, at)
+            params.append(param)
+            closing = text[at]
+            at += 1
+            if closing == ">":
+                break
+    return Type(name, tuple(params)), at
+
+
+def _types(text: str) -> tuple[Type, ...]:
+    out, at = [], 0
+    while at < len(text) and text[at:].strip():
+        kind, at = _parse_type(text, at)
+        out.append(kind)
+        at += 1
+    return tuple(out)
+
+
+def define(signature: str, run: Implementation) -> None:
+    """Add an overload: `f(string, int) bool` or `string.f(int) bool`."""
+    head, rest = signature.split("(", 1)
+    arguments, result = rest.rsplit(")", 1)
+    receiver: tuple[Type, ...] = ()
+    owner, dot, name = head.rpartition(".")
+    if dot and owner not in NAMESPACES:
+        receiver = _types(owner)
+    else:
+        name = head
+    params = receiver + _types(arguments)
+    OVERLOADS.setdefault(name, []).append(Overload(bool(receiver), params, _types(result)[0], run))
+
+
+NAMESPACES: Final = frozenset({"sets", "optional", "lists", "format", "strings"})
+
+
+def unify(param: Type, actual: Type, bound: dict[str, Type]) -> bool:
+    """Whether an argument of a type fits a parameter; binds type variables."""
+    if len(param.name) == 1 and param.name.isupper():
+        known = bound.get(param.name)
+        if known is None or known.name == "dyn":
+            bound[param.name] = actual
+            return True
+        return comparable(known, actual)
+    if actual.name == "dyn" or param.name == "dyn":
+        return True
+    if param.name != actual.name:
+        return False
+    if len(param.params) != len(actual.params):
+        return not actual.params or not param.params
+    return all(unify(p, a, bound) for p, a in zip(param.params, actual.params, strict=True))
+
+
+def substitute(kind: Type, bound: dict[str, Type]) -> Type:
+    """The type with its variables replaced."""
+    if len(kind.name) == 1 and kind.name.isupper():
+        return bound.get(kind.name, DYN)
+    return Type(kind.name, tuple(substitute(p, bound) for p in kind.params)) if kind.params else kind
+
+
+# ---------------------------------------------------------------- runtime types
+
+_RUNTIME: Final[dict[type, str]] = {
+    bool: "bool",
+    int: "int",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    list: "list",
+    dict: "map",
+    type(None): "null",
+    datetime: "timestamp",
+    timedelta: "duration",
+    UInt: "uint",
+    TypeValue: "type",
+    Optional: "optional",
+    Quantity: "quantity",
+    Semver: "semver",
+    SplitResult: "url",
+}
+_SHOWN: Final = {
+    "null": "null_type",
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+    "optional": "optional_type",
+    "quantity": "kubernetes.Quantity",
+    "url": "kubernetes.URL",
+    "ip": "net.IP",
+    "cidr": "net.CIDR",
+    "semver": "kubernetes.Semver",
+    "format": "kubernetes.NamedFormat",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ip:
+    """An IP address."""
+
+    value: ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Cidr:
+    """A network with the address it was written with."""
+
+    value: ipaddress.IPv4Interface | ipaddress.IPv6Interface
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFormat:
+    """A validation format of the format library."""
+
+    name: str
+    check: Callable[[str], list[str]]
+
+
+_RUNTIME[Ip] = "ip"
+_RUNTIME[Cidr] = "cidr"
+_RUNTIME[NamedFormat] = "format"
+
+
+def runtime_name(value: Any) -> str:
+    """The type name of a value."""
+    return _RUNTIME.get(type(value), "dyn")
+
+
+def type_value(value: Any) -> TypeValue:
+    """type(value)."""
+    name = runtime_name(value)
+    return TypeValue(_SHOWN.get(name, name))
+
+
+def fits(param: Type, value: Any) -> bool:
+    """Whether a value may be passed for a parameter, by its outermost type."""
+    return param.name == "dyn" or (len(param.name) == 1 and param.name.isupper()) or runtime_name(value) == param.name
+
+
+def checked(value: int) -> int:
+    """An integer, or the overflow error."""
+    if INT_MIN <= value <= INT_MAX:
+        return value
+    raise CelError("integer overflow")
+
+
+def equal(a: Any, b: Any) -> bool:
+    """CEL equality: numbers by value, everything else only within its type."""
+    kind, other = type(a), type(b)
+    if kind is other:
+        if kind is list:
+            return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
+        if kind is dict:
+            return len(a) == len(b) and all(k in b and equal(v, b[k]) for k, v in a.items())
+        return bool(a == b)
+    if kind is bool or other is bool:
+        return False
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return a == b
+    return False
+
+
+def contains(values: list[Any], item: Any) -> bool:
+    """Item in values."""
+    return any(equal(item, v) for v in values)
+
+
+def equal_unordered(a: Any, b: Any, keys: tuple[str, ...]) -> bool:
+    """Equality of sets, and of map lists by the keys of their items: order does not matter."""
+    if type(a) is not list or type(b) is not list:
+        return equal(a, b)
+    if len(a) != len(b):
+        return False
+    if not keys:
+        return all(contains(b, v) for v in a) and all(contains(a, v) for v in b)
+
+    def keyed(values: list[Any]) -> dict[Any, Any]:
+        return {tuple(repr(v.get(k)) for k in keys) if type(v) is dict else repr(v): v for v in values}
+
+    return equal(keyed(a), keyed(b))

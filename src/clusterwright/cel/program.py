@@ -1,0 +1,309 @@
+"""Checking and compiling CEL: a syntax tree becomes a closure over an environment of slots.
+
+Types are checked as far as they are known; where an operand is `dyn` (int-or-string, mixed lists) the overload is chosen at run
+time. Work is counted in comprehension steps, so that no rule can run away with the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from clusterwright.cel import functions, kubernetes  # noqa: F401 - they define the overloads
+from clusterwright.cel import overloads as fn
+from clusterwright.cel.expressions import Expressions, common, no_overload
+from clusterwright.cel.operations import Env, Run, exactly_one, filtered, mapped, pairs, quantified, singles
+from clusterwright.cel.syntax import Node, SyntaxProblem, parse
+from clusterwright.cel.types import BOOL, DYN, INT, TYPE, Type, list_of, map_of, optional_of
+from clusterwright.cel.values import NONE, CelError, Optional, parse_duration, parse_timestamp
+from clusterwright.golang.regex import BadPattern, compile_go
+
+CALL_LIMIT: Final = 1_000_000
+"""Comprehension steps that one evaluation may take."""
+
+
+class CompileError(Exception):
+    """The expression does not compile. The text is what follows `compilation failed: `."""
+
+
+class Program:
+    """A compiled expression. `uses` are the variables that it reads; `type` is its result's."""
+
+    __slots__ = ("_run", "_slots", "slots", "type", "uses")
+
+    def __init__(self, run: Run, kind: Type, slots: dict[str, int], size: int, uses: frozenset[str]) -> None:
+        self._run = run
+        self.type = kind
+        self.slots = slots
+        self._slots = size
+        self.uses = uses
+
+    def evaluate(self, *values: Any) -> Any:
+        """The result for the values of the variables, in the order of their declaration. Raises CelError."""
+        env: Env = [None] * self._slots
+        env[0] = CALL_LIMIT
+        env[1 : 1 + len(values)] = values
+        try:
+            return self._run(env)
+        except RecursionError:
+            raise CelError("evaluation too deep") from None
+
+
+def compile_expression(source: str, variables: Mapping[str, Type]) -> Program:
+    """Compile; raises CompileError with positions as cel-go shows them."""
+    try:
+        tree = parse(source)
+    except SyntaxProblem as e:
+        raise CompileError(_report(source, [(e.offset, e.message)])) from None
+    except RecursionError:
+        raise CompileError("expression recursion limit exceeded") from None
+    compiler = _Compiler(variables)
+    try:
+        run, kind = compiler.visit(tree)
+    except RecursionError:
+        raise CompileError("expression recursion limit exceeded") from None
+    if compiler.problems:
+        raise CompileError(_report(source, compiler.problems))
+    return Program(run, kind, compiler.scope, compiler.size, frozenset(compiler.uses))
+
+
+def _report(source: str, problems: list[tuple[int, str]]) -> str:
+    out = []
+    for offset, message in problems:
+        start = source.rfind("\n", 0, offset) + 1
+        end = source.find("\n", offset)
+        line = source[start:] if end < 0 else source[start:end]
+        number, column = source.count("\n", 0, offset) + 1, offset - start
+        out.append(f"ERROR: <input>:{number}:{column + 1}: {message}\n | {line}\n | {'.' * column}^")
+    return "\n".join(out)
+
+
+_LITERALS: Final[dict[str, Callable[[str], Any]]] = {"timestamp": parse_timestamp, "duration": parse_duration, "matches": compile_go}
+_MACROS_1: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
+
+
+class _Compiler(Expressions):
+    """Calls and macros, on top of expressions."""
+
+    # -- calls
+
+    def call(self, node: Node) -> tuple[Run, Type]:
+        if node.value == "has":
+            return self.has(node)
+        if node.value == "type" and len(node.args) == 1:
+            run, _ = self.visit(node.args[0])
+            return lambda env: fn.type_value(run(env)), TYPE
+        self._check_literals(node.value, node.args)
+        return self.dispatch(node, node.value, [self.visit(n) for n in node.args], receiver=False)
+
+    def has(self, node: Node) -> tuple[Run, Type]:
+        if len(node.args) != 1 or node.args[0].op != "select":
+            return self.fail(node, "invalid argument to has() macro")
+        target = node.args[0]
+        run, kind = self.visit(target.args[0])
+        if kind.name == "optional":
+            kind = kind.params[0]
+        found = self._field(target, kind)
+        if found is None:
+            return no_overload, BOOL
+        name = found[0]
+
+        def test(env: Env) -> bool:
+            value = run(env)
+            if isinstance(value, Optional):
+                value = value.value if value.present else {}
+            if type(value) is not dict:
+                raise CelError("no such overload")
+            return name in value
+
+        return test, BOOL
+
+    def method(self, node: Node) -> tuple[Run, Type]:
+        target, *arguments = node.args
+        name = node.value
+        if name in _MACROS_1 and arguments and arguments[0].op == "ident":
+            return self.macro(node, target, arguments)
+        if name in ("transformList", "transformMap", "transformMapEntry"):
+            return self.transform(node, target, arguments)
+        if name in ("optMap", "optFlatMap") and len(arguments) == 2:
+            return self.opt_map(node, target, arguments)
+        if target.op == "ident" and target.value not in self.scope and f"{target.value}.{name}" in fn.OVERLOADS:
+            return self.dispatch(node, f"{target.value}.{name}", [self.visit(n) for n in arguments], receiver=False)
+        mixed, self.mixed = self.mixed, self.mixed or name == "format"
+        parts = [self.visit(n) for n in node.args]
+        self.mixed = mixed
+        self._check_literals(name, node.args)
+        return self.dispatch(node, name, parts, receiver=True)
+
+    def _check_literals(self, name: str, arguments: tuple[Node, ...]) -> None:
+        """Literal arguments that can only fail are refused at once."""
+        parse_literal = _LITERALS.get(name)
+        if parse_literal is None or not arguments:
+            return
+        last = arguments[-1]
+        if last.op == "const" and isinstance(last.value, str):
+            try:
+                parse_literal(last.value)
+            except (CelError, BadPattern):
+                self.problems.append((last.at, f"invalid {name} argument"))
+
+    def dispatch(self, node: Node, name: str, parts: list[tuple[Run, Type]], *, receiver: bool) -> tuple[Run, Type]:
+        runs, kinds = [r for r, _ in parts], [k for _, k in parts]
+        overloads = fn.OVERLOADS.get(name, ())
+        if not overloads:
+            return self.fail(node, f"undeclared reference to '{name}' (in container '')")
+        matching: list[tuple[fn.Overload, Type]] = []
+        for overload in overloads:
+            if overload.receiver != receiver or len(overload.params) != len(kinds):
+                continue
+            bound: dict[str, Type] = {}
+            if all(fn.unify(p, k, bound) for p, k in zip(overload.params, kinds, strict=True)):
+                matching.append((overload, fn.substitute(overload.result, bound)))
+        if not matching:
+            shown = ", ".join(map(str, kinds[1:] if receiver else kinds))
+            applied = f"{kinds[0]}.({shown})" if receiver else f"({shown})"
+            return self.fail(node, f"found no matching overload for '{name}' applied to '{applied}'")
+        if len(matching) == 1 and not any(k.name == "dyn" for k in kinds):
+            overload, result = matching[0]
+            run = overload.run
+            if len(runs) == 1:
+                only = runs[0]
+                return lambda env: run(only(env)), result
+            if len(runs) == 2:
+                first, second = runs
+                return lambda env: run(first(env), second(env)), result
+            return lambda env: run(*[r(env) for r in runs]), result
+        candidates = [o for o, _ in matching]
+
+        def choose(env: Env) -> Any:
+            values = [r(env) for r in runs]
+            for overload in candidates:
+                if all(fn.fits(p, v) for p, v in zip(overload.params, values, strict=True)):
+                    return overload.run(*values)
+            raise CelError(f"no such overload: {name}")
+
+        return choose, common([r for _, r in matching])
+
+    # -- macros
+
+    def _declare(self, name: str, kind: Type) -> tuple[int, tuple[str, int | None, Type | None]]:
+        saved = (name, self.scope.get(name), self.types.get(name))
+        slot = self.size
+        self.size += 1
+        self.scope[name] = slot
+        self.types[name] = kind
+        return slot, saved
+
+    def _restore(self, *saved: tuple[str, int | None, Type | None]) -> None:
+        for name, slot, kind in saved:
+            if slot is None or kind is None:
+                self.scope.pop(name, None)
+                self.types.pop(name, None)
+            else:
+                self.scope[name], self.types[name] = slot, kind
+
+    def _range(self, node: Node, target: Node) -> tuple[Run, Type, Type]:
+        run, kind = self.visit(target)
+        if kind.name == "list":
+            return run, INT, kind.params[0]
+        if kind.name == "map":
+            return run, kind.params[0], kind.params[1]
+        if kind.name != "dyn":
+            self.problems.append(
+                (target.at, f"expression of type '{kind}' cannot be range of a comprehension (must be list, map, or dynamic)")
+            )
+        return run, DYN, DYN
+
+    def macro(self, node: Node, target: Node, arguments: list[Node]) -> tuple[Run, Type]:
+        name = node.value
+        two = len(arguments) == 3 and arguments[1].op == "ident" and name in ("all", "exists", "existsOne", "exists_one")
+        expected = 3 if two else (2, 3) if name == "map" else 2
+        if (len(arguments) not in expected) if isinstance(expected, tuple) else len(arguments) != expected:
+            return self.fail(node, f"found no matching overload for '{name}'")
+        run, key_type, value_type = self._range(node, target)
+        is_map = key_type is not INT
+        if two:
+            slot, saved = self._declare(arguments[0].value, key_type)
+            slot2, saved2 = self._declare(arguments[1].value, value_type)
+            body, kind = self.visit(arguments[2])
+            self._restore(saved2, saved)
+            iterate = pairs(run, slot, slot2)
+        else:
+            variable = key_type if is_map and key_type is not DYN else value_type
+            slot, saved = self._declare(arguments[0].value, variable)
+            condition: Run | None = None
+            if len(arguments) == 3:
+                condition, kind = self.visit(arguments[1])
+                self._needs_bool(arguments[1], kind)
+            body, kind = self.visit(arguments[-1])
+            self._restore(saved)
+            if name == "map":
+                return mapped(run, slot, condition, body), list_of(kind)
+            if name == "filter":
+                self._needs_bool(arguments[1], kind)
+                return filtered(run, slot, body), list_of(variable)
+            iterate = singles(run, slot)
+        self._needs_bool(arguments[-1], kind)
+        if name == "all":
+            return quantified(iterate, body, False), BOOL
+        if name == "exists":
+            return quantified(iterate, body, True), BOOL
+        return exactly_one(iterate, body), BOOL
+
+    def _needs_bool(self, node: Node, kind: Type) -> None:
+        if kind.name not in ("bool", "dyn"):
+            self.problems.append((node.at, f"expected type 'bool' but found '{kind}'"))
+
+    def transform(self, node: Node, target: Node, arguments: list[Node]) -> tuple[Run, Type]:
+        if len(arguments) not in (3, 4) or arguments[0].op != "ident" or arguments[1].op != "ident":
+            return self.fail(node, f"found no matching overload for '{node.value}'")
+        run, key_type, value_type = self._range(node, target)
+        slot, saved = self._declare(arguments[0].value, key_type)
+        slot2, saved2 = self._declare(arguments[1].value, value_type)
+        condition = self.visit(arguments[2])[0] if len(arguments) == 4 else None
+        body, kind = self.visit(arguments[-1])
+        self._restore(saved2, saved)
+        iterate = pairs(run, slot, slot2)
+        into_list = node.value == "transformList"
+        entries = node.value == "transformMapEntry"
+
+        def execute(env: Env) -> Any:
+            out_list: list[Any] = []
+            out_map: dict[Any, Any] = {}
+            for _ in iterate(env):
+                if condition is not None and not condition(env):
+                    continue
+                value = body(env)
+                if into_list:
+                    out_list.append(value)
+                elif entries:
+                    out_map.update(value)
+                else:
+                    out_map[env[slot]] = value
+            return out_list if into_list else out_map
+
+        if into_list:
+            return execute, list_of(kind)
+        return execute, kind if entries else map_of(key_type, kind)
+
+    def opt_map(self, node: Node, target: Node, arguments: list[Node]) -> tuple[Run, Type]:
+        run, kind = self.visit(target)
+        if kind.name not in ("optional", "dyn") or arguments[0].op != "ident":
+            return self.fail(node, f"found no matching overload for '{node.value}' applied to '{kind}.(...)'")
+        slot, saved = self._declare(arguments[0].value, kind.params[0] if kind.params else DYN)
+        body, result = self.visit(arguments[1])
+        self._restore(saved)
+        flat = node.value == "optFlatMap"
+
+        def execute(env: Env) -> Optional:
+            value = run(env)
+            if not value.present:
+                return NONE
+            env[slot] = value.value
+            out = body(env)
+            if flat:
+                inner: Optional = out
+                return inner
+            return Optional(out, True)
+
+        return execute, result if flat else optional_of(result)

@@ -1,0 +1,55 @@
+"""Go's text/template, in which Cluster API writes machine names and patches. Pure: values in, text out.
+
+`lexer` makes tokens of the text and `parser` a tree of `nodes`; `evaluator` walks it over JSON-like data with Go's `functions` and
+Go's `printing`. What Go refuses is refused, what Go accepts gives the same text, for all that JSON can say. Deliberate differences:
+
+- Nesting, recursion, output and steps are bounded, since templates come from users.
+- `call` is always refused: data hold no functions. So is `%p` of a list or map, which would print an address.
+- Output is text: bytes that are not UTF-8 become U+FFFD.
+- Which characters are letters, or printable, is for Python's Unicode tables to say, which may be a version behind or ahead of Go's.
+
+Integers of the data are Go's int64. Go's own JSON decoder makes float64 of every number; callers that mean that pass floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from clusterwright.gotemplate.evaluator import Evaluation
+from clusterwright.gotemplate.functions import BUILTINS, SHORT_CIRCUITS
+from clusterwright.gotemplate.nodes import Body
+from clusterwright.gotemplate.parser import parse_trees
+from clusterwright.gotemplate.values import TemplateError, without_surrogates
+
+__all__ = ["Template", "TemplateError", "parse"]
+
+_NAME = "template"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A parsed template: its own body and those of its definitions by name, and the functions that it may call."""
+
+    trees: Mapping[str, Body]
+    functions: Mapping[str, Callable[..., Any]]
+
+    def render(self, data: Mapping[str, Any]) -> str:
+        """The text for these data; raises TemplateError for what Go refuses, an absent key being an error."""
+        return Evaluation(self.trees, self.functions).run(_NAME, data)
+
+
+def parse(text: str, functions: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Template:
+    """The template, whose text may call the functions besides Go's own; raises TemplateError for what Go's parser refuses.
+
+    Functions get plain values, nil as None, and give one; a ValueError, TypeError, LookupError or ArithmeticError of theirs is a
+    TemplateError of `render`.
+    """
+    names = {*BUILTINS, *SHORT_CIRCUITS, *functions}
+    try:
+        trees = parse_trees(without_surrogates(text), _NAME, names)
+    except RecursionError:
+        raise TemplateError("nested too deeply") from None
+    return Template(trees, functions)

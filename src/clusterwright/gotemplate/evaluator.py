@@ -1,0 +1,303 @@
+"""Execution of a parsed template with Go's `missingkey=error`: a map without the key is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, assert_never
+
+from clusterwright.gotemplate.functions import BUILTINS, SHORT_CIRCUITS
+from clusterwright.gotemplate.literals import Overflow
+from clusterwright.gotemplate.nodes import (
+    Action,
+    Body,
+    Call,
+    Chain,
+    Dot,
+    Field,
+    Function,
+    If,
+    Jump,
+    Literal,
+    Nil,
+    Operand,
+    Pipeline,
+    Range,
+    Text,
+    Variable,
+)
+from clusterwright.gotemplate.printing import sprint
+from clusterwright.gotemplate.values import (
+    INTEGERS,
+    MAX_TEXT,
+    Boxed,
+    Int,
+    Kind,
+    TemplateError,
+    Window,
+    concatenate,
+    is_true,
+    kind_of,
+    sorted_entries,
+    unbox,
+    without_surrogates,
+)
+
+MAX_CALLS = 60
+MAX_STEPS = 50_000
+_SIZE_PER_STEP = 32
+
+_ABSENT: Any = object()
+"""There is no value from an earlier command; None would be one."""
+
+
+class Evaluation:
+    """One execution: where the output goes, and what may still be spent."""
+
+    def __init__(self, trees: Mapping[str, Body], functions: Mapping[str, Callable[..., Any]]) -> None:
+        self._trees = trees
+        self._functions = functions
+        self._output: list[str] = []
+        self._length = 0
+        self._steps = 0
+        self._calls = 0
+
+    def run(self, name: str, data: Any) -> str:
+        """The output of the named template; raises TemplateError."""
+        try:
+            _Frame(self, data).walk(self._trees[name], data)
+        except RecursionError:
+            raise TemplateError("nested too deeply") from None
+        return without_surrogates(concatenate(self._output))
+
+    def spend(self, *values: Any) -> None:
+        """Count a step, and more for long values that it copies or looks through."""
+        self._steps += 1 + sum(len(value) for value in map(unbox, values) if isinstance(value, str | Window | Mapping)) // _SIZE_PER_STEP
+        if self._steps > MAX_STEPS:
+            raise TemplateError("the template takes too many steps")
+
+    def write(self, text: str) -> None:
+        """Append to the output."""
+        self._length += len(text)
+        if self._length > MAX_TEXT:
+            raise TemplateError("the output is too long")
+        self._output.append(text)
+
+    def call(self, name: str, dot: Any) -> None:
+        """Execute a named template, which sees none of the caller's variables."""
+        if self._calls >= MAX_CALLS:
+            raise TemplateError("exceeded maximum template depth")
+        self._calls += 1
+        _Frame(self, dot).walk(self._trees[name], dot)
+        self._calls -= 1
+
+    def is_defined(self, name: str) -> bool:
+        """Whether there is a template of this name."""
+        return name in self._trees
+
+    def apply(self, name: str, arguments: list[Any]) -> Any:
+        """The value of a function other than `and` and `or`; the caller's own functions come before Go's."""
+        self.spend(*arguments)
+        if own := self._functions.get(name):
+            try:
+                result = own(*map(unbox, arguments))
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                raise TemplateError(f"error calling {name}: {error}") from error
+        else:
+            builtin = BUILTINS[name]
+            if not builtin.least <= len(arguments) <= builtin.most:
+                raise TemplateError(f"wrong number of args for {name}: {len(arguments)}")
+            if builtin.wants_format:
+                arguments[0] = unbox(arguments[0])
+                if not isinstance(arguments[0], str):
+                    raise TemplateError(f"wrong type for the format of {name}")
+            result = builtin.call(*arguments)
+        self.spend(result)
+        return result
+
+    def short_circuit(self, name: str) -> bool | None:
+        """The truth at which `and` or `or` stops; None for any other function."""
+        return None if name in self._functions else SHORT_CIRCUITS.get(name)
+
+
+class _Frame:
+    """One template in execution: its variables, the last declared of a name being the one that counts."""
+
+    def __init__(self, evaluation: Evaluation, dot: Any) -> None:
+        self._evaluation = evaluation
+        self._variables: list[tuple[str, Any]] = [("$", dot)]
+
+    # nodes
+
+    def walk(self, body: Body, dot: Any) -> Jump | None:
+        """Execute a body; gives the jump that ended it early."""
+        for node in body:
+            self._evaluation.spend()
+            jump: Jump | None = None
+            match node:
+                case Text(text):
+                    self._evaluation.write(text)
+                case Action(pipeline):
+                    value = self._pipeline(pipeline, dot)
+                    if not pipeline.variables:
+                        self._print(value)
+                case If():
+                    jump = self._if(node, dot)
+                case Range():
+                    jump = self._range(node, dot)
+                case Call(name, argument):
+                    if not self._evaluation.is_defined(name):
+                        raise TemplateError(f"template {name!r} not defined")
+                    self._evaluation.call(name, self._pipeline(argument, dot) if argument else None)
+                case Jump():
+                    jump = node
+                case _:
+                    assert_never(node)
+            if jump is not None:
+                return jump
+        return None
+
+    def _print(self, value: Any) -> None:
+        text = "<no value>" if value is None else sprint([value])
+        self._evaluation.spend(text)
+        self._evaluation.write(text)
+
+    def _if(self, node: If, dot: Any) -> Jump | None:
+        mark = len(self._variables)
+        value = self._pipeline(node.pipeline, dot)
+        if is_true(value):
+            jump = self.walk(node.body, value if node.sets_dot else dot)
+        else:
+            jump = self.walk(node.otherwise, dot)
+        del self._variables[mark:]
+        return jump
+
+    def _range(self, node: Range, dot: Any) -> Jump | None:
+        outer = len(self._variables)
+        names, is_assignment = node.pipeline.variables, node.pipeline.is_assignment
+        value = self._pipeline(node.pipeline, dot)
+        inner = len(self._variables)
+        is_empty = True
+        for index, element in self._elements(value, len(names)):
+            is_empty = False
+            self._evaluation.spend()
+            # A single variable gets the element.
+            for offset, (name, part) in enumerate(zip(names, (index, element)[2 - len(names) :], strict=True)):
+                if is_assignment:
+                    self._assign(name, part)
+                else:
+                    self._variables[inner - len(names) + offset] = (name, part)
+            jump = self.walk(node.body, element)
+            del self._variables[inner:]
+            if jump is not None and jump.is_break:
+                break
+        # Go leaves the variables of the range in sight of its else.
+        jump = self.walk(node.otherwise, dot) if is_empty else None
+        del self._variables[outer:]
+        return jump
+
+    def _elements(self, value: Any, variables: int) -> Iterator[tuple[Any, Any]]:
+        """Index or key, and element."""
+        match kind_of(value):
+            case Kind.NIL:
+                return
+            case Kind.SLICE:
+                for index, element in enumerate(value):
+                    yield Int(index), Boxed(element)
+            case Kind.MAP:
+                self._evaluation.spend(value)
+                for key, element in sorted_entries(value):
+                    yield key, Boxed(element)
+            case kind if kind in INTEGERS:
+                if variables > 1:
+                    raise TemplateError(f"can't use {value} to iterate over more than one variable")
+                for number in range(value):
+                    yield None, type(value)(number)
+            case kind:
+                raise TemplateError(f"range can't iterate over {kind.value}")
+
+    # values
+
+    def _pipeline(self, pipeline: Pipeline, dot: Any) -> Any:
+        """The value of the last command, out of its interface."""
+        value = _ABSENT
+        for command in pipeline.commands:
+            self._evaluation.spend()
+            value = unbox(self._command(command, dot, value))
+        for name in pipeline.variables:
+            if pipeline.is_assignment:
+                self._assign(name, value)
+            else:
+                self._variables.append((name, value))
+        return value
+
+    def _assign(self, name: str, value: Any) -> None:
+        for position in reversed(range(len(self._variables))):
+            if self._variables[position][0] == name:
+                self._variables[position] = (name, value)
+                return
+        raise TemplateError(f"undefined variable: {name}")
+
+    def _variable(self, name: str) -> Any:
+        for known, value in reversed(self._variables):
+            if known == name:
+                return value
+        raise TemplateError(f"undefined variable: {name}")
+
+    def _command(self, command: tuple[Operand, ...], dot: Any, final: Any) -> Any:
+        first, *arguments = command
+        if isinstance(first, Function):
+            return self._function(first.name, arguments, dot, final)
+        # There are no methods here, so nothing else takes arguments.
+        if arguments or final is not _ABSENT:
+            raise TemplateError("can't give argument to non-function")
+        if isinstance(first, Nil):
+            raise TemplateError("nil is not a command")
+        return self._operand(first, dot)
+
+    def _operand(self, operand: Operand, dot: Any) -> Any:
+        match operand:
+            case Literal(Overflow(text)):
+                raise TemplateError(f"{text} overflows int")
+            case Literal(value):
+                return value
+            case Nil():
+                return None
+            case Dot():
+                return dot
+            case Field(names):
+                return _field(dot, names)
+            case Variable(name, names):
+                return _field(self._variable(name), names)
+            case Function(name):
+                return self._function(name, [], dot, _ABSENT)
+            case Chain(origin, names):
+                return _field(self._operand(origin, dot), names)
+            case Pipeline():
+                return self._pipeline(operand, dot)
+        assert_never(operand)
+
+    def _function(self, name: str, operands: list[Operand], dot: Any, final: Any) -> Any:
+        stop = self._evaluation.short_circuit(name)
+        if stop is not None:
+            if not operands and final is _ABSENT:
+                raise TemplateError(f"wrong number of args for {name}: want at least 1 got 0")
+            value = None
+            for operand in operands:
+                value = self._operand(operand, dot)
+                if is_true(value) == stop:
+                    return value
+            return value if final is _ABSENT else final
+        arguments = [self._operand(operand, dot) for operand in operands]
+        return self._evaluation.apply(name, arguments if final is _ABSENT else [*arguments, final])
+
+
+def _field(value: Any, names: tuple[str, ...]) -> Any:
+    for name in names:
+        receiver = unbox(value)
+        kind = kind_of(receiver)
+        if kind is not Kind.MAP:
+            raise TemplateError(f"can't evaluate field {name} in type {kind.value}")
+        if name not in receiver:
+            raise TemplateError(f"map has no entry for key {name!r}")
+        value = Boxed(receiver[name])
+    return value

@@ -1,0 +1,171 @@
+"""Go's template text as tokens. Text between actions comes trimmed as `{{-` and `-}}` ask; comments are gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from clusterwright.gotemplate.values import TemplateError, is_word_character
+
+_SPACES = " \t\r\n"
+_LEFT = re.compile(r"\{\{(?:-(?=[ \t\r\n]))?")
+_RIGHT = re.compile(r"[ \t\r\n]-\}\}[ \t\r\n]*|\}\}")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_NUMBER_START = re.compile(r"[+0-9-]|\.[0-9]")
+_NUMBER = re.compile(
+    r"[+-]?(?:0[xX][0-9a-fA-F_]*(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?[0-9_]*)?|0[oO][0-7_]*(?:\.[0-7_]*)?|0[bB][01_]*(?:\.[01_]*)?"
+    r"|[0-9_]*(?:\.[0-9_]*)?(?:[eE][+-]?[0-9_]*)?)i?"
+)
+
+
+class Type(Enum):
+    """What a token is."""
+
+    TEXT = auto()
+    LEFT = auto()
+    RIGHT = auto()
+    SPACE = auto()
+    ASSIGN = auto()
+    DECLARE = auto()
+    PIPE = auto()
+    OPEN = auto()
+    CLOSE = auto()
+    STRING = auto()
+    NUMBER = auto()
+    BOOL = auto()
+    VARIABLE = auto()
+    FIELD = auto()
+    DOT = auto()
+    IDENTIFIER = auto()
+    KEYWORD = auto()
+    CHARACTER = auto()
+    END = auto()
+
+
+KEYWORDS = frozenset({"block", "break", "continue", "define", "else", "end", "if", "nil", "range", "template", "with"})
+
+# What an action is made of, by the first alternative that matches; names and numbers are looked at by themselves.
+_PIECES = (
+    (Type.SPACE, re.compile(r"[ \t\r\n]+(?=[ \t\r\n]-\}\})|[ \t\r\n]+")),
+    (Type.DECLARE, re.compile(":=")),
+    (Type.ASSIGN, re.compile("=")),
+    (Type.PIPE, re.compile(r"\|")),
+    (Type.OPEN, re.compile(r"\(")),
+    (Type.CLOSE, re.compile(r"\)")),
+    (Type.STRING, re.compile(r'"(?:\\[^\n]|[^"\\\n])*"|`[^`]*`')),
+    (Type.NUMBER, re.compile(r"'(?:\\[^\n]|[^'\\\n])*'")),
+    (Type.CHARACTER, re.compile(r"[!#%&*,/;<>?@\[\\\]^{}~]")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token and the line on which it begins."""
+
+    type: Type
+    text: str
+    line: int
+
+
+def tokens(text: str, keywords: frozenset[str] = KEYWORDS) -> Iterator[Token]:
+    """The tokens of a template, ended by an END; raises TemplateError where Go's lexer stops."""
+    position, line = 0, 1
+    while (left := _LEFT.search(text, position)) is not None:
+        before = text[position : left.start()]
+        is_trimmed = left.end() - left.start() == 3
+        if shown := before.rstrip(_SPACES) if is_trimmed else before:
+            yield Token(Type.TEXT, shown, line)
+        line += before.count("\n")
+        # The blank behind a trim marker belongs to the marker.
+        start = left.end() + is_trimmed
+        if text.startswith("/*", start):
+            end = _after_comment(text, start, line)
+        else:
+            yield Token(Type.LEFT, "{{", line)
+            end = yield from _action(text, start, line + text.count("\n", left.end(), start), keywords)
+        line += text.count("\n", left.start(), end)
+        position = end
+    if position < len(text):
+        yield Token(Type.TEXT, text[position:], line)
+    yield Token(Type.END, "end of the template", line)
+
+
+def _after_comment(text: str, start: int, line: int) -> int:
+    comment = _COMMENT.match(text, start)
+    if comment is None:
+        raise TemplateError(f"line {line}: unclosed comment")
+    right = _RIGHT.match(text, comment.end())
+    if right is None:
+        raise TemplateError(f"line {line}: comment ends before closing delimiter")
+    return right.end()
+
+
+def _action(text: str, position: int, line: int, keywords: frozenset[str]) -> Generator[Token, None, int]:
+    """The tokens of one action; its value, for `yield from`, is where the text goes on."""
+    parentheses = 0
+    while (right := _RIGHT.match(text, position)) is None:
+        token = _piece(text, position, line, keywords)
+        parentheses += (token.type is Type.OPEN) - (token.type is Type.CLOSE)
+        if parentheses < 0:
+            raise TemplateError(f"line {line}: unexpected right paren")
+        yield token
+        position += len(token.text)
+        line += token.text.count("\n")
+    if parentheses:
+        raise TemplateError(f"line {line}: unclosed left paren")
+    yield Token(Type.RIGHT, "}}", line)
+    return right.end()
+
+
+def _piece(text: str, position: int, line: int, keywords: frozenset[str]) -> Token:
+    first = text[position : position + 1]
+    if not first:
+        raise TemplateError(f"line {line}: unclosed action")
+    if _NUMBER_START.match(text, position):
+        return Token(Type.NUMBER, _number(text, position, line), line)
+    if first in ".$" or is_word_character(first):
+        word = _word(text, position, line)
+        return Token(_type_of_word(word, keywords), word, line)
+    for type_, pattern in _PIECES:
+        if match := pattern.match(text, position):
+            return Token(type_, match[0], line)
+    raise TemplateError(f"line {line}: unexpected {first!r} in action")
+
+
+def _word(text: str, position: int, line: int) -> str:
+    end = position + 1
+    while end < len(text) and is_word_character(text[end]):
+        end += 1
+    if end < len(text) and text[end] not in _SPACES + ".,|:)(" and not text.startswith("}}", end):
+        raise TemplateError(f"line {line}: bad character {text[end]!r} after {text[position:end]!r}")
+    return text[position:end]
+
+
+def _type_of_word(word: str, keywords: frozenset[str]) -> Type:
+    if word[0] == "$":
+        return Type.VARIABLE
+    if word[0] == ".":
+        return Type.FIELD if len(word) > 1 else Type.DOT
+    if word in keywords:
+        return Type.KEYWORD
+    return Type.BOOL if word in {"true", "false"} else Type.IDENTIFIER
+
+
+def _number(text: str, position: int, line: int) -> str:
+    """The text of a number; whether it is one is for its value to find out."""
+    end = _number_end(text, position, line)
+    if text[end : end + 1] in {"+", "-"}:
+        end = _number_end(text, end, line)
+        if text[end - 1] != "i":
+            raise TemplateError(f"line {line}: bad number syntax: {text[position:end]!r}")
+    return text[position:end]
+
+
+def _number_end(text: str, position: int, line: int) -> int:
+    match = _NUMBER.match(text, position)
+    end = match.end() if match else position
+    if end < len(text) and is_word_character(text[end]):
+        raise TemplateError(f"line {line}: bad number syntax: {text[position : end + 1]!r}")
+    return end
