@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping, Sequence
 from random import Random, SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
-from clusterwright.api import yamlreader
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
+from clusterwright.api.kubeconfig import inline
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wire import Transport
@@ -71,6 +68,7 @@ def build_manager(
         connect=connector(cloud, reach),
         watch_filter=options.watch_filter,
         registry=manager.registry,
+        events=manager.events,
     )
     connections = manager.add_controller(
         "clustercache",
@@ -144,27 +142,13 @@ def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:
 
     async def connect(cluster: ObjectKey, kubeconfig: bytes) -> Transport:
         if cloud is not None:
-            entry = _current(kubeconfig)
-            url = urlsplit(str(entry["cluster"].get("server", "")))
+            entry = inline(kubeconfig)
+            url = urlsplit(entry.server)
             simulated = cloud.at(url.hostname or "", url.port or 443)
             if simulated is not None:
-                authority = base64.b64decode(entry["cluster"].get("certificate-authority-data", ""))
-                return LoopbackTransport(simulated, authority, base64.b64decode(entry["user"].get("client-certificate-data", "")))
+                return LoopbackTransport(simulated, entry.certificate_authority, entry.client_certificate)
         if reach is None:
             raise ConnectionFailed(f"the workload cluster of {cluster} is not simulated, and there is no network")
         return await reach(kubeconfig)
 
     return connect
-
-
-def _current(kubeconfig: bytes) -> dict[str, dict[str, Any]]:
-    """Cluster and user of the kubeconfig's current context; raises ValueError."""
-    try:
-        document = yamlreader.load(kubeconfig)
-        context = next(c["context"] for c in document["contexts"] if c["name"] == document["current-context"])
-        return {
-            "cluster": next(c["cluster"] for c in document["clusters"] if c["name"] == context["cluster"]),
-            "user": next(u["user"] for u in document["users"] if u["name"] == context["user"]),
-        }
-    except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
-        raise ValueError("the kubeconfig cannot be read") from error

@@ -23,7 +23,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import AlreadyExists, BadRequest, Conflict, ConnectionFailed, Forbidden, NotFound
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.keys import FixedKeySource, sample_rsa_key
-from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.runtime.kubeconfig import from_secret
 from clusterwright.runtime.rest import RestClient
 from clusterwright.workload.access import EtcdError
 from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context, first_available
@@ -74,7 +74,7 @@ def loopback(cluster, ca=CA, certificate=None):
 async def over_tls(cluster, ca=CA, client=None):
     pair = client or admin()
     config = certificates.new_kubeconfig("c", f"https://{cluster.endpoint}", ca, pair)
-    return HttpTransport(Kubeconfig.parse(config).resolve(), SystemClock(), {})
+    return HttpTransport(from_secret(config), SystemClock(), {})
 
 
 async def start(cluster, *machines):

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig, Kubeconfig, default_paths, in_cluster
+from clusterwright.api.kubeconfig import MAX_FOREIGN, InvalidKubeconfig, RefusedKubeconfig
+from clusterwright.runtime.kubeconfig import Connection, Kubeconfig, default_paths, from_secret, in_cluster
 
 ONE = """
 apiVersion: v1
@@ -19,6 +20,12 @@ clusters: [{name: c, cluster: {server: "https://ignored:6443"}}, {name: d, clust
 users: [{name: v, user: {tokenFile: tokens/t, as: ada, as-groups: [g1, g2], as-user-extra: {k: [v1]}}}]
 contexts: [{name: two, context: {cluster: d, user: v}}, {name: one, context: {cluster: d}}]
 """
+
+
+def own(text: str, folder: Path) -> Connection:
+    """A kubeconfig as its user has it: a file."""
+    (folder / "config").write_text(text)
+    return Kubeconfig.load([folder / "config"]).resolve()
 
 
 @pytest.fixture
@@ -63,7 +70,7 @@ clusters: [{{name: c, cluster: {{server: "https://h", certificate-authority-data
 users: [{{name: u, user: {{client-certificate-data: {data}, client-key-data: {data}}}}}]
 contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
 """
-    connection = Kubeconfig.parse(text.encode()).resolve()
+    connection = from_secret(text.encode())
 
     assert (connection.certificate_authority, connection.client_certificate, connection.client_key) == (b"PEM",) * 3
 
@@ -82,19 +89,17 @@ contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
             "user 'u' does not exist",
         ),
         (
-            "{current-context: x, clusters: [{name: c, cluster: {server: s, certificate-authority: rel}}], contexts: [{name: x, context: {cluster: c}}]}",
-            "relative file",
-        ),
-        (
             "{current-context: x, clusters: [{name: c, cluster: {server: s, certificate-authority-data: '!'}}], contexts: [{name: x, context: {cluster: c}}]}",
             "not base64",
         ),
         ("clusters: [{cluster: {}}]", "without a name"),
     ],
 )
-def test_what_cannot_be_used_is_said(text, complaint):
+def test_what_cannot_be_used_is_said(text, complaint, tmp_path):
     with pytest.raises(InvalidKubeconfig, match=complaint):
-        Kubeconfig.parse(text).resolve()
+        from_secret(text.encode())
+    with pytest.raises(InvalidKubeconfig, match=complaint):
+        own(text, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,7 @@ def test_what_cannot_be_used_is_said(text, complaint):
         ("{client-certificate-data: YQ==}", "go together"),
     ],
 )
-def test_users_that_cannot_be_used(user, complaint):
+def test_users_that_cannot_be_used(user, complaint, tmp_path):
     text = f"""
 current-context: x
 clusters: [{{name: c, cluster: {{server: s}}}}]
@@ -115,7 +120,81 @@ users: [{{name: u, user: {user}}}]
 contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
 """
     with pytest.raises(InvalidKubeconfig, match=complaint):
-        Kubeconfig.parse(text).resolve()
+        own(text, tmp_path)
+
+
+FOREIGN = """
+current-context: x
+clusters: [{{name: c, cluster: {{server: "{server}"{cluster}}}}}]
+users: [{{name: u, user: {{token: t{user}}}}}]
+contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "field"),
+    [
+        ("user", "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh}", "users[u].user.exec"),
+        ("user", "auth-provider: {name: gcp}", "users[u].user.auth-provider"),
+        ("user", "tokenFile: /etc/passwd", "users[u].user.tokenFile"),
+        ("user", "client-certificate: /etc/passwd", "users[u].user.client-certificate"),
+        ("user", "client-key: ../key", "users[u].user.client-key"),
+        ("cluster", "certificate-authority: /etc/passwd", "clusters[c].cluster.certificate-authority"),
+        ("cluster", "proxy-url: 'http://10.0.0.1:3128'", "clusters[c].cluster.proxy-url"),
+        ("server", "http://h:6443", "clusters[c].cluster.server"),
+        ("server", "file:///etc/passwd", "clusters[c].cluster.server"),
+        ("server", "https://user:pw@h:6443", "clusters[c].cluster.server"),
+        ("server", "https://h:notaport", "clusters[c].cluster.server"),
+    ],
+)
+def test_a_secret_may_not_ask_for_anything_outside_of_itself(where, text, field, tmp_path):
+    parts = {"server": "https://h:6443", "cluster": "", "user": "", where: text if where == "server" else f", {text}"}
+    config = FOREIGN.format(**parts)
+
+    with pytest.raises(RefusedKubeconfig) as refused:
+        from_secret(config.encode())
+
+    assert refused.value.field == field
+    assert field in str(refused.value)
+
+
+def test_the_users_own_kubeconfig_keeps_everything(tmp_path):
+    user = ", tokenFile: t, exec: {apiVersion: client.authentication.k8s.io/v1, command: ./helper}"
+    (tmp_path / "ca").write_text("PEM")
+    text = FOREIGN.format(server="http://h:6443", cluster=", certificate-authority: ca, proxy-url: 'http://p:1'", user=user)
+
+    connection = own(text, tmp_path)
+
+    assert (connection.server, connection.proxy_url, connection.certificate_authority) == ("http://h:6443", "http://p:1", b"PEM")
+    assert connection.exec is not None
+    assert connection.exec.directory == str(tmp_path)
+
+
+def test_aliases_are_for_the_users_own_files(tmp_path):
+    text = FOREIGN.format(server="https://h:6443", cluster="", user="").replace("token: t", "token: &t t, as: *t")
+
+    assert own(text, tmp_path).impersonate_user == "t"
+    with pytest.raises(InvalidKubeconfig, match="aliases are not allowed"):
+        from_secret(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)),
+        "a0: &a0 {k: v}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 12)),
+        "- " * 20_000,
+        "[" * 60_000,
+        "? " * 20_000,
+        "x: 2020-13-45",
+        "x: " + "9" * 5000,
+        "x: " + "y" * MAX_FOREIGN,
+    ],
+    ids=["aliases", "merges", "sequences", "flow", "keys", "date", "number", "long"],
+)
+def test_a_kubeconfig_that_is_a_bomb_is_refused(text):
+    with pytest.raises(InvalidKubeconfig):
+        from_secret(text.encode())
 
 
 def test_no_file_at_all():

@@ -25,7 +25,7 @@ from clusterwright.conditions import get, is_true
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.http import HttpTransport
-from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.runtime.kubeconfig import Kubeconfig, from_secret
 from clusterwright.runtime.rest import RestClient
 
 CLUSTER = ObjectKey("default", "c1")
@@ -74,8 +74,8 @@ class Plane:
 
 @asynccontextmanager
 async def connected(kubeconfig: bytes | Path) -> AsyncIterator[RestClient]:
-    config = Kubeconfig.load([kubeconfig]) if isinstance(kubeconfig, Path) else Kubeconfig.parse(kubeconfig)
-    transport = HttpTransport(config.resolve(), SystemClock(), os.environ)
+    found = Kubeconfig.load([kubeconfig]).resolve() if isinstance(kubeconfig, Path) else from_secret(kubeconfig)
+    transport = HttpTransport(found, SystemClock(), os.environ)
     try:
         yield RestClient(transport, clock=SystemClock())
     finally:

@@ -924,6 +924,13 @@ def probed(name: str, row: str, expected: tuple[str, str, str], *conditions: Jso
 
 
 OTHERS = [
+    probed(
+        "kubeconfig-refused",
+        "kubeconfig-refused",
+        ("False", "ProbeFailed", "Secret c1-kubeconfig: users[u].user.exec: names a program"),
+        refusal="Secret c1-kubeconfig: users[u].user.exec: names a program",
+        consecutiveFailures=1,
+    ),
     probed("not-established", "not-established", ("False", "ProbeFailed", "Remote connection not established yet"), consecutiveFailures=4),
     probed(
         "not-yet-tried-again",

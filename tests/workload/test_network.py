@@ -18,7 +18,7 @@ from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.keys import sample_keys
-from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.runtime.kubeconfig import from_secret
 from clusterwright.runtime.rest import RestClient
 from clusterwright.workload.clusters import ClusterCache
 
@@ -36,7 +36,7 @@ async def test_nodes_etcd_and_certificates_are_reached_over_https() -> None:
     running = asyncio.create_task(manager.run())
 
     async def connect(_cluster: ObjectKey, kubeconfig: bytes) -> Transport:
-        return HttpTransport(Kubeconfig.parse(kubeconfig).resolve(), clock, {})
+        return HttpTransport(from_secret(kubeconfig), clock, {})
 
     cache = ClusterCache(client=client, clock=clock, random=Random(4), keys=sample_keys(), connect=connect)
     try:

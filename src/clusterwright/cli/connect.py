@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
-from clusterwright.runtime.kubeconfig import Connection, InvalidKubeconfig, Kubeconfig, default_paths, in_cluster
+from clusterwright.runtime.kubeconfig import Connection, Kubeconfig, default_paths, from_secret, in_cluster
 from clusterwright.runtime.rest import RestClient
 
 LOCAL = Path(".clusterwright") / "kubeconfig"
@@ -39,8 +40,8 @@ def resolve(arguments: argparse.Namespace) -> Connection:
 
 
 async def reach(kubeconfig: bytes) -> HttpTransport:
-    """A transport over the network to the cluster that a kubeconfig describes; raises InvalidKubeconfig."""
-    return HttpTransport(Kubeconfig.parse(kubeconfig).resolve(), SystemClock(), os.environ)
+    """A transport over the network to the cluster that the kubeconfig of a Secret describes; raises InvalidKubeconfig."""
+    return HttpTransport(from_secret(kubeconfig), SystemClock(), os.environ)
 
 
 @asynccontextmanager

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from clusterwright.api.core import Cluster
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import connect
 from clusterwright.conditions import get
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig
 
 _INTERVAL = 0.5
 

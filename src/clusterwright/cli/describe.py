@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment
 from clusterwright.api.core.shared import ContractVersionedObjectReference
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect
@@ -17,7 +18,6 @@ from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig
 
 _INTERVAL = 1.0
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import CUSTOM
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
@@ -20,7 +21,6 @@ from clusterwright.conditions.words import plural
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 from clusterwright.offline.explain import Answer, explain
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig
 from clusterwright.tables import explanation_as_text
 
 

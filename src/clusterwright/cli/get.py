@@ -11,6 +11,7 @@ import msgspec
 
 from clusterwright.api import codec
 from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
@@ -20,7 +21,6 @@ from clusterwright.conditions import get as get_condition
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig
 
 
 def run(argv: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from random import SystemRandom
 
 import yaml
 
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.cli import connect
 from clusterwright.offline.record import record
@@ -18,7 +19,6 @@ from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import PooledKeySource
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig
 
 
 def run(argv: Sequence[str]) -> int:

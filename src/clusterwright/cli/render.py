@@ -16,6 +16,7 @@ import msgspec
 from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.codec import DecodeError, convert
 from clusterwright.api.core import Cluster
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.cli import connect
@@ -29,7 +30,6 @@ from clusterwright.offline.decide import decide_bundle
 from clusterwright.offline.observation import WorkloadCluster
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig
 from clusterwright.runtime.resources import gvk_of
 
 _DESCRIPTION = """\

@@ -16,6 +16,7 @@ from random import SystemRandom
 
 from clusterwright import admission, app
 from clusterwright.api.crds import crds
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.apiserver.serving import serve
@@ -30,7 +31,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.keys import PooledKeySource
-from clusterwright.runtime.kubeconfig import InvalidKubeconfig, Kubeconfig
+from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.manager import Options
 from clusterwright.runtime.rest import RestClient

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +11,7 @@ import yaml
 from cryptography import x509
 
 from clusterwright.api import yamlreader
+from clusterwright.api.kubeconfig import InvalidKubeconfig, data_of, read
 from clusterwright.inmemory.bootstrap import BootFailure, BootstrapData
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair
@@ -173,10 +173,9 @@ def _check_discovery_file(data: BootstrapData, path: str, seen: Neighbourhood) -
     if path not in data.files:
         raise BootFailure(f"kubeadm join: discovery.file.kubeConfigPath: {path}: no such file or directory")
     try:
-        config = yamlreader.load(data.files[path])
-        cluster = config["clusters"][0]["cluster"]
-        server, authority = str(cluster["server"]), base64.b64decode(cluster.get("certificate-authority-data") or "")
-    except (yaml.YAMLError, KeyError, IndexError, TypeError, ValueError):
+        cluster = next(iter(read(data.files[path]).clusters.values()))
+        server, authority = str(cluster["server"]), data_of(cluster, "certificate-authority")
+    except (InvalidKubeconfig, KeyError, StopIteration):
         raise BootFailure(f"kubeadm join: {path} is not a kubeconfig with a cluster") from None
     _check_endpoint(server.removeprefix("https://").rstrip("/"), seen)
     if authority and _certificates(authority) != _certificates(seen.ca):

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from random import Random
-from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm as UnsupportedKey
@@ -27,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from clusterwright.api import kubeconfig
 from clusterwright.api.bootstrap import File
 from clusterwright.api.meta import Json, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE
@@ -321,22 +321,15 @@ def new_kubeconfig(cluster: str, server: str, ca: KeyPair, client: KeyPair) -> b
     user = f"{cluster}-admin"
     context = f"{user}@{cluster}"
     authority = encode_certificate(decode_certificate(ca.certificate))
-    document: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": {"certificate-authority-data": b64encode(authority).decode(), "server": server}}],
-        "contexts": [{"name": context, "context": {"cluster": cluster, "user": user}}],
-        "current-context": context,
-        "users": [
-            {
-                "name": user,
-                "user": {
-                    "client-certificate-data": b64encode(client.certificate).decode(),
-                    "client-key-data": b64encode(client.key).decode(),
-                },
-            }
-        ],
-    }
+    document = kubeconfig.document(
+        server=server,
+        certificate_authority=authority,
+        client_certificate=client.certificate,
+        client_key=client.key,
+        cluster=cluster,
+        user=user,
+        context=context,
+    )
     return yamltext.dump(document).encode()
 
 

@@ -358,7 +358,7 @@ def parse_join_configuration(text: str) -> JoinConfiguration:
 
 def _parse(text: str, kind: str) -> Json:
     try:
-        documents = list(yaml.load_all(text, _Loader))
+        documents = yamlreader.load_all(text, loader=_Loader)
     except yaml.YAMLError:
         raise UnknownDocument("unknown kubeadm types: not YAML") from None  # the cause quotes the text, which may hold a token
     if all(document is None for document in documents):

@@ -75,6 +75,7 @@ class WorkloadCluster(msgspec.Struct, frozen=True, rename="camel"):
     connected: bool = False
     last_probe_success: datetime | None = None
     consecutive_failures: int = 0
+    refusal: str = ""
     objects: tuple[dict[str, Any], ...] = ()
     unreadable: tuple[Target, ...] = ()
     unlistable: tuple[Target | str, ...] = ()

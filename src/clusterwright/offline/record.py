@@ -80,7 +80,10 @@ def probe_as_said(cluster: Unstructured) -> Json:
     probe = next((c for c in conditions if isinstance(c, Mapping) and c.get("type") == "RemoteConnectionProbe"), {})
     if probe.get("status") != "False":
         return {}
-    succeeded = _PROBE_SUCCESS.search(str(probe.get("message")))
+    message = str(probe.get("message"))
+    if message.startswith(f"Secret {cluster.metadata.name}-kubeconfig: "):
+        return {"refusal": message}
+    succeeded = _PROBE_SUCCESS.search(message)
     return {"lastProbeSuccess": succeeded[0] if succeeded else None, "consecutiveFailures": FAILURE_THRESHOLD}
 
 

@@ -99,6 +99,7 @@ class ObservedWorkloadClusters:
             last_probe=success,
             last_probe_success=success,
             consecutive_failures=found.consecutive_failures,
+            refusal=found.refusal,
         )
 
     def inspected(self, cluster: ObjectKey) -> bool:

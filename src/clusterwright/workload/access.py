@@ -35,6 +35,8 @@ class Health:
     last_probe: datetime | None = None
     last_probe_success: datetime | None = None
     consecutive_failures: int = 0
+    refusal: str = ""
+    """Why the kubeconfig in the Secret is not used, with the field to blame; empty: it is, or there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

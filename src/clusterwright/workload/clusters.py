@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from clusterwright.api.core import Cluster
+from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, WATCH_FILTER_LABEL
@@ -22,6 +23,7 @@ from clusterwright.api.wire import Transport
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, Unauthorized
+from clusterwright.runtime.events import Recorder
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import Counter, Gauge, Registry
@@ -39,6 +41,7 @@ AT_ONCE = timedelta(milliseconds=1)
 REQUEST_TIMEOUT = 10.0
 QPS, BURST = 20.0, 30
 FAILURE_THRESHOLD = 5
+KUBECONFIG_REFUSED = "KubeconfigRefused"
 KUBECONFIG_SUFFIX = "-kubeconfig"
 SECRET = GroupVersionKind("", "v1", "Secret")
 
@@ -95,6 +98,8 @@ class _Accessor:
     failures: int = 0
     tried: str = ""
     """Which kubeconfig the last attempt to connect was made with; empty: there was none."""
+    refusal: str = ""
+    """Why that kubeconfig was not used at all."""
     retry_now: bool = False
     probe_now: bool = False
     told: dict[int, datetime] = field(default_factory=dict)
@@ -122,12 +127,14 @@ class ClusterCache:
         connect: Connect,
         watch_filter: str = "",
         registry: Registry | None = None,
+        events: Recorder | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._random = random
         self._connect = connect
         self._watch_filter = watch_filter
+        self._events = events
         self._etcd_access = EtcdAccess(client, clock=clock, random=random, keys=keys)
         self._accessors: dict[ObjectKey, _Accessor] = {}
         self._sources: list[Source] = []
@@ -186,9 +193,11 @@ class ClusterCache:
         initialization = cluster.status.initialization
         if initialization is None or initialization.infrastructure_provisioned is not True:
             return Result.await_change()
-        was = (accessor.connection is not None, accessor.failures >= FAILURE_THRESHOLD)
+        was, refused_before = (accessor.connection is not None, accessor.failures >= FAILURE_THRESHOLD), accessor.refusal
         wait = await self._connect_or_probe(key, accessor)
-        await self._tell(cluster, accessor, was)
+        if accessor.refusal and accessor.refusal != refused_before and self._events is not None:
+            self._events.record(cluster, "Warning", KUBECONFIG_REFUSED, accessor.refusal)
+        await self._tell(cluster, accessor, was, "kubeconfig judged" if accessor.refusal != refused_before else "")
         self._measure(key, accessor)
         return Result.after(min([wait, *self._deadlines(accessor)]))
 
@@ -237,7 +246,7 @@ class ClusterCache:
 
     async def _open(self, key: ObjectKey, accessor: _Accessor) -> timedelta:
         connection: Connection | None = None
-        accessor.tried = ""
+        accessor.tried = accessor.refusal = ""
         try:
             kubeconfig = await self._kubeconfig(key)
             accessor.tried = digest(kubeconfig)
@@ -252,6 +261,8 @@ class ClusterCache:
             await connection.open()
         except (ApiError, OSError, ValueError) as error:
             text = str(error)
+            if isinstance(error, InvalidKubeconfig):
+                accessor.refusal = f"Secret {key.name + KUBECONFIG_SUFFIX}: {text}"
             if connection is not None:
                 await connection.close()
                 text = f"error creating HTTP client and mapper: cluster is not reachable: {text}"
@@ -309,12 +320,12 @@ class ClusterCache:
             self._up.set(0, key.name, key.namespace)
             self._healthy.set(0, key.name, key.namespace)
 
-    async def _tell(self, cluster: Cluster, accessor: _Accessor, was: tuple[bool, bool]) -> None:
-        """Tell the sources of a connect, a disconnect, the fifth failure in a row, and failures that last."""
+    async def _tell(self, cluster: Cluster, accessor: _Accessor, was: tuple[bool, bool], news: str) -> None:
+        """Tell the sources of a connect, a disconnect, the fifth failure in a row, failures that last, and other news."""
         now = self._clock.now()
         is_now = (accessor.connection is not None, accessor.failures >= FAILURE_THRESHOLD)
         for number, source in enumerate(self._sources):
-            reason = _reason(was, is_now) or _failing(source, accessor, accessor.told.get(number), now)
+            reason = _reason(was, is_now) or news or _failing(source, accessor, accessor.told.get(number), now)
             if not reason:
                 continue
             accessor.told[number] = now
@@ -357,6 +368,7 @@ class ClusterCache:
             last_probe=accessor.last_probe,
             last_probe_success=accessor.last_probe_success,
             consecutive_failures=accessor.failures,
+            refusal=accessor.refusal,
         )
 
     async def etcd(self, cluster: ObjectKey, nodes: Sequence[str]) -> EtcdClient:

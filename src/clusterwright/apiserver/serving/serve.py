@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import ipaddress
 import logging
 import signal
@@ -19,6 +18,7 @@ from typing import Any, TextIO
 import msgspec
 import yaml
 
+from clusterwright.api import kubeconfig
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.admission.webhooks import Webhooks
@@ -99,23 +99,15 @@ class RunningServer:
 
 def kubeconfig_of(url: str, authority: bytes, client: KeyPair, name: str = "clusterwright") -> bytes:
     """A kubeconfig with everything embedded."""
-
-    def b64(data: bytes) -> str:
-        return base64.b64encode(data).decode()
-
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": url, "certificate-authority-data": b64(authority)}}],
-        "users": [
-            {
-                "name": f"{name}-admin",
-                "user": {"client-certificate-data": b64(client.certificate), "client-key-data": b64(client.key)},
-            }
-        ],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": f"{name}-admin"}}],
-        "current-context": name,
-    }
+    config = kubeconfig.document(
+        server=url,
+        certificate_authority=authority,
+        client_certificate=client.certificate,
+        client_key=client.key,
+        cluster=name,
+        user=f"{name}-admin",
+        context=name,
+    )
     return yaml.safe_dump(config, sort_keys=False).encode()
 
 

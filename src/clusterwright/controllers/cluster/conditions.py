@@ -298,6 +298,16 @@ def never_connected(c: Snapshot) -> bool:
     return c.health.last_probe_success is None
 
 
+@guard("the kubeconfig in the Secret asks for more than a Secret may")
+def kubeconfig_refused(c: Snapshot) -> bool:
+    return bool(c.health.refusal)
+
+
+@message("Secret <name>: <field>: <why it is refused>")
+def refusal(c: Snapshot) -> str:
+    return c.health.refusal
+
+
 @guard("consecutive probe failures < 5")
 def few_failures(c: Snapshot) -> bool:
     return c.health.consecutive_failures < PROBE_FAILURES
@@ -323,6 +333,7 @@ def last_success(c: Snapshot) -> str:
 # fmt: off
 REMOTE_CONNECTION_PROBE: Table[Snapshot] = Table(
     "RemoteConnectionProbe",
+    Row("kubeconfig-refused",    kubeconfig_refused,                               false("ProbeFailed", refusal)),
     Row("not-established",       never_connected & few_failures & ~probe_reported, false("ProbeFailed", "Remote connection not established yet")),
     Row("not-yet-tried-again",   never_connected & few_failures & probe_reported,  KEEP),
     Row("never-succeeded",       never_connected & ~few_failures,                  false("ProbeFailed", "Remote connection probe failed")),

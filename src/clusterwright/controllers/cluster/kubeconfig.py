@@ -5,20 +5,15 @@ A Secret that we did not make is never touched; nor is one whose content we do n
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from binascii import Error as BadBase64
-from collections.abc import Mapping
+from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from random import Random
-from typing import Any
 
-import yaml
-
-from clusterwright.api import yamlreader
 from clusterwright.api.codec import DecodeError
 from clusterwright.api.core import Cluster
+from clusterwright.api.kubeconfig import InvalidKubeconfig, data_of, read
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference
 from clusterwright.controllers.cluster.plan import EXTERNAL_WAIT
@@ -135,18 +130,12 @@ def _parse(secret: Secret, cluster: Cluster) -> _Parsed | None:
 def _parsed(kubeconfig: bytes, cluster: str) -> _Parsed | None:
     # asked in every pass over every stand-alone Cluster, and YAML is slow
     try:
-        document = yamlreader.load(kubeconfig)
-        user = _named(document, "users", f"{cluster}-admin")["user"]
-        server = _named(document, "clusters", cluster)["cluster"]["server"]
-        certificate = decode_certificate(b64decode(user["client-certificate-data"]))
-    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, StopIteration, BadBase64, CertificateError):
+        document = read(kubeconfig)
+        certificate = decode_certificate(data_of(document.users[f"{cluster}-admin"], "client-certificate"))
+        server = document.clusters[cluster]["server"]
+    except (InvalidKubeconfig, KeyError, CertificateError):
         return None
     return _Parsed(server, certificate.not_valid_after_utc) if isinstance(server, str) else None
-
-
-def _named(document: Any, section: str, name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = next(item for item in document[section] if item["name"] == name)
-    return found
 
 
 # ------------------------------------------------------------------------------------------------ table

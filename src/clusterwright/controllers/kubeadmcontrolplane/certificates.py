@@ -5,11 +5,8 @@ from __future__ import annotations
 from base64 import b64decode
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any
 
-import yaml
-
-from clusterwright.api import yamlreader
+from clusterwright.api.kubeconfig import Document, InvalidKubeconfig, data_of, read
 from clusterwright.api.meta import ObjectKey, OwnerReference, Unstructured
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.observe import patch_owners
@@ -184,30 +181,23 @@ def _is_controlled(scope: Scope, secret: Unstructured) -> bool:
     return controlled or any(r.controller and r.uid == scope.control_plane.metadata.uid for r in secret.metadata.owner_references)
 
 
-def _parse(secret: Unstructured) -> dict[str, Any]:
+def _parse(secret: Unstructured) -> Document:
     try:
-        document = yamlreader.load(_data(secret).get(pki.KUBECONFIG_KEY, b""))
-    except yaml.YAMLError:
-        document = None
-    if not isinstance(document, dict):
-        raise CertificateError(f"failed to read the kubeconfig in Secret {secret.key}")
-    return document
+        return read(_data(secret).get(pki.KUBECONFIG_KEY, b""))
+    except InvalidKubeconfig as error:
+        raise CertificateError(f"failed to read the kubeconfig in Secret {secret.key}: {error}") from None
 
 
-def _expiry(document: dict[str, Any]) -> datetime | None:
+def _expiry(document: Document) -> datetime | None:
     """When the first of the kubeconfig's client certificates expires; None if it has no user. Raises CertificateError."""
-    found: list[datetime] = []
-    for user in document.get("users") or ():
-        data = (user.get("user") or {}).get("client-certificate-data") or ""
-        try:
-            found.append(pki.decode_certificate(b64decode(data)).not_valid_after_utc)
-        except ValueError as error:
-            raise CertificateError("failed to read a client certificate of the kubeconfig") from error
+    try:
+        found = [pki.decode_certificate(data_of(user, "client-certificate")).not_valid_after_utc for user in document.users.values()]
+    except ValueError as error:
+        raise CertificateError("failed to read a client certificate of the kubeconfig") from error
     return min(found, default=None)
 
 
-def _server(document: dict[str, Any], cluster: str) -> str:
-    for entry in document.get("clusters") or ():
-        if entry.get("name") == cluster:
-            return str((entry.get("cluster") or {}).get("server", ""))
-    raise CertificateError(f"the kubeconfig has no cluster {cluster}")
+def _server(document: Document, cluster: str) -> str:
+    if cluster not in document.clusters:
+        raise CertificateError(f"the kubeconfig has no cluster {cluster}")
+    return str(document.clusters[cluster].get("server", ""))
