@@ -12,8 +12,8 @@ import pytest
 from clusterwright import app
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.apiserver.inprocess import InProcessTransport
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import connect, samples
 from clusterwright.conditions.lists import get
 from clusterwright.inmemory.cloud import Cloud
