@@ -50,7 +50,7 @@ WORDS: list[tuple[dict[str, Any], Any, list[str]]] = [
         'f: Invalid value: "2020-01-01 00:00:00Z": f in body must be of type date-time: "2020-01-01 00:00:00Z"']),
     ({"type": "string", "format": "no-such-format"}, "x", []),
     ({"x-kubernetes-int-or-string": True}, True, ['f: Invalid value: "boolean": f in body must be of type integer,string: "boolean"']),
-    ({"type": "array", "items": STRING, "maxItems": 1}, ["a", "b"], ["f: Too many: 2: must have at most 1 items"]),
+    ({"type": "array", "items": STRING, "maxItems": 1}, ["a", "b"], ["f: Too many: 2: must have at most 1 item"]),
     ({"type": "array", "items": STRING, "x-kubernetes-list-type": "set"}, ["a", "a"], ['f[1]: Duplicate value: "a"']),
     ({"type": "array", "items": obj(k=STRING), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]},
      [{"k": "a"}, {"k": "a"}], ['f[1]: Duplicate value: {"k":"a"}']),

@@ -1,8 +1,10 @@
-"""Translates vectors of the condition algebra to calls of `clusterwright.conditions`."""
+"""Translates vectors of single functions to calls of ours: here those of the condition algebra, others in the files `ops_*.py` beside it."""
 
 from __future__ import annotations
 
+import importlib.util
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +17,9 @@ CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
 
 
 def evaluate(vector: dict[str, Any]) -> dict[str, Any]:
-    """The answer of our algebra in the form of the vector's `expect`."""
+    """Our answer in the form of the vector's `expect`."""
+    if vector["op"] not in _OPERATIONS:
+        return _elsewhere()[vector["op"]](vector["inputs"])
     inputs, options = vector["inputs"], vector.get("options") or {}
     try:
         return _OPERATIONS[vector["op"]](inputs, options)
@@ -263,3 +267,18 @@ _OPERATIONS: dict[str, Any] = {
     "v1beta1-delete": old_delete,
     "v1beta1-patch": old_patch,
 }
+
+_ELSEWHERE: dict[str, Any] = {}
+
+
+def _elsewhere() -> dict[str, Any]:
+    """The operations of the files beside this one: each has `OPERATIONS`, name to function of the vector's inputs."""
+    if not _ELSEWHERE:
+        for path in sorted(Path(__file__).resolve().parent.glob("ops_*.py")):
+            spec = importlib.util.spec_from_file_location(f"vectors_{path.stem}", path)
+            assert spec
+            assert spec.loader
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            _ELSEWHERE.update(module.OPERATIONS)
+    return _ELSEWHERE

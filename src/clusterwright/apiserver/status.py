@@ -101,7 +101,7 @@ def too_long(field: str, maximum: int) -> FieldError:
 
 def too_many(field: str, actual: int, maximum: int) -> FieldError:
     """A list with too many items."""
-    return FieldError(ErrorType.TOO_MANY, field, actual, f"must have at most {maximum} items")
+    return FieldError(ErrorType.TOO_MANY, field, actual, f"must have at most {maximum} item{'' if maximum == 1 else 's'}")
 
 
 def not_found_field(field: str, value: Any) -> FieldError:

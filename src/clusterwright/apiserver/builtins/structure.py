@@ -45,13 +45,13 @@ def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldEr
     if any(isinstance(s.get("items"), list) for s in every_schema(source)):
         structural = []  # not even structural in form: said below
     else:
-        structural = sorted([*_invariants(source, "root", path), *_completeness(source, path)], key=str)
+        structural = sorted([*invariants(source, "root", path), *_completeness(source, path)], key=str)
     node: Node | None = None
     if structural:
         errors.extend(structural)
     else:
         node = Node(source)
-        defaults = list(_defaults(node, path, inside_meta=False, root=True))
+        defaults = list(default_errors(node, path, root=True))
         errors.extend(defaults)
         if defaults:
             node = None
@@ -74,25 +74,26 @@ def every_schema(s: Schema) -> Iterator[Schema]:
 # ---------------------------------------------------------------- structure
 
 
-def _invariants(s: Schema, level: str, path: str) -> Iterator[FieldError]:
+def invariants(s: Schema, level: str, path: str, *, nested_rules: bool = True) -> Iterator[FieldError]:
+    """What keeps a schema from being structural. `level` is root, item or field; `nested_rules`: whether `allOf` may have rules."""
     kind = s.get("type") or ""
     if kind == "array" and not isinstance(s.get("items"), Mapping):
         yield required(f"{path}.items", "must be specified")
     if isinstance(s.get("items"), Mapping):
-        yield from _invariants(s["items"], "item", f"{path}.items")
+        yield from invariants(s["items"], "item", f"{path}.items", nested_rules=nested_rules)
     for key, child in (s.get("properties") or {}).items():
-        yield from _invariants(child, "field", f"{path}.properties[{key}]")
+        yield from invariants(child, "field", f"{path}.properties[{key}]", nested_rules=nested_rules)
     additional = s.get("additionalProperties")
     if additional is not None and additional is not False:
         if level == "root":
             yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
         if isinstance(additional, Mapping):
-            yield from _invariants(additional, "field", f"{path}.additionalProperties")
+            yield from invariants(additional, "field", f"{path}.additionalProperties", nested_rules=nested_rules)
     if s.get("x-kubernetes-int-or-string"):
         for key in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
             if s.get(key):
                 yield invalid(f"{path}.{key}", True, "must be false if x-kubernetes-int-or-string is true")
-    yield from _value_validation(s, path, skip_any_of=s.get("anyOf") == _INT_OR_STRING)
+    yield from _value_validation(s, path, skip_any_of=s.get("anyOf") == _INT_OR_STRING, rules_allowed=nested_rules)
     embedded = bool(s.get("x-kubernetes-embedded-resource"))
     open_type = s.get("x-kubernetes-int-or-string") or s.get("x-kubernetes-preserve-unknown-fields")
     if embedded and kind != "object":
@@ -153,12 +154,12 @@ def _nested_of(s: Schema) -> Iterator[tuple[str, Schema]]:
         yield "not", s["not"]
 
 
-def _value_validation(s: Schema, path: str, *, skip_any_of: bool = False) -> Iterator[FieldError]:
+def _value_validation(s: Schema, path: str, *, skip_any_of: bool = False, rules_allowed: bool = True) -> Iterator[FieldError]:
     for name, sub in _nested_of(s):
         if skip_any_of and name.startswith("anyOf"):
             continue
         first = name == "allOf[0]" and sub.get("anyOf") == _INT_OR_STRING
-        yield from _nested(sub, f"{path}.{name}", skip_any_of=first, rules_allowed=name.startswith("allOf"))
+        yield from _nested(sub, f"{path}.{name}", skip_any_of=first, rules_allowed=rules_allowed and name.startswith("allOf"))
     pattern = s.get("pattern")
     if isinstance(pattern, str) and pattern:
         try:
@@ -205,7 +206,8 @@ def _mentioned(sub: Schema, structure: Schema, path: str, where: str) -> Iterato
 # ---------------------------------------------------------------- defaults
 
 
-def _defaults(node: Node, path: str, *, inside_meta: bool, root: bool = False) -> Iterator[FieldError]:
+def default_errors(node: Node, path: str, *, inside_meta: bool = False, root: bool = False) -> Iterator[FieldError]:
+    """What is wrong with the defaults of a schema; `root`: it is that of a resource."""
     if node.embedded:
         inside_meta = False
     if node.has_default:
@@ -221,10 +223,10 @@ def _defaults(node: Node, path: str, *, inside_meta: bool, root: bool = False) -
             rules = RuleSet(node)
             yield from (replace(e, field=f"{field}.{e.field}" if e.field else field) for e in rules.validate(copy_json(node.default)))
     if node.items is not None:
-        yield from _defaults(node.items, f"{path}.items", inside_meta=inside_meta)
+        yield from default_errors(node.items, f"{path}.items", inside_meta=inside_meta)
     for key, child in node.properties.items():
         meta = inside_meta or ((root or node.embedded) and key in META_FIELDS)
-        yield from _defaults(child, f"{path}.properties[{key}]", inside_meta=meta)
+        yield from default_errors(child, f"{path}.properties[{key}]", inside_meta=meta)
 
 
 # ---------------------------------------------------------------- everything else

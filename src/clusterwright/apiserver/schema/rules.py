@@ -136,10 +136,11 @@ def field_path(path: str, node: Node, *, allow_brackets: bool = True) -> tuple[s
 
 
 class RuleSet:
-    """The rules of a whole schema, ready to run."""
+    """The rules of a whole schema, ready to run. Ratcheting forgives an unchanged value what breaks a rule without `oldSelf`."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, *, ratcheting: bool = True) -> None:
         self.node = node
+        self._ratcheting = ratcheting
         self._rules: dict[int, tuple[Rule, ...]] = {}
         if node.has_rules:
             kind, _ = type_of(node, root=True)
@@ -269,7 +270,7 @@ class RuleSet:
                 text = f"{text} evaluating rule: {rule.label}"
             out.append(invalid(path, shown_type, text))
             return
-        if unchanged and not rule.uses_old:
+        if unchanged and self._ratcheting and not rule.uses_old:
             return
         detail = self._message(rule, current, previous) or rule.text
         where = f"{path}.{rule.field_path}" if path and rule.field_path else rule.field_path or path

@@ -120,6 +120,13 @@ def prune_value(value: Any, node: Node) -> None:
         _prune_value(value, node, "value", [], False)
 
 
+def unknown_fields(value: Any, node: Node, path: str) -> list[str]:
+    """The paths, sorted, of the fields of a value that its schema does not have; the value is called `path`."""
+    unknown: list[str] = []
+    _prune_value(copy_json(value), node, path, unknown, False)
+    return sorted(unknown)
+
+
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 

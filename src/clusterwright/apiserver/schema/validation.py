@@ -30,13 +30,14 @@ ABSENT: Final = object()
 # ---------------------------------------------------------------- what is wrong
 
 
-def find_errors(node: Node, value: Any, path: str = "", *, old: Any = ABSENT, prefix: str = "") -> list[FieldError]:
+def find_errors(node: Node, value: Any, path: str = "", *, old: Any = ABSENT, prefix: str = "", ranges: bool = True) -> list[FieldError]:
     """Everything wrong with a value. `old` is the value it replaces, if any: errors below unchanged values are dropped.
 
-    `prefix` is the field that messages leave out (kube-apiserver validates `status` on its own, from an empty path).
+    `prefix` is the field that messages leave out (kube-apiserver validates `status` on its own, from an empty path). `ranges`: whether
+    formats of numbers bound them, which older validators do not know.
     """
     out: list[FieldError] = []
-    _Finder(prefix).check(node, value, path, old, out)
+    _Finder(prefix, ranges).check(node, value, path, old, out)
     return out
 
 
@@ -54,8 +55,9 @@ def _type_of(value: Any) -> str:
 
 
 class _Finder:
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, ranges: bool) -> None:
         self.prefix = prefix
+        self.ranges = ranges
 
     def field(self, path: str) -> str:
         path = path.removeprefix(".")
@@ -163,12 +165,15 @@ class _Finder:
             return
         pattern = source.get("pattern")
         compiled = go_pattern(pattern)
-        if compiled is not None and compiled.search(value) is None:
+        if pattern and compiled is None:
+            out.append(invalid(self.field(path), value, f"{path} in body should match '{pattern}', but pattern is invalid"))
+        elif compiled is not None and compiled.search(value) is None:
             out.append(invalid(self.field(path), value, f"{path} in body should match '{pattern}'"))
 
     def _number(self, node: Node, value: float, path: str, out: list[FieldError]) -> None:
         source = node.source
-        self._range(node, value, path, out)
+        if self.ranges:
+            self._range(node, value, path, out)
         whole = type(value) is int
         multiple = source.get("multipleOf")
         if multiple is not None and not is_multiple(value, multiple):

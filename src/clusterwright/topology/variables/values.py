@@ -1,0 +1,143 @@
+"""Values of variables: filling in defaults, and judging them by their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.schema.structural import apply_defaults, copy_json, unknown_fields
+from clusterwright.apiserver.schema.validation import find_errors
+from clusterwright.apiserver.status import ErrorType, FieldError, invalid, quote, required, type_invalid
+from clusterwright.topology.variables.schema import VALUE, compiled
+
+_EXACT: Final = 1e21
+"""From here on a whole number is written with an exponent."""
+
+
+class BadValues(Exception):
+    """Values that cannot be defaulted. `errors` says why."""
+
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        super().__init__("; ".join(map(str, errors)))
+        self.errors = tuple(errors)
+
+
+def default_values(values: Sequence[Json], definitions: Sequence[Json], field: str, *, create: bool) -> list[Json]:
+    """The values with defaults: those given first, in their order, then those that a default makes, in the order of the definitions.
+
+    `create`: whether missing variables with a default are added (cluster-wide values, not overrides). Raises BadValues.
+    """
+    given, known = _values(values, field), _definitions(definitions, field)
+    missing = [d["name"] for d in definitions if d["name"] not in given] if create else []
+    errors, out = [], []
+    for name in (*(v["name"] for v in values), *missing):
+        if name not in known:
+            errors.append(_undefined(given[name], field))
+            continue
+        schema = compiled(known[name])
+        if name not in given and not schema.node.has_default:
+            continue
+        carrier = {VALUE: _as_double(given[name].get("value")) if name in given else None}
+        apply_defaults(carrier, schema.wrapped)
+        out.append({"name": name, "value": carrier[VALUE]})
+    if errors:
+        raise BadValues(errors)
+    return out
+
+
+def validate_values(
+    values: Sequence[Json], old_values: Sequence[Json], definitions: Sequence[Json], field: str, *, complete: bool, null: str = ""
+) -> list[FieldError]:
+    """Everything wrong with values. `complete`: required variables must be there. `old_values` are what rules see as `oldSelf`.
+
+    `null` is how errors show a value that is null.
+    """
+    try:
+        given = _values(values, field)
+        old = _values(old_values, field)
+        known = _definitions(definitions, field)
+    except BadValues as e:
+        return list(e.errors)
+    errors: list[FieldError] = []
+    if complete:
+        missing = sorted(name for name, d in known.items() if d.get("required") and name not in given)
+        errors.extend(required(field, f"required variable {quote(name)} must be set") for name in missing)
+    for value in values:
+        name = value["name"]
+        if name not in known:
+            errors.append(_undefined(value, field))
+        else:
+            errors.extend(_validate(value, old.get(name), known[name], f"{field}[{name}]", null))
+    return errors
+
+
+def _validate(value: Json, old: Json | None, definition: Json, field: str, null: str) -> list[FieldError]:
+    """Schema, unknown fields, rules: the first group that finds something is the answer."""
+    schema, content, shown, where = compiled(definition), value.get("value"), _text(value) or null, f"{field}.value"
+    errors = find_errors(schema.node, content, prefix=where, ranges=False)
+    if errors:
+        return [replace(e, value=shown, detail=e.detail.removeprefix(" in body ")) for e in errors]
+    unknown = [path.removeprefix(f"{VALUE}.") for path in unknown_fields(content, schema.node, VALUE)]
+    if unknown:
+        names = quote(",".join(unknown))
+        text = f"failed validation: {names} field(s) are not specified in the variable schema of variable {quote(value['name'])}"
+        return [invalid(field, shown, text)]
+    if not schema.wrapped.has_rules:
+        return []
+    before = {VALUE: copy_json(old["value"])} if old is not None and old.get("value") is not None else None
+    found = schema.rules.validate({VALUE: copy_json(content)}, before)
+    return [replace(e, value=shown, field=where + e.field.removeprefix(VALUE)) for e in found]
+
+
+def _values(values: Sequence[Json], field: str) -> dict[str, Json]:
+    index: dict[str, Json] = {}
+    errors = []
+    for value in values:
+        name = value["name"]
+        if name in index:
+            errors.append(invalid(f"{field}[{name}]", _text(value), f"variable {quote(name)} is set more than once"))
+        index[name] = value
+    if errors:
+        raise BadValues(errors)
+    return index
+
+
+def _definitions(definitions: Sequence[Json], field: str) -> dict[str, Json]:
+    """The definition of each variable: the first, as they must all agree."""
+    problems = []
+    for variable in definitions:
+        if not variable.get("definitions"):
+            problems.append(f"variable {quote(variable['name'])} has no definitions")
+        if variable.get("definitionsConflict"):
+            problems.append(f"variable {quote(variable['name'])} has conflicting definitions")
+    if problems:
+        names = ",".join(f"Name: {v['name']}" for v in definitions)
+        text = problems[0] if len(problems) == 1 else f"[{', '.join(dict.fromkeys(problems))}]"
+        raise BadValues([type_invalid(field, f"[{names}]", f"variable definitions in the ClusterClass not valid: {text}")])
+    return {v["name"]: v["definitions"][0] for v in definitions}
+
+
+def _undefined(value: Json, field: str) -> FieldError:
+    return FieldError(ErrorType.INVALID, f"{field}[{value['name']}]", _text(value), "variable is not defined")
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    """The value as JSON text, which is how errors show it; null is shown as nothing."""
+    content = value.get("value")
+    return "" if content is None else msgspec.json.encode(content).decode()
+
+
+def _as_double(value: Any) -> Any:
+    """A value whose numbers went through a double, as they do in every JSON tool between a user and the store: 2.0 is 2."""
+    if isinstance(value, dict):
+        return {k: _as_double(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_as_double(v) for v in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        double = float(value)
+        return int(double) if double.is_integer() and abs(double) < _EXACT else double
+    return value

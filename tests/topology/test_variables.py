@@ -1,0 +1,122 @@
+"""Variables beyond the recorded calls: lists as variables, patterns and rules that do not compile, what errors show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusterwright.topology import variables
+
+FIELD = "spec.topology.variables"
+
+
+def definition(schema: dict[str, Any], name: str = "v", **more: Any) -> dict[str, Any]:
+    return {"name": name, "definitions": [{"from": "inline", "schema": {"openAPIV3Schema": schema}, **more}]}
+
+
+def judged(schema: dict[str, Any], value: Any) -> list[str]:
+    errors = variables.validate_values([{"name": "v", "value": value}], [], [definition(schema)], FIELD, complete=True)
+    return [str(e) for e in errors]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "text"),
+    [
+        ({"type": "integer"}, 1.5, '[v].value: Invalid value: "1.5": must be of type integer: "number"'),
+        ({"type": "string", "maxLength": 3}, "abcd", "[v].value: Too long: may not be more than 3 bytes"),
+        (
+            {"type": "array", "items": {"type": "integer"}, "maxItems": 1},
+            [1, 2],
+            '[v].value: Too many: "[1,2]": must have at most 1 item',
+        ),
+        (
+            {"type": "array", "items": {"type": "integer"}},
+            [1, "x"],
+            '[v].value.[1]: Invalid value: "[1,\\"x\\"]": [1] in body must be of type integer: "string"',
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "integer"}}},
+            {"b": 1, "c": {"d": 2}},
+            (
+                '[v]: Invalid value: "{\\"b\\":1,\\"c\\":{\\"d\\":2}}": failed validation: "b,c" field(s) are not specified in the variable '
+                'schema of variable "v"'
+            ),
+        ),
+        (
+            {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 3"}]},
+            2,
+            '[v].value: Invalid value: "2": failed rule: self > 3',
+        ),
+    ],
+)
+def test_errors_read_as_kubernetes_writes_them(schema: dict[str, Any], value: Any, text: str) -> None:
+    assert judged(schema, value) == [FIELD + text]
+
+
+def test_a_pattern_that_does_not_compile_refuses_every_value() -> None:
+    assert judged({"type": "string", "pattern": "("}, "x") == [
+        f'{FIELD}[v].value: Invalid value: "\\"x\\"": should match \'(\', but pattern is invalid'
+    ]
+
+
+def test_a_rule_that_does_not_compile_refuses_every_value() -> None:
+    found = judged({"type": "integer", "x-kubernetes-validations": [{"rule": "self >"}]}, 1)
+
+    assert len(found) == 1
+    assert found[0].startswith(f'{FIELD}[v].value: Invalid value: "1": rule compile error: ')
+
+
+def test_an_unchanged_value_is_not_forgiven_a_broken_rule() -> None:
+    values = [{"name": "v", "value": 2}]
+    known = [definition({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 3"}]})]
+
+    assert len(variables.validate_values(values, values, known, FIELD, complete=True)) == 1
+
+
+def test_a_list_may_have_rules_of_its_own() -> None:
+    """Upstream cannot build the types of a variable that is a list."""
+    schema = {"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": "self.size() < 2", "message": "one"}]}
+
+    assert variables.validate_definitions([{"name": "v", "schema": {"openAPIV3Schema": schema}}], "spec.variables") == []
+    assert judged(schema, [1, 2]) == [f'{FIELD}[v].value: Invalid value: "[1,2]": one']
+
+
+def test_oldself_on_a_list_inside_a_variable_is_refused() -> None:
+    inner = {"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "m"}]}
+    schema = {"type": "object", "properties": {"l": inner}}
+
+    found = variables.validate_definitions([{"name": "v", "schema": {"openAPIV3Schema": schema}}], "spec.variables")
+
+    assert [e.field for e in found] == ["spec.variables[v].schema.openAPIV3Schema.properties[l].x-kubernetes-validations[0].rule"]
+
+
+def test_missing_required_variables_are_named_in_order() -> None:
+    known = [definition({"type": "string"}, name, required=True) for name in ("b", "a")]
+
+    found = variables.validate_values([], [], known, FIELD, complete=True)
+
+    assert [e.detail for e in found] == ['required variable "a" must be set', 'required variable "b" must be set']
+
+
+def test_a_null_that_has_no_default_is_shown_as_null_in_a_topology() -> None:
+    topology = {"variables": [{"name": "v", "value": None}]}
+
+    _, errors = variables.default_and_validate(topology, None, [definition({"type": "string"})])
+
+    assert [str(e) for e in errors] == [f'{FIELD}[v].value: Invalid value: "null": must be of type string: "null"']
+
+
+def test_defaulting_twice_changes_nothing() -> None:
+    known = [
+        definition({"type": "object", "default": {}, "properties": {"a": {"type": "string", "default": "x"}}}, "o"),
+        definition({"type": "integer", "default": 1}, "i"),
+    ]
+    topology = {"variables": [{"name": "i", "value": 2.0}], "workers": {"machineDeployments": [{"name": "md"}]}}
+
+    once, errors = variables.default_topology(topology, known)
+    twice, _ = variables.default_topology(once, known)
+
+    assert errors == []
+    assert once["variables"] == [{"name": "i", "value": 2}, {"name": "o", "value": {"a": "x"}}]
+    assert twice == once
