@@ -11,7 +11,8 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.schema.structural import apply_defaults, copy_json, unknown_fields
 from clusterwright.apiserver.schema.validation import find_errors
-from clusterwright.apiserver.status import ErrorType, FieldError, invalid, quote, required, type_invalid
+from clusterwright.apiserver.status import ErrorType, FieldError, invalid, required, type_invalid
+from clusterwright.golang.quoting import quote
 from clusterwright.topology.variables.schema import VALUE, compiled
 
 _EXACT: Final = 1e21
