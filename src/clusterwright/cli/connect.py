@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.http import HttpTransport
+from clusterwright.runtime.http import MAX_FOREIGN_BODY, HttpTransport
 from clusterwright.runtime.kubeconfig import Connection, Kubeconfig, default_paths, from_secret, in_cluster
 from clusterwright.runtime.rest import RestClient
 
@@ -41,7 +41,7 @@ def resolve(arguments: argparse.Namespace) -> Connection:
 
 async def reach(kubeconfig: bytes) -> HttpTransport:
     """A transport over the network to the cluster that the kubeconfig of a Secret describes; raises InvalidKubeconfig."""
-    return HttpTransport(from_secret(kubeconfig), SystemClock(), os.environ)
+    return HttpTransport(from_secret(kubeconfig), SystemClock(), os.environ, max_body=MAX_FOREIGN_BODY)
 
 
 @asynccontextmanager

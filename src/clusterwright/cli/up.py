@@ -32,6 +32,7 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.keys import PooledKeySource
 from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.runtime.leases import new_identity
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.manager import Options
 from clusterwright.runtime.rest import RestClient
@@ -104,6 +105,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     clock, random = SystemClock(), SystemRandom()
     data_dir = None if arguments.in_memory else arguments.data_dir
     stop = asyncio.Event()
+    controllers: asyncio.Task[None] | None = None
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
@@ -134,7 +136,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             print(f"clusterwright API server is ready at {running.url} ({kept}); KUBECONFIG={kubeconfig}", flush=True)
             transport = InProcessTransport(running.server)
         if not arguments.no_controllers:
-            await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop)
+            controllers = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop)
         if arguments.demo:
             stack.push_async_callback(_cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments))))
         await stop.wait()
@@ -142,7 +144,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     if not arguments.against and running.broken.done():
         print(f"clusterwright: the store can no longer be written: {running.broken.exception()}", file=sys.stderr)
         return 1
-    return 0
+    # a supervisor starts again only what did not end well
+    return 1 if controllers is not None and (controllers.cancelled() or controllers.exception() is not None) else 0
 
 
 async def _start_controllers(
@@ -153,7 +156,7 @@ async def _start_controllers(
     random: SystemRandom,
     data_dir: Path | None,
     stop: asyncio.Event,
-) -> None:
+) -> asyncio.Task[None]:
     keys = PooledKeySource()
     stack.push_async_callback(keys.close)
     cloud = None
@@ -170,7 +173,7 @@ async def _start_controllers(
         concurrency=arguments.passes,
         health_port=arguments.health_port,
         leader_election=ObjectKey("kube-system", "clusterwright") if arguments.leader_elect else None,
-        identity=f"{socket.gethostname()}-{os.getpid()}",
+        identity=new_identity(socket.gethostname(), os.getpid(), random),
         freeze_caches=True,
     )
     manager = app.build_manager(
@@ -183,6 +186,7 @@ async def _start_controllers(
     def ended(done: asyncio.Task[None]) -> None:
         if not done.cancelled() and done.exception() is not None:
             log.error("the controllers have ended", exc_info=done.exception())
+            print(f"clusterwright: the controllers have ended: {_cause(done.exception())}", file=sys.stderr, flush=True)
         stop.set()
 
     task.add_done_callback(ended)
@@ -192,6 +196,14 @@ async def _start_controllers(
         await asyncio.wait([task])
 
     stack.push_async_callback(shut_down)
+    return task
+
+
+def _cause(error: BaseException | None) -> str:
+    """What ended a group of tasks, in one line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

@@ -110,6 +110,11 @@ class Controller:
 
         informer.subscribe(handle)
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What it watches: its own kind first."""
+        return (self.kind, *(watch.kind for watch in self._watches))
+
     async def start(self) -> None:
         """Subscribe to everything that is watched. Keys gather until `run`."""
         informer = await self._cache.informer(self.kind)

@@ -9,7 +9,8 @@ from aiohttp import web
 
 from clusterwright.runtime.metrics import CONTENT_TYPE, Registry
 
-Check = Callable[[], bool]
+Check = Callable[[], bool | str]
+"""True, or what is wrong; False where there is nothing to say about it."""
 
 
 class Endpoints:
@@ -45,10 +46,10 @@ class Endpoints:
 def _answer_all(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         results = {name: check() for name, check in checks.items()}
-        passed = all(results.values())
+        passed = all(result is True for result in results.values())
         if passed and "verbose" not in request.query:
             return web.Response(text="ok")
-        lines = [f"[{'+' if result else '-'}]{name} {'ok' if result else 'failed'}" for name, result in results.items()]
+        lines = [f"[{'+' if result is True else '-'}]{name} {_said(result)}" for name, result in results.items()]
         lines.append(f"{request.path.strip('/')} check {'passed' if passed else 'failed'}")
         return web.Response(text="\n".join(lines) + "\n", status=200 if passed else 500)
 
@@ -60,6 +61,11 @@ def _answer_one(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitabl
         check = checks.get(request.match_info["check"])
         if check is None:
             return web.Response(text="404: Not Found", status=404)
-        return web.Response(text="ok") if check() else web.Response(text="failed", status=500)
+        result = check()
+        return web.Response(text=_said(result), status=200 if result is True else 500)
 
     return answer
+
+
+def _said(result: bool | str) -> str:
+    return "ok" if result is True else f"failed: {result}" if result else "failed"

@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import tempfile
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -25,7 +26,13 @@ from clusterwright.runtime.kubeconfig import Connection
 
 _REQUEST = aiohttp.ClientTimeout(total=75.0, sock_connect=15.0)
 _STREAM = aiohttp.ClientTimeout(total=None, sock_connect=15.0)
-_MAX_LINE = 64 * 1024 * 1024
+MAX_BODY = 256 * 1024 * 1024
+"""How much an answer may hold, unpacked: a page of 500 of the largest objects that are likely to be in one."""
+MAX_FOREIGN_BODY = 32 * 1024 * 1024
+"""The same where the peer is somebody else's, as a workload cluster is."""
+MAX_LINE = 16 * 1024 * 1024
+"""The longest line of a watch; the largest object has a tenth of it."""
+_STEP = 256 * 1024
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
 
 
@@ -35,11 +42,14 @@ class HttpTransport:
     A client certificate that an exec plugin renews gets a session of its own; the one before it is kept for its watches.
     """
 
-    def __init__(self, connection: Connection, clock: Clock, environ: Mapping[str, str] | None = None, *, limit: int = 256) -> None:
+    def __init__(
+        self, connection: Connection, clock: Clock, environ: Mapping[str, str] | None = None, *, limit: int = 256, max_body: int = MAX_BODY
+    ) -> None:
         self._connection = connection
         self._credentials = CredentialSource(connection, clock, environ)
         self._base = connection.server.rstrip("/")
         self._limit = limit
+        self._max_body = max_body
         self._session: aiohttp.ClientSession | None = None
         self._certificate: tuple[bytes, bytes] | None = None
         self._retired: list[aiohttp.ClientSession] = []
@@ -58,8 +68,8 @@ class HttpTransport:
             response = await self._open(request, _REQUEST, refresh=refresh)
             try:
                 async with response:
-                    body = await response.read()
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                    body = await self._body(request, response)
+            except (aiohttp.ClientError, OSError, TimeoutError, zlib.error) as error:
                 raise self._failed(request, error) from error
             if response.status != 401 or refresh or not self._credentials.can_refresh:
                 break
@@ -74,26 +84,57 @@ class HttpTransport:
         if response.status >= 300:
             try:
                 async with response:
-                    return _response(response, await response.read()), _nothing()
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                    return _response(response, await self._body(request, response)), _nothing()
+            except (aiohttp.ClientError, OSError, TimeoutError, zlib.error) as error:
                 raise self._failed(request, error) from error
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            response.close()
+            raise ConnectionFailed(f"GET {request.path}: the watch is packed, which was not asked for")
         return _response(response, b""), self._lines(request, response)
 
     async def _lines(self, request: Request, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        rest = b""
+        rest = bytearray()
         try:
             async for chunk in response.content.iter_any():
-                *lines, rest = (rest + chunk if rest else chunk).split(b"\n")
-                for line in lines:
-                    yield line
-                if len(rest) > _MAX_LINE:
-                    raise ConnectionFailed(f"GET {request.path}: a line of the watch is longer than {_MAX_LINE} bytes")
+                first, *others = chunk.split(b"\n")
+                rest += first
+                if len(rest) > MAX_LINE:
+                    raise ConnectionFailed(f"GET {request.path}: a line of the watch is longer than {MAX_LINE} bytes")
+                if others:
+                    yield bytes(rest)
+                    for line in others[:-1]:
+                        yield line
+                    rest = bytearray(others[-1])
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._failed(request, error) from error
         finally:
             response.close()
         if rest:
-            yield rest  # cut off: the reader will see
+            yield bytes(rest)  # cut off: the reader will see
+
+    async def _body(self, request: Request, response: aiohttp.ClientResponse) -> bytes:
+        """The whole answer, unpacked, as long as it is within its bounds; raises ConnectionFailed."""
+        coding = response.headers.get("Content-Encoding", "identity").lower()
+        unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding == "gzip" else None
+        if unpack is None and coding not in {"", "identity"}:
+            raise ConnectionFailed(f"{request.method} {request.path}: the answer is packed in a way that was not asked for")
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            if unpack is None:
+                body += chunk
+            else:
+                while chunk and len(body) <= self._max_body:
+                    # a little at a time: what unpacks to a thousand times as much must not hold up everybody else
+                    body += unpack.decompress(chunk, _STEP)
+                    chunk = unpack.unconsumed_tail
+                    await asyncio.sleep(0)
+            if len(body) > self._max_body:
+                raise ConnectionFailed(f"{request.method} {request.path}: the answer is longer than {self._max_body} bytes")
+        if unpack is not None:
+            body += unpack.flush()
+            if not unpack.eof and body:
+                raise ConnectionFailed(f"{request.method} {request.path}: the answer is cut off")
+        return bytes(body)
 
     async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
         """A WebSocket; raises the error that the API server's refusal means."""
@@ -109,10 +150,10 @@ class HttpTransport:
         return _WebSocket(socket)
 
     async def _connect(self, request: Request, protocols: tuple[str, ...], *, refresh: bool) -> aiohttp.ClientWebSocketResponse:
-        session, headers = await self._prepare(request, refresh=refresh)
+        session, headers = await self._prepare(request, "identity", refresh=refresh)
         try:
             socket: aiohttp.ClientWebSocketResponse = await session.ws_connect(
-                self._url(request), method=request.method, protocols=protocols, headers=headers, max_msg_size=0, **self._options
+                self._url(request), method=request.method, protocols=protocols, headers=headers, max_msg_size=MAX_LINE, **self._options
             )
             return socket
         except aiohttp.WSServerHandshakeError as error:
@@ -130,7 +171,7 @@ class HttpTransport:
         self._session = None
 
     async def _open(self, request: Request, timeout: aiohttp.ClientTimeout, *, refresh: bool = False) -> aiohttp.ClientResponse:
-        session, headers = await self._prepare(request, refresh=refresh)
+        session, headers = await self._prepare(request, "gzip" if timeout is _REQUEST else "identity", refresh=refresh)
         try:
             return await session.request(
                 request.method,
@@ -144,10 +185,11 @@ class HttpTransport:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._failed(request, error) from error
 
-    async def _prepare(self, request: Request, *, refresh: bool) -> tuple[aiohttp.ClientSession, CIMultiDict[str]]:
+    async def _prepare(self, request: Request, coding: str, *, refresh: bool) -> tuple[aiohttp.ClientSession, CIMultiDict[str]]:
         credentials = await self._credentials.get(refresh=refresh)
         headers: CIMultiDict[str] = CIMultiDict(request.headers)
         headers.update(credentials.headers)
+        headers["Accept-Encoding"] = coding
         for group in self._connection.impersonate_groups:
             headers.add("Impersonate-Group", group)
         for name, values in self._connection.impersonate_extra.items():
@@ -165,7 +207,7 @@ class HttpTransport:
             connector = aiohttp.TCPConnector(
                 ssl=context, limit=self._limit, limit_per_host=0, keepalive_timeout=30.0, socket_factory=_socket
             )
-            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True, cookie_jar=aiohttp.DummyCookieJar())
+            self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar())
             self._certificate = credentials.certificate
         return self._session
 

@@ -28,6 +28,11 @@ class LeadershipLost(Exception):
     """The lease could not be renewed in time: stop, somebody else may lead now."""
 
 
+def new_identity(host: str, process: int, random: Random) -> str:
+    """Who a candidate is: readable, and never the same twice. Containers and cloned machines share host names and process ids."""
+    return f"{host}-{process}-{random.getrandbits(64):016x}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
     """Seconds. duration > renew_deadline > retry."""
@@ -51,6 +56,8 @@ class LeaderElector:
         self._times = times or LeaseTimes()
         if not self._times.duration > self._times.renew_deadline > self._times.retry > 0:
             raise ValueError("lease times must satisfy duration > renew deadline > retry > 0")
+        if not identity:
+            raise ValueError("a candidate needs an identity that nobody else has")
         self._observed: tuple[Any, ...] = ()
         self._observed_at = 0.0
         self._lease: Unstructured | None = None

@@ -28,7 +28,9 @@ from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import Registry, RuntimeMetrics
 from clusterwright.runtime.predicates import all_of, has_watch_filter
 from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
+from clusterwright.runtime.resources import Kind
 from clusterwright.runtime.rest import RestClient
+from clusterwright.runtime.rights import Listening, Right, Rights
 from clusterwright.runtime.tracing import NoTracer, OpenTelemetryTracer
 from clusterwright.runtime.transports import Measured, Throttled
 from clusterwright.runtime.workqueue import Backoff
@@ -76,7 +78,8 @@ class Manager:
         self.random = random
         self.registry = registry or Registry()
         self.metrics = RuntimeMetrics(self.registry)
-        paced: Transport = Measured(transport, self.metrics, clock)
+        self.rights = Rights(self._stands_still)
+        paced: Transport = Listening(Measured(transport, self.metrics, clock), self.rights)
         if self.options.qps:
             paced = Throttled(paced, clock, qps=self.options.qps, burst=self.options.burst, metrics=self.metrics)
         self.rest = RestClient(paced, clock=clock, user_agent=self.options.component)
@@ -132,6 +135,18 @@ class Manager:
         """Ask `run` to come to an end."""
         self._stop.set()
 
+    def _stands_still(self, right: Right) -> str:
+        if right.verb in {"list", "watch"}:
+            waiting = [c.name for c in self.controllers if right.resource in map(self._resource_name, c.kinds)]
+            if not self._started:
+                return f"no controller begins before it is granted; {', '.join(waiting)} need it" if waiting else "waiting to begin"
+            return f"controllers that see no changes: {', '.join(waiting)}"
+        return "passes that need it fail and are tried again"
+
+    def _resource_name(self, kind: Kind) -> str:
+        found = self.rest.resources.peek(kind)
+        return "" if found is None else f"{found.plural}.{found.gvk.group}" if found.gvk.group else found.plural
+
     @property
     def is_ready(self) -> bool:
         """Whether the caches are filled, and the controllers run or wait to lead."""
@@ -151,7 +166,11 @@ class Manager:
                         self.options.health_host,
                         self.options.health_port,
                         health={"ping": lambda: True},
-                        readiness={"caches": lambda: self.cache.is_synced, "controllers": lambda: self.is_ready},
+                        readiness={
+                            "caches": lambda: self.cache.is_synced,
+                            "controllers": lambda: self.is_ready,
+                            "rights": lambda: self.rights.complaint or True,
+                        },
                         registry=self.registry,
                     )
                 )

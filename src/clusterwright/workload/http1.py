@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from clusterwright.api.wire import Duplex
 
+MAX_BODY = 4 * 1024 * 1024
+"""What etcd says of itself and its members has a few kilobytes."""
+MAX_HEADERS = 100
+
 
 class ProtocolError(Exception):
     """The peer did not answer as HTTP/1.1 asks, or hung up in the middle."""
@@ -113,9 +117,11 @@ class HttpStream:
             raise ProtocolError("the answer is no HTTP/1.1 response")
         status = int(parts[1])
         headers: dict[str, str] = {}
-        while line := await self._line():
+        while len(headers) <= MAX_HEADERS and (line := await self._line()):
             name, _, value = line.partition(b":")
             headers[name.decode("latin-1").strip().lower()] = value.decode("latin-1").strip()
+        if len(headers) > MAX_HEADERS:
+            raise ProtocolError("the answer has too many headers")
         if status in (204, 304):
             return Answer(status, b"")
         if headers.get("transfer-encoding", "").lower() == "chunked":
@@ -134,9 +140,12 @@ class HttpStream:
             except ValueError as error:
                 raise ProtocolError("malformed chunk") from error
             if size == 0:
-                while await self._line():
-                    pass
-                return bytes(body)
+                for _ in range(MAX_HEADERS):
+                    if not await self._line():
+                        return bytes(body)
+                raise ProtocolError("the answer has too many trailers")
+            if size < 0 or len(body) + size > MAX_BODY:
+                raise ProtocolError(f"the answer is longer than {MAX_BODY} bytes")
             body += await self._exactly(size)
             await self._line()
 
@@ -150,6 +159,8 @@ class HttpStream:
         return line
 
     async def _exactly(self, count: int) -> bytes:
+        if count > MAX_BODY:
+            raise ProtocolError(f"the answer is longer than {MAX_BODY} bytes")
         while len(self._buffer) < count:
             await self._more()
         data = bytes(self._buffer[:count])
