@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 
 from clusterwright import conditions as c
+from clusterwright import conversion
 from clusterwright.api.meta import Condition, Unstructured, V1Beta1Condition
 from clusterwright.conditions import v1beta1 as old
 
@@ -23,7 +25,7 @@ def evaluate(vector: dict[str, Any]) -> dict[str, Any]:
     inputs, options = vector["inputs"], vector.get("options") or {}
     try:
         return _OPERATIONS[vector["op"]](inputs, options)
-    except (c.NothingToMerge, c.ConditionConflict, c.InvalidConditions):
+    except (c.NothingToMerge, c.ConditionConflict, c.InvalidConditions, conversion.ConversionFailed):
         return {"error": True}
 
 
@@ -247,7 +249,36 @@ def old_patch(inputs: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]
     return {"conditions": [shown(one) for one in found]}
 
 
+def converted(inputs: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    return _parted(conversion.convert(inputs["object"], inputs["to"], _versions(inputs)))
+
+
+def there_and_back(inputs: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    obj, versions = inputs["object"], _versions(inputs)
+    return _parted(conversion.convert(conversion.convert(obj, inputs["through"], versions), obj["apiVersion"], versions))
+
+
+def _versions(inputs: dict[str, Any]) -> conversion.Versions:
+    found = {crd["metadata"]["name"]: crd["metadata"] for crd in inputs.get("crds") or []}
+    return conversion.versions_from_crds(found.get)
+
+
+def _parted(obj: dict[str, Any]) -> dict[str, Any]:
+    """The object without its data annotation, and what that says."""
+    annotations = obj["metadata"].get("annotations", {})
+    try:
+        data = json.loads(annotations.get(conversion.DATA_ANNOTATION, "-"))
+    except ValueError:
+        return {"object": obj}
+    del annotations[conversion.DATA_ANNOTATION]
+    if not annotations:
+        del obj["metadata"]["annotations"]
+    return {"object": obj, "data": data}
+
+
 _OPERATIONS: dict[str, Any] = {
+    "convert": converted,
+    "round-trip": there_and_back,
     "mirror": mirror,
     "foreign-mirror": foreign_mirror,
     "aggregate": aggregate,

@@ -1,0 +1,43 @@
+"""Every version of our kinds that the models do not describe, as data: the schemas of old versions, how each field is written.
+
+One file per API group: CRD name to scope, names, labels and versions. Two keys of a schema are ours and no part of it:
+`x-ser` is the presence class of a field (`P`, `V`, `Z`, `A`, as in `api/meta.py`), `x-type` what a string or a field
+without a type is (`duration`, `time`, `quantity`, `int-or-string`, `any`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+
+HUB: Final = "v1beta2"
+"""The version that is stored, and that every other one is converted into and from."""
+_OURS: Final = frozenset({"x-ser", "x-type"})
+
+
+@cache
+def definitions() -> Mapping[str, Json]:
+    """CRD name to what is known of it; not to be changed."""
+    found: Json = {}
+    for file in sorted(files(__package__).iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".json"):
+            found.update(msgspec.json.decode(file.read_bytes()))
+    return found
+
+
+def spokes(crd_name: str) -> tuple[str, ...]:
+    """The versions of a CRD other than the hub, oldest first."""
+    return tuple(sorted(set(definitions().get(crd_name, {}).get("versions", ())) - {HUB}))
+
+
+def plain_schema(schema: Any) -> Any:
+    """A copy of a schema without the keys that are ours."""
+    if isinstance(schema, dict):
+        return {key: plain_schema(value) for key, value in schema.items() if key not in _OURS}
+    return [plain_schema(item) for item in schema] if isinstance(schema, list) else schema

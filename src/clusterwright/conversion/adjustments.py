@@ -1,0 +1,29 @@
+"""Places that neither a schema nor a model describes fully, by the name of the struct and of the field in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from clusterwright.conversion.types import TOKEN, Field, List
+
+Adjustments = Mapping[tuple[str, str], Callable[[Field], Field]]
+
+ADJUSTED: Final[Adjustments] = {
+    ("bootstrapTokens", "token"): lambda field: replace(field, type=TOKEN),
+}
+"""In every version."""
+
+
+def _pointers(field: Field) -> Field:
+    return replace(field, type=List(field.type.item, pointers=True)) if isinstance(field.type, List) else field
+
+
+ADJUSTED_SPOKE: Final[Adjustments] = {
+    ("bootstrapTokens", "token"): lambda field: replace(field, type=TOKEN, pointer=True),
+    ("nodeRegistration", "taints"): lambda field: replace(field, presence="P"),
+    ("poolRef", "apiGroup"): lambda field: replace(field, pointer=True),
+    ("spec", "bindings"): _pointers,
+}
+"""In old versions."""

@@ -1,0 +1,311 @@
+"""Two types of one thing, and the way from each to the other.
+
+Fields of the same name are converted by their types. What is named or placed differently, or needs a decision, is a
+`Row`. `up` leads to the hub and may look at what the annotation says of the same place; `down` leads away from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from clusterwright.conversion import values
+from clusterwright.conversion.types import Field, Go, Leaf, List, Map, Struct, Type
+from clusterwright.conversion.values import Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a conversion knows besides the object."""
+
+    namespace: str
+    api_version: Callable[[str, str], str]
+    """Group and kind of a provider object to its `apiVersion`; raises NoVersion."""
+
+
+UpHook = Callable[[Go, Go, "Go | None", Context], None]
+"""(spoke, hub, restored, context): changes the hub after everything else was converted."""
+DownHook = Callable[[Go, Go, Context], None]
+"""(hub, spoke, context): changes the spoke after everything else was converted."""
+Match = Callable[[Sequence[Any], Sequence[Any]], Sequence["Go | None"]]
+"""The items of a list, and those of the annotation: for each of the former its counterpart, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """A shape that differs. Neither function sees an absent value."""
+
+    up: Callable[[Any, Context], Any]
+    down: Callable[[Any, Context], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An old field, where it is in the hub, and how the one becomes the other. Paths are dotted."""
+
+    spoke: str
+    hub: str = ""
+    """Empty: the same path."""
+    how: Codec | None = None
+    rows: tuple[Row, ...] = ()
+    """Of the struct, or of the items, that is there."""
+    match: Match | None = None
+    """How items of a list find theirs in the annotation."""
+    intent: bool = False
+    """Zero is absent in the hub, unless the annotation says that it was zero (CV-10, CV-11)."""
+    plain: bool = False
+    """A zero is set in the hub, too (CV-12)."""
+    rebuilt: bool = False
+    """An empty list becomes none (CV-3)."""
+    lost: bool = False
+    """Only on one side, and never converted; `hub` alone names a field of the hub."""
+    up: UpHook | None = None
+    down: DownHook | None = None
+
+    @property
+    def target(self) -> str:
+        """The path in the hub."""
+        return self.hub or self.spoke
+
+
+def by(*keys: str) -> Match:
+    """The first of the annotation with the same values of `keys`."""
+
+    def match(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
+        found: dict[tuple[Any, ...], Go] = {}
+        for item in restored:
+            found.setdefault(tuple(item.get(key, "") for key in keys), item)
+        return [found.get(tuple(item.get(key, "") for key in keys)) for item in items]
+
+    return match
+
+
+def by_position(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
+    """The one at the same position, where there is one."""
+    return [restored[position] if position < len(restored) else None for position in range(len(items))]
+
+
+def by_equal_position(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
+    """The one at the same position, if there are as many."""
+    return list(restored) if len(items) == len(restored) else [None] * len(items)
+
+
+_Up = Callable[[Any, Any, Context], Any]
+_Down = Callable[[Any, Context], Any]
+
+
+@dataclass(slots=True)
+class _Step:
+    spoke: tuple[str, ...]
+    hub: tuple[str, ...]
+    spoke_field: Field
+    hub_field: Field
+    up: _Up | None
+    down: _Down | None
+    nested: Pair | None
+    row: Row
+    eager: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Pair:
+    """A struct of an old version and its counterpart in the hub."""
+
+    spoke: Struct
+    hub: Struct
+    rows: tuple[Row, ...] = ()
+    up_hooks: tuple[UpHook, ...] = ()
+    down_hooks: tuple[DownHook, ...] = ()
+    _steps: list[_Step] | None = None
+    _eager: bool | None = None
+    _memo: dict[tuple[int, int, tuple[Row, ...]], Pair] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> list[_Step]:
+        """Same-named fields first: what is moved into them comes after."""
+        if self._steps is None:
+            self._steps = list(self._compile())
+            for step in self._steps:
+                step.eager = not step.spoke_field.optional and step.nested is not None and step.nested.eager
+        return self._steps
+
+    @property
+    def eager(self) -> bool:
+        """Whether an empty spoke may give something in the hub."""
+        if self._eager is None:
+            self._eager = False  # for a type inside itself
+            self._eager = bool(self.up_hooks) or any(step.row.intent or step.row.plain or step.eager for step in self.steps)
+        return self._eager
+
+    # ------------------------------------------------------------------------------------ running
+
+    def to_hub(self, source: Go, restored: Go | None, context: Context) -> Go:
+        """The hub's form."""
+        found: Go = {}
+        for step in self.steps:
+            value = source.get(step.spoke[0]) if len(step.spoke) == 1 else _at(source, step.spoke)
+            if step.row.intent:
+                if not value:
+                    value = _at(restored, step.hub) if restored is not None else None
+                    if value is None or value:  # only what was zero on purpose
+                        continue
+                elif step.up is not None:
+                    value = step.up(value, None, context)
+                _put(found, step.hub, value)
+                continue
+            if value is None:
+                if step.row.plain:
+                    _put(found, step.hub, step.hub_field.type.zero())
+                if not step.eager:
+                    continue
+                value = {}
+            if step.up is not None:
+                try:
+                    value = step.up(value, _at(restored, step.hub) if restored is not None else None, context)
+                except Unreadable as error:
+                    raise error.under(".".join(step.spoke)) from None
+            if value is not None and (step.hub_field.optional or not step.hub_field.type.is_zero(value)):
+                _put(found, step.hub, value)
+        for hook in self.up_hooks:
+            hook(source, found, restored, context)
+        return found
+
+    def to_spoke(self, source: Go, context: Context) -> Go:
+        """The old form."""
+        found: Go = {}
+        for step in self.steps:
+            value = source.get(step.hub[0]) if len(step.hub) == 1 else _at(source, step.hub)
+            if value is None:
+                continue
+            if step.down is not None:
+                value = step.down(value, context)
+            if value is not None and (step.spoke_field.optional or not step.spoke_field.type.is_zero(value)):
+                _put(found, step.spoke, value)
+        for hook in self.down_hooks:
+            hook(source, found, context)
+        return found
+
+    # ---------------------------------------------------------------------------------- compiling
+
+    def _compile(self) -> Sequence[_Step]:
+        rows = _gathered(self.rows)
+        old = {row.spoke for row in rows}
+        new = {row.target for row in rows}
+        same = [name for name in self.spoke.fields if name in self.hub.fields and name not in old and name not in new]
+        moved = [row for row in rows if not row.lost]
+        order = [Row(name) for name in same] + sorted(moved, key=lambda row: row.target.count("."))
+        return [self._step(row) for row in order]
+
+    def _step(self, row: Row) -> _Step:
+        spoke, hub = tuple(row.spoke.split(".")), tuple(row.target.split("."))
+        old, new = _field(self.spoke, spoke), _field(self.hub, hub)
+        if row.how is not None:
+            up, down = row.how.up, row.how.down
+            return _Step(spoke, hub, old, new, lambda value, _, context: up(value, context), down, None, row)
+        nested: Pair | None = None
+        if isinstance(old.type, Struct) and isinstance(new.type, Struct):
+            nested = self._pair(old.type, new.type, row)
+        to_hub, to_spoke = self._between(old.type, new.type, row)
+        return _Step(spoke, hub, old, new, to_hub, to_spoke, nested, row)
+
+    def _pair(self, spoke: Struct, hub: Struct, row: Row) -> Pair:
+        key = (id(spoke), id(hub), row.rows)
+        found = self._memo.get(key)
+        if found is None:
+            hooks = ((row.up,) if row.up else (), (row.down,) if row.down else ())
+            found = self._memo[key] = Pair(spoke, hub, row.rows, *hooks, _memo=self._memo)
+        return found
+
+    def _between(self, old: Type, new: Type, row: Row) -> tuple[_Up | None, _Down | None]:
+        match old, new:
+            case Struct(), Struct():
+                pair = self._pair(old, new, row)
+                return pair.to_hub, pair.to_spoke
+            case List(), List():
+                return _lists(*self._between(old.item, new.item, row), old, new, row)
+            case Map(), Map():
+                return _maps(*self._between(old.value, new.value, row))
+            case Leaf(kind="duration"), Leaf(kind="int"):
+                return (lambda value, _, __: values.seconds(value)), (lambda value, _: value * values.SECOND)
+            case Leaf(kind="int"), Leaf(kind="int") if old is not new:
+                return (lambda value, _, __: new.parse(value)), None
+            case Leaf(), Leaf() if old.kind == new.kind:
+                return None, None
+        raise TypeError(f"no way from {row.spoke} to {row.target}")
+
+
+def _lists(up: _Up | None, down: _Down | None, old: List, new: List, row: Row) -> tuple[_Up | None, _Down | None]:
+    if up is None and down is None and not row.rebuilt and old.pointers == new.pointers:
+        return None, None
+    find = row.match
+
+    def to_hub(items: list[Any], restored: Any, context: Context) -> Any:
+        if row.rebuilt and not items:
+            return None
+        found = find(items, restored) if find is not None and restored else [None] * len(items)
+        given = [new.item.zero() if item is None and not new.pointers else item for item in items]
+        return [item if up is None else up(item, one, context) for item, one in zip(given, found, strict=True)]
+
+    def to_spoke(items: list[Any], context: Context) -> Any:
+        if row.rebuilt and not items:
+            return None
+        return [None if old.pointers and not item else item if down is None else down(item, context) for item in items]
+
+    return to_hub, to_spoke
+
+
+def _maps(up: _Up | None, down: _Down | None) -> tuple[_Up | None, _Down | None]:
+    if up is None or down is None:
+        return None, None
+
+    def to_hub(items: Mapping[str, Any], restored: Any, context: Context) -> Any:
+        known = restored or {}
+        return {key: up(item, known.get(key), context) for key, item in items.items()}
+
+    return to_hub, (lambda items, context: {key: down(item, context) for key, item in items.items()})
+
+
+def _gathered(rows: tuple[Row, ...]) -> list[Row]:
+    """Rows with a longer path that is the same on both sides become rows of the struct on the way."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        head, _, rest = row.spoke.partition(".")
+        if rest and not row.lost and row.target.partition(".")[0] == head and row.target != head:
+            row = Row(head, rows=(replace(row, spoke=rest, hub=row.target.partition(".")[2]),))
+        key = (row.spoke, row.target)
+        if key in found:
+            before = found[key]
+            row = replace(before, rows=before.rows + row.rows, up=before.up or row.up, down=before.down or row.down)
+        found[key] = row
+    return list(found.values())
+
+
+def _field(struct: Struct, path: tuple[str, ...]) -> Field:
+    found: Field | None = None
+    at: Type = struct
+    for step in path:
+        if not isinstance(at, Struct) or step not in at.fields:
+            raise TypeError(f"no field {'.'.join(path)}")
+        found = at.fields[step]
+        at = found.type
+    assert found is not None
+    return found
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if value is None:
+            return None
+        value = value.get(step)
+    return value
+
+
+def _put(target: Go, path: tuple[str, ...], value: Any) -> None:
+    for step in path[:-1]:
+        target = target.setdefault(step, {})
+    target[path[-1]] = value
+
+
+ALWAYS_DEPRECATED: Final[UpHook] = lambda spoke, hub, restored, context: hub.setdefault("deprecated", {}).setdefault("v1beta1", {}) and None  # noqa: E731
+"""An old status always has its deprecated part (CV-41)."""
