@@ -9,8 +9,8 @@ __all__ = ["decide"]
 __version__ = "0.1.0"
 
 
-def decide(objects: Sequence[Mapping[str, Any]], subject: str) -> Mapping[str, Any]:
-    """One reconcile pass of the subject's controller, offline. See `clusterwright.offline.decide`."""
+def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str = "") -> Mapping[str, Any]:
+    """One reconcile pass of the subject's controller, or of the one named, offline. See `clusterwright.offline.decide`."""
     from clusterwright.offline.decide import decide as run
 
-    return run(objects, subject)
+    return run(objects, subject, controller)

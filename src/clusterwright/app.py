@@ -15,13 +15,12 @@ from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
+from clusterwright.controllers.kit import registry
+from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.loopback import LoopbackTransport
-from clusterwright.offline.registry import PACKAGES
-from clusterwright.offline.registry import controller as controller_of
 from clusterwright.offline.survey import Reach
-from clusterwright.offline.world import DEFAULT_FEATURES
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import Controller
@@ -82,7 +81,7 @@ def build_manager(
     manager.add_part("connections", cache.run, needs_leadership=False)
     if cloud is not None:
         cloud.subscribe("clustercache", cache.wake)
-    definitions: list[ControllerDefinition] = [d for kind in PACKAGES if (d := controller_of(kind)) is not None]
+    definitions: list[ControllerDefinition] = [*registry.controllers()]
     if cloud is not None:
         definitions += inmemory_controllers(cloud)
     for definition in definitions:

@@ -124,7 +124,7 @@ ENTRY = [
             "Paused": "not-paused",
             "Deleting": "not-deleting",
             "Available": "available",
-            "v1beta1 Ready": "summarized",
+            "Ready (v1beta1)": "summarized",
         },
         conditions={"Paused": ("False", "NotPaused", ""), "Available": ("True", "Available", "")},
     ),
@@ -210,7 +210,7 @@ INFRASTRUCTURE_ROWS = [
     Scenario(
         name="infra-no-ref",
         objects=(cluster(spec={"infrastructureRef": None, "controlPlaneRef": None, "controlPlaneEndpoint": None}, status=NEW),),
-        rows={"reconcileInfrastructure": "no-ref", "InfrastructureReady": "no-infrastructure", "v1beta1 InfrastructureReady": "no-ref"},
+        rows={"reconcileInfrastructure": "no-ref", "InfrastructureReady": "no-infrastructure", "InfrastructureReady (v1beta1)": "no-ref"},
         conditions={"InfrastructureReady": ("True", "Ready", "")},
         old={"InfrastructureReady": ("True", "", "", "")},
         status={"initialization.infrastructureProvisioned": True, "phase": "Provisioning"},
@@ -218,13 +218,13 @@ INFRASTRUCTURE_ROWS = [
     Scenario(
         name="infra-no-ref-deleting",
         objects=(cluster(spec={"infrastructureRef": None}, deleting=True), control_plane()),
-        rows={"reconcileInfrastructure": "no-ref-deleting", "v1beta1 InfrastructureReady": "no-ref-deleting"},
+        rows={"reconcileInfrastructure": "no-ref-deleting", "InfrastructureReady (v1beta1)": "no-ref-deleting"},
         actions=(("delete", "ExampleControlPlane", "cp"),),
     ),
     Scenario(
         name="infra-missing",
         objects=(cluster(status=NEW), control_plane()),
-        rows={"reconcileInfrastructure": "missing", "InfrastructureReady": "missing", "v1beta1 InfrastructureReady": "not-read"},
+        rows={"reconcileInfrastructure": "missing", "InfrastructureReady": "missing", "InfrastructureReady (v1beta1)": "not-read"},
         requeue=30,
         conditions={"InfrastructureReady": ("False", "DoesNotExist", "ExampleCluster does not exist")},
         old={"InfrastructureReady": None},
@@ -254,7 +254,7 @@ INFRASTRUCTURE_ROWS = [
     Scenario(
         name="infra-garbled",
         objects=(cluster(), infrastructure(provisioned="yes"), control_plane()),
-        rows={"reconcileInfrastructure": "garbled", "v1beta1 InfrastructureReady": "not-read"},
+        rows={"reconcileInfrastructure": "garbled", "InfrastructureReady (v1beta1)": "not-read"},
         error="provisioned",
     ),
     Scenario(
@@ -267,7 +267,7 @@ INFRASTRUCTURE_ROWS = [
         rows={
             "reconcileInfrastructure": "not-provisioned",
             "InfrastructureReady": "not-provisioned",
-            "v1beta1 InfrastructureReady": "not-provisioned",
+            "InfrastructureReady (v1beta1)": "not-provisioned",
         },
         actions=(("patch", "ExampleCluster", "infra"),),
         conditions={"InfrastructureReady": ("False", "NotReady", "ExampleCluster status.initialization.provisioned is false")},
@@ -277,7 +277,7 @@ INFRASTRUCTURE_ROWS = [
     Scenario(
         name="infra-object-deleting",
         objects=(cluster(status=NEW), infrastructure(deletionTimestamp=BEFORE, deletionGracePeriodSeconds=0), control_plane()),
-        rows={"reconcileInfrastructure": "object-deleting", "InfrastructureReady": "mirrored", "v1beta1 InfrastructureReady": "mirrored"},
+        rows={"reconcileInfrastructure": "object-deleting", "InfrastructureReady": "mirrored", "InfrastructureReady (v1beta1)": "mirrored"},
         status={"initialization.infrastructureProvisioned": None},
     ),
     Scenario(
@@ -303,7 +303,11 @@ INFRASTRUCTURE_ROWS = [
             ),
             control_plane(initialized=False),
         ),
-        rows={"reconcileInfrastructure": "provisioned", "InfrastructureReady": "provisioned", "v1beta1 InfrastructureReady": "provisioned"},
+        rows={
+            "reconcileInfrastructure": "provisioned",
+            "InfrastructureReady": "provisioned",
+            "InfrastructureReady (v1beta1)": "provisioned",
+        },
         spec={"controlPlaneEndpoint": {"host": "a.example.com", "port": 443}},
         status={
             "initialization.infrastructureProvisioned": True,
@@ -326,7 +330,7 @@ INFRASTRUCTURE_ROWS = [
     Scenario(
         name="infra-missing-never-provisioned-deleting",
         objects=(cluster(deleting=True, status=NEW, spec={"controlPlaneRef": None}), infrastructure(conditions=[])),
-        rows={"v1beta1 InfrastructureReady": "deleting", "reconcileDelete": "infrastructure-remains"},
+        rows={"InfrastructureReady (v1beta1)": "deleting", "reconcileDelete": "infrastructure-remains"},
         actions=(("delete", "ExampleCluster", "infra"),),
     ),
     Scenario(
@@ -356,8 +360,8 @@ CONTROL_PLANE_ROWS = [
             "reconcileControlPlane": "no-ref",
             "ControlPlaneInitialized": "no-node-yet",
             "ControlPlaneAvailable": "no-node-yet",
-            "v1beta1 ControlPlaneReady": "no-ref",
-            "v1beta1 ControlPlaneInitialized": "no-node-yet",
+            "ControlPlaneReady (v1beta1)": "no-ref",
+            "ControlPlaneInitialized (v1beta1)": "no-node-yet",
         },
         conditions={
             "ControlPlaneInitialized": (
@@ -375,8 +379,8 @@ CONTROL_PLANE_ROWS = [
             "reconcileControlPlane": "missing",
             "ControlPlaneAvailable": "missing",
             "ControlPlaneInitialized": "cp-missing",
-            "v1beta1 ControlPlaneReady": "missing",
-            "v1beta1 ControlPlaneInitialized": "not-told",
+            "ControlPlaneReady (v1beta1)": "missing",
+            "ControlPlaneInitialized (v1beta1)": "not-told",
         },
         requeue=30,
         conditions={
@@ -400,7 +404,7 @@ CONTROL_PLANE_ROWS = [
         rows={
             "reconcileControlPlane": "missing-deleting",
             "ControlPlaneAvailable": "deleted-with-cluster",
-            "v1beta1 ControlPlaneReady": "deleted",
+            "ControlPlaneReady (v1beta1)": "deleted",
             "reconcileDelete": "infrastructure-remains",
         },
         actions=(("delete", "ExampleCluster", "infra"),),
@@ -418,7 +422,7 @@ CONTROL_PLANE_ROWS = [
             "RollingOut": "unlisted",
             "ScalingUp": "unlisted",
             "ScalingDown": "unlisted",
-            "v1beta1 ControlPlaneReady": "not-read",
+            "ControlPlaneReady (v1beta1)": "not-read",
         },
         error="ExampleControlPlane",
         conditions={"ControlPlaneAvailable": ERROR, "ControlPlaneInitialized": ERROR, "RollingOut": ERROR},
@@ -441,8 +445,8 @@ CONTROL_PLANE_ROWS = [
             "reconcileControlPlane": "not-initialized",
             "ControlPlaneInitialized": "cp-uninitialized",
             "ControlPlaneAvailable": "not-initialized",
-            "v1beta1 ControlPlaneReady": "not-initialized",
-            "v1beta1 ControlPlaneInitialized": "cp-uninitialized",
+            "ControlPlaneReady (v1beta1)": "not-initialized",
+            "ControlPlaneInitialized (v1beta1)": "cp-uninitialized",
         },
         actions=(("patch", "ExampleControlPlane", "cp"),),
         conditions={
@@ -482,8 +486,8 @@ CONTROL_PLANE_ROWS = [
             "reconcileControlPlane": "initialized",
             "ControlPlaneInitialized": "cp-initialized",
             "ControlPlaneAvailable": "initialized",
-            "v1beta1 ControlPlaneReady": "initialized",
-            "v1beta1 ControlPlaneInitialized": "cp-initialized",
+            "ControlPlaneReady (v1beta1)": "initialized",
+            "ControlPlaneInitialized (v1beta1)": "cp-initialized",
         },
         spec={"controlPlaneEndpoint": {"host": "b.example.com", "port": 443}},
         conditions={"ControlPlaneInitialized": ("True", "Initialized", "")},
@@ -527,7 +531,7 @@ CONTROL_PLANE_ROWS = [
             infrastructure(),
             control_plane(conditions=[condition("Available", "False", "Bad", "no"), condition("Ready", "True", "Fine")]),
         ),
-        rows={"ControlPlaneAvailable": "mirrored", "v1beta1 ControlPlaneReady": "mirrored", "Available": "issues"},
+        rows={"ControlPlaneAvailable": "mirrored", "ControlPlaneReady (v1beta1)": "mirrored", "Available": "issues"},
         conditions={"ControlPlaneAvailable": ("False", "Bad", "no"), "Available": ("False", "NotAvailable", "* ControlPlaneAvailable: no")},
         old={"ControlPlaneReady": ("True", "", "Fine", "")},
     ),
@@ -548,7 +552,7 @@ CONTROL_PLANE_ROWS = [
         rows={
             "ControlPlaneInitialized": "first-node-up",
             "ControlPlaneAvailable": "machines-available",
-            "v1beta1 ControlPlaneInitialized": "first-node-up",
+            "ControlPlaneInitialized (v1beta1)": "first-node-up",
             "ControlPlaneMachinesReady": "all-fine",
             "ControlPlaneMachinesUpToDate": "all-fine",
         },
@@ -595,13 +599,13 @@ CONTROL_PLANE_ROWS = [
             infrastructure(),
             secret("kubeconfig"),
         ),
-        rows={"v1beta1 ControlPlaneInitialized": "already-initialized"},
+        rows={"ControlPlaneInitialized (v1beta1)": "already-initialized"},
         old={"ControlPlaneInitialized": ("True", "", "", "")},
     ),
     Scenario(
         name="old-control-plane-deleting",
         objects=(DELETING, infrastructure(), control_plane(conditions=[])),
-        rows={"v1beta1 ControlPlaneReady": "deleting", "reconcileDelete": "control-plane-remains"},
+        rows={"ControlPlaneReady (v1beta1)": "deleting", "reconcileDelete": "control-plane-remains"},
         actions=(("delete", "ExampleControlPlane", "cp"),),
         old={"ControlPlaneReady": ("False", "Info", "Deleting", "")},
     ),
@@ -612,7 +616,7 @@ CONTROL_PLANE_ROWS = [
                 spec={"infrastructureRef": None, "controlPlaneRef": None}, deleting=True, finalizers=[FINALIZER, "other.example.com/x"]
             ),
         ),
-        rows={"v1beta1 Ready": "nothing-reported", "reconcileDelete": "completed"},
+        rows={"Ready (v1beta1)": "nothing-reported", "reconcileDelete": "completed"},
         old={"Ready": None},
     ),
 ]
@@ -715,7 +719,7 @@ DELETION_ROWS = [
         name="infrastructure-unreadable",
         objects=(DELETING, infrastructure()),
         observed={"unreadable": [{"kind": "ExampleCluster", "namespace": "ns", "name": "infra"}]},
-        rows={"reconcileDelete": "infrastructure-unreadable", "v1beta1 ControlPlaneReady": "deleted"},
+        rows={"reconcileDelete": "infrastructure-unreadable", "ControlPlaneReady (v1beta1)": "deleted"},
         error="ExampleCluster",
         conditions={"Deleting": ("True", "InternalError", LOGS)},
     ),
@@ -761,7 +765,7 @@ DELETION_ROWS = [
     Scenario(
         name="deletion-completed",
         objects=(DELETING,),
-        rows={"reconcileDelete": "completed", "v1beta1 InfrastructureReady": "deleted"},
+        rows={"reconcileDelete": "completed", "InfrastructureReady (v1beta1)": "deleted"},
         gone=True,
     ),
     Scenario(
@@ -1004,7 +1008,7 @@ OTHERS = [
             machine("w"),
             machine("cp", control_plane=True, node=False),
         ),
-        rows={"ControlPlaneInitialized": "no-node-yet", "v1beta1 ControlPlaneInitialized": "no-node-yet"},
+        rows={"ControlPlaneInitialized": "no-node-yet", "ControlPlaneInitialized (v1beta1)": "no-node-yet"},
     ),
     Scenario(
         name="new-silent-machine",

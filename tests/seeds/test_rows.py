@@ -9,7 +9,7 @@ from seed_worlds import actions_of, conditions_of, old_conditions_of, one_pass
 from clusterwright.offline.catalogue import tables_of
 from clusterwright.tables import Table, gaps, overlaps, unreachable
 
-TABLES = {t.name: t for t in tables_of("cluster")}
+TABLES = {t.name: t for package in ("kit", "cluster") for t in tables_of(package)}
 
 
 def at(value: object, path: str) -> object:
@@ -71,7 +71,7 @@ DISJOINT = {
     "RemoteConnectionProbe": {
         ("kubeconfig-refused", row) for row in ("not-established", "not-yet-tried-again", "never-succeeded", "lost", "connected")
     },
-    "v1beta1 Ready": set(),
+    "Ready (v1beta1)": set(),
 }
 
 

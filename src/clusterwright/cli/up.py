@@ -24,9 +24,9 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import connect, demo
 from clusterwright.cli.connect import LOCAL
+from clusterwright.controllers.kit.features import DEFAULT_FEATURES, UnknownFeature, parse_features
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.listener import TlsListener
-from clusterwright.offline.world import DEFAULT_FEATURES
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.http import HttpTransport
@@ -82,23 +82,13 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     if arguments.against and arguments.no_controllers:
         parser.error("--against and --no-controllers together leave nothing to run")
     try:
-        arguments.features = _features(arguments.feature_gates)
+        arguments.features = parse_features(arguments.feature_gates)
         arguments.passes = {name: int(number) for name, _, number in (item.partition("=") for item in arguments.concurrency)}
+    except UnknownFeature as error:
+        parser.error(f"--feature-gates: {error}")
     except ValueError as error:
         parser.error(str(error))
     return arguments
-
-
-def _features(text: str) -> dict[str, bool]:
-    features: dict[str, bool] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, _, value = item.partition("=")
-        if name not in DEFAULT_FEATURES:
-            raise ValueError(f"--feature-gates: {name!r} is not known; known: {', '.join(sorted(DEFAULT_FEATURES))}")
-        if value not in {"true", "false"}:
-            raise ValueError(f"--feature-gates: {item!r}: NAME=true or NAME=false is expected")
-        features[name] = value == "true"
-    return features
 
 
 async def _run(arguments: argparse.Namespace) -> int:

@@ -8,30 +8,33 @@ from datetime import UTC, datetime
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
+from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.contracts import complete
-from clusterwright.offline.registry import PACKAGES, controller
 from clusterwright.offline.world import World, decoded
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.resources import gvk_of
 
 
-def decide(objects: Sequence[Mapping[str, Any]], subject: str) -> Json:
+def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str = "") -> Json:
     """What our controller of the subject's kind would do next, and the status it would write.
 
-    `objects` are whole Kubernetes objects and at most one Observation; `subject` is "Kind/namespace/name". Nothing is
-    contacted and nothing outside is changed. The answer's form is described in docs/bundles.md.
+    `objects` are whole Kubernetes objects and at most one Observation; `subject` is "Kind/namespace/name"; `controller` names
+    one of the kind's controllers (`topology/cluster`), empty means the first. Nothing is contacted and nothing outside is
+    changed. The answer's form is described in docs/bundles.md.
     """
-    return decide_bundle(assemble(objects), subject)
+    return decide_bundle(assemble(objects), subject, controller)
 
 
-def decide_bundle(bundle: Bundle, subject: str) -> Json:
+def decide_bundle(bundle: Bundle, subject: str, controller: str = "") -> Json:
     """`decide` on a bundle that has been read already."""
     kind, _, rest = subject.partition("/")
     namespace, _, name = rest.rpartition("/")
-    definition = controller(kind)
-    if definition is None:
-        raise BadBundle(f"subject {subject!r}: no controller reconciles {kind or 'it'}; known: {', '.join(sorted(PACKAGES))}")
+    entry = registry.find(kind, controller)
+    if entry is None:
+        which = f"controller {controller!r}" if controller else "controller"
+        raise BadBundle(f"subject {subject!r}: no {which} reconciles {kind or 'it'}; known: {', '.join(sorted(registry.KINDS))}")
+    definition = registry.definition(entry)
     key = ObjectKey(namespace, name)
     now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
     world = World(complete(bundle), now, sample_keys())

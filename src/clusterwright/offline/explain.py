@@ -12,12 +12,12 @@ from typing import Any
 
 from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.conditions import InvalidConditions, conditions_of
+from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import BadBundle, Bundle
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, Complaint, Tier
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.decide import run_pass, run_to_completion
-from clusterwright.offline.registry import controller
 from clusterwright.offline.standins import with_stand_ins
 from clusterwright.offline.testimony import Node
 from clusterwright.offline.world import World
@@ -65,7 +65,7 @@ def explain(bundle: Bundle, subject: str) -> Answer:
         raise BadBundle(f"{subject} is not in the bundle")
     answer = Answer(subject)
     conditions: tuple[Condition, ...] | None = None
-    if controller(kind) is not None:
+    if registry.find(kind) is not None:
         conditions = _run(bundle, kind, ObjectKey(namespace, name), answer)
     if kind == "Cluster" or bundle.observation.workload_clusters:
         investigation = Investigation(bundle.objects, subject, conditions, error=answer.error, now=bundle.observation.now)
@@ -87,8 +87,9 @@ def _namespaced(obj: Json) -> str:
 
 def _run(bundle: Bundle, kind: str, key: ObjectKey, answer: Answer) -> tuple[Condition, ...] | None:
     """One pass of our controller; what it decided goes into the answer."""
-    definition = controller(kind)
-    assert definition is not None
+    entry = registry.find(kind)
+    assert entry is not None
+    definition = registry.definition(entry)
     now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
     keys = sample_keys()
 

@@ -16,6 +16,7 @@ from clusterwright.apiserver.registry import ResourceKey, index
 from clusterwright.apiserver.schema.permissive import permissive_resource
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.observation import Faults, faults
@@ -25,20 +26,6 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.reconcile import Mapper
 from clusterwright.runtime.rest import RestClient
-
-# Feature gates that are on where neither a bundle nor a flag says otherwise.
-DEFAULT_FEATURES: Mapping[str, bool] = {
-    "ClusterTopology": False,
-    "InPlaceUpdates": False,
-    "KubeadmBootstrapFormatIgnition": False,
-    "MachinePool": True,
-    "MachineSetPreflightChecks": True,
-    "MachineTaintPropagation": False,
-    "MachineWaitForVolumeDetachConsiderVolumeAttachments": True,
-    "PriorityQueue": True,
-    "ReconcilerRateLimiting": True,
-    "RuntimeSDK": False,
-}
 
 
 @cache

@@ -15,10 +15,44 @@ from clusterwright.runtime.client import Original
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.models import with_conditions
 from clusterwright.runtime.patch import Patcher
+from clusterwright.tables import OTHERWISE, Row, Table, false, guard, message, true
 
 PAUSED = "Paused"
 
 T = TypeVar("T", bound=Object)
+
+
+@dataclass(frozen=True, slots=True)
+class PauseView:
+    """What decides whether an object of a kind must be left alone."""
+
+    kind: str
+    cluster_paused: bool
+    annotated: bool
+
+
+@guard("the Cluster's spec.paused")
+def cluster_paused(v: PauseView) -> bool:
+    return v.cluster_paused
+
+
+@guard(f"annotation {PAUSED_ANNOTATION} present")
+def annotated(v: PauseView) -> bool:
+    return v.annotated
+
+
+@message(f"<Cluster spec.paused is set to true>, <Kind has the {PAUSED_ANNOTATION} annotation>")
+def because(v: PauseView) -> str:
+    texts = ((v.cluster_paused, "Cluster spec.paused is set to true"), (v.annotated, f"{v.kind} has the {PAUSED_ANNOTATION} annotation"))
+    return ", ".join(text for holds, text in texts if holds)
+
+
+PAUSE: Table[PauseView] = Table(
+    PAUSED,
+    Row("paused", cluster_paused | annotated, true("Paused", because)),
+    Row("not-paused", OTHERWISE, false("NotPaused")),
+    about="Decided before everything else. The pass ends if the object is paused, or if the condition had to be written.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +65,11 @@ class PauseCheck(Generic[T]):
     object: T
     is_paused: bool
     ends_pass: bool
+
+    @property
+    def row(self) -> str:
+        """The row of PAUSE that fired."""
+        return "paused" if self.is_paused else "not-paused"
 
 
 async def ensure_paused_condition(patcher: Patcher, clock: Clock, original: Original[T], *, cluster_paused: bool) -> PauseCheck[T]:
@@ -60,14 +99,9 @@ def is_paused(obj: Any, *, cluster_paused: bool) -> bool:
 
 def paused_condition(obj: Object, *, cluster_paused: bool) -> Condition:
     """What the condition must say."""
-    messages: list[str] = []
-    if cluster_paused:
-        messages.append("Cluster spec.paused is set to true")
-    if PAUSED_ANNOTATION in obj.metadata.annotations:
-        messages.append(f"{obj.kind} has the {PAUSED_ANNOTATION} annotation")
-    if messages:
-        return Condition(type=PAUSED, status="True", reason="Paused", message=", ".join(messages))
-    return Condition(type=PAUSED, status="False", reason="NotPaused")
+    said = PAUSE.decide(PauseView(obj.kind, cluster_paused, PAUSED_ANNOTATION in obj.metadata.annotations)).outcome
+    assert said is not None
+    return Condition(type=PAUSED, status=said.status, reason=said.reason, message=said.message)
 
 
 def conditions_of(obj: Object) -> tuple[Condition, ...]:

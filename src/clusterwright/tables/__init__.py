@@ -1,9 +1,10 @@
 """Decision tables: rows as data over named guards, so that every decision can be read, tested and explained.
 
-A `Guard` is a named question about a frozen snapshot and composes with `&`, `|` and `~`. A `Row` joins a guard with what
-then holds: a transition of the condition (`true`, `false`, `unknown`, `computed`, or `KEEP`), a requeue vote, what to ensure,
-or the error that the pass ends in. A `Collect` is a row with several lines: all that hold become one bulleted message. A
-`Table` tries them in order, the first match wins:
+A `Guard` is a named question about a frozen snapshot and composes with `&`, `|` and `~`; `about` names the other objects that
+the answer comes from. A `Row` joins a guard with what then holds: a transition of the condition (`true`, `false`, `unknown`,
+`computed`, or `KEEP`) and of its v1beta1 twin, or a `Phase`; the act that follows (a member of an enum, matched exhaustively by
+the controller, so that nobody branches on row names); a requeue vote; the error that the pass ends in. A `Collect` is a row with
+several lines: all that hold become one bulleted message. A `Table` tries them in order, the first match wins:
 
     @guard("metadata.deletionTimestamp is set")
     def deleting(c: Snapshot) -> bool:
@@ -26,7 +27,7 @@ trying all truth assignments; `render` turns a table into Markdown and JSON. The
 """
 
 from clusterwright.tables.check import Impossible, TooManyGuards, contradictions, gaps, overlaps, unreachable
-from clusterwright.tables.guard import OTHERWISE, Guard, Message, guard, message
+from clusterwright.tables.guard import OTHERWISE, About, Guard, Message, Subject, guard, message
 from clusterwright.tables.render import as_json, as_markdown, explanation_as_json, explanation_as_text
 from clusterwright.tables.table import (
     KEEP,
@@ -37,6 +38,7 @@ from clusterwright.tables.table import (
     Explanation,
     NoRowMatches,
     Outcome,
+    Phase,
     Row,
     RowExplanation,
     Table,
@@ -51,6 +53,7 @@ from clusterwright.tables.table import (
 __all__ = [
     "KEEP",
     "OTHERWISE",
+    "About",
     "Because",
     "Collect",
     "Decision",
@@ -61,8 +64,10 @@ __all__ = [
     "Message",
     "NoRowMatches",
     "Outcome",
+    "Phase",
     "Row",
     "RowExplanation",
+    "Subject",
     "Table",
     "TooManyGuards",
     "Transition",

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 S = TypeVar("S")
+
+
+class Subject(NamedTuple):
+    """An object that a guard asked, in whatever version: explanations follow it."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+About = Callable[[S], Sequence[Subject]]
+"""Whom a guard asks, beside the object that the table is about."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Guard(Generic[S]):
     """A question about snapshot S that has a name; it must be total: no snapshot makes it raise.
 
-    `text` is the seed's own wording. Guards compose with `&`, `|` and `~`; what was composed is kept, so that tables can be
-    checked and explained by their atoms. Two guards are the same only if they are the same object.
+    `text` is the seed's own wording; `about` says which other objects the answer comes from, so that an explanation can follow
+    them. Guards compose with `&`, `|` and `~`; what was composed is kept, so that tables can be checked and explained by their
+    atoms. Two guards are the same only if they are the same object.
     """
 
     text: str
     test: Callable[[S], bool]
     operator: Literal["atom", "and", "or", "not", "true"] = "atom"
     parts: tuple[Guard[S], ...] = ()
+    about: About[S] | None = None
 
     def __call__(self, snapshot: S) -> bool:
         """Ask."""
@@ -52,6 +70,10 @@ class Guard(Generic[S]):
                 found.setdefault(id(atom), atom)
         return tuple(found.values())
 
+    def subjects(self, snapshot: S) -> tuple[Subject, ...]:
+        """Whom the guard's atoms asked, each once, in order."""
+        return tuple(dict.fromkeys(s for atom in self.atoms() if atom.about is not None for s in atom.about(snapshot)))
+
     def under(self, values: Mapping[int, bool]) -> bool:
         """The truth value when the atoms, by `id`, have these values."""
         if self.operator == "atom":
@@ -76,9 +98,17 @@ OTHERWISE: Guard[Any] = Guard("otherwise", lambda _: True, "true")
 """Holds always: the last row of a table that covers everything."""
 
 
-def guard(text: str) -> Callable[[Callable[[S], bool]], Guard[S]]:
-    """Make a predicate over a snapshot a guard with the given wording."""
-    return lambda test: Guard(text, test)
+@overload
+def guard(text: str) -> Callable[[Callable[[S], bool]], Guard[S]]: ...
+@overload
+def guard(text: str, *, about: About[S]) -> Callable[[Callable[[S], bool]], Guard[S]]: ...
+def guard(text: str, *, about: Any = None) -> Any:
+    """Make a predicate over a snapshot a guard with the given wording, which asks the objects that `about` names."""
+
+    def make(test: Callable[[S], bool]) -> Guard[S]:
+        return Guard(text, test, about=about)
+
+    return make
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from clusterwright.api.meta import Json
-from clusterwright.tables.table import Because, Collect, Ensure, Explanation, Row, Table, describe
+from clusterwright.tables.table import Because, Collect, Ensure, Explanation, Phase, Row, Table, describe
 
 S = TypeVar("S")
 
@@ -21,7 +21,7 @@ def as_markdown(table: Table[S]) -> str:
                 f"`{row.name}`",
                 f"`{row.guard.text}`",
                 _ensure(row) or "-",
-                f"`{describe(row.transition, row.error)}`",
+                f"`{describe(row.transition, row.error)}`" + (f"; v1beta1: `{describe(row.v1beta1)}`" if row.v1beta1 else ""),
                 _after(row.requeue),
             ]
             lines.append("| " + " | ".join(_cell(c) for c in cells) + " |")
@@ -48,13 +48,19 @@ def as_json(table: Table[S]) -> Json:
 def _row_json(row: Row[S]) -> Json:
     t = row.transition
     error = row.error if isinstance(row.error, str) else row.error.text
-    shown: Json = {"name": row.name, "guard": row.guard.text, "atoms": [a.text for a in row.guards()]}
-    if t.status or t.make:
+    shown: dict[str, Any] = {"name": row.name, "guard": row.guard.text, "atoms": [a.text for a in row.guards()]}
+    if isinstance(t, Phase):
+        shown["phase"] = t.name
+    elif t.status or t.make:
         shown |= {"status": t.status, "reason": t.reason, "message": t.message_text}
         if t.severity:
             shown["severity"] = t.severity
     else:
         shown["keep"] = True
+    if row.v1beta1 is not None:
+        shown["v1beta1"] = describe(row.v1beta1)
+    if row.act is not None:
+        shown["act"] = row.act.name
     if ensure := _ensure(row):
         shown["ensure"] = ensure
     if error:
@@ -86,6 +92,8 @@ def explanation_as_json(explanation: Explanation) -> Json:
         shown: dict[str, Any] = {"name": row.name, "guard": row.guard, "matched": row.matched, "fired": row.fired}
         shown["guards"] = [{"text": text, "value": value} for text, value in row.guards]
         shown["transition"] = row.transition
+        if row.about:
+            shown["about"] = [s._asdict() for s in row.about]
         answer["rows"].append(shown)
     return answer
 
@@ -103,7 +111,8 @@ def explanation_as_text(explanation: Explanation) -> str:
 
 
 def _ensure(row: Row[S]) -> str:
-    return row.ensure.text if isinstance(row.ensure, Ensure) else row.ensure
+    words = row.ensure.text if isinstance(row.ensure, Ensure) else row.ensure
+    return "; ".join(filter(None, (str(row.act.value) if row.act is not None else "", words)))
 
 
 def _after(requeue: timedelta | None) -> str:

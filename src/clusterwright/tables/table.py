@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from clusterwright.tables.guard import Guard, Message
+from clusterwright.tables.guard import Guard, Message, Subject
 
 S = TypeVar("S")
+A = TypeVar("A", bound=Enum)
 
 
 Observer = Callable[["Table[Any]", Any], None]
@@ -102,6 +104,13 @@ def computed(make: Callable[[S], Outcome], *, status: str, reason: str, message:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """What a row of a phase table decides: the word that people read in `status.phase`. A phase is not a condition's status."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What a table decided for a snapshot."""
 
@@ -110,6 +119,12 @@ class Decision:
     outcome: Outcome | None = None
     """None: keep the condition as it is."""
     requeue: timedelta | None = None
+    act: Enum | None = None
+    """What the row wants done; read it with `chosen`, which tells the type."""
+    phase: str = ""
+    """Of a phase table; empty: the phase stays as it is."""
+    v1beta1: Outcome | None = None
+    """What the deprecated condition of the same type becomes; None: it stays as it is."""
     intents: tuple[Any, ...] = ()
     """What to ensure, in order; values that the controller's apply step understands."""
     error: str = ""
@@ -117,31 +132,44 @@ class Decision:
     lines: tuple[str, ...] = ()
     """The names of the lines of a collecting row that held."""
 
+    def chosen(self, acts: type[A]) -> A | None:
+        """The act of the row, to be matched to the last member (`assert_never`); None where the row wants nothing done."""
+        if self.act is not None and not isinstance(self.act, acts):
+            raise TypeError(f"row {self.row} of table {self.table} acts by {self.act!r}, which is no {acts.__name__}")
+        return self.act
+
 
 @dataclass(frozen=True, eq=False)
 class Row(Generic[S]):
     """One line of a table: if the guard holds, this is so.
 
-    `name` is a stable slug (test id, log field, metric label). `ensure` names the idempotent action and gives the intents;
-    as a bare string it is only documentation. `requeue` is a vote: the soonest of a pass wins. `error` ends the pass.
+    `name` is a stable slug (test id, log field, metric label); no code branches on it. `act` is the consequence: a member of the
+    table's own enum, whose value says it in words. `ensure` adds words only. `requeue` is a vote: the soonest of a pass wins.
+    `error` ends the pass. `v1beta1` is what becomes of the deprecated condition of the same type.
     """
 
     name: str
     guard: Guard[S]
-    transition: Transition[S]
+    transition: Transition[S] | Phase
     ensure: str | Ensure[S] = ""
     requeue: timedelta | None = None
     error: str | Message[S] = ""
+    act: Enum | None = None
+    v1beta1: Transition[S] | None = None
 
     def decide(self, table: str, snapshot: S) -> Decision | None:
         """The decision if this row matches."""
         if not self.guard.test(snapshot):
             return None
+        then = self.transition
         return Decision(
             table,
             self.name,
-            self.transition.outcome(snapshot),
+            None if isinstance(then, Phase) else then.outcome(snapshot),
             self.requeue,
+            self.act,
+            then.name if isinstance(then, Phase) else "",
+            None if self.v1beta1 is None else self.v1beta1.outcome(snapshot),
             self.ensure(snapshot) if isinstance(self.ensure, Ensure) else (),
             self.error if isinstance(self.error, str) else self.error(snapshot),
         )
@@ -237,6 +265,8 @@ class RowExplanation:
     fired: bool
     guards: tuple[tuple[str, bool], ...]
     transition: str
+    about: tuple[Subject, ...] = ()
+    """The other objects that the row's guards asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +280,15 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Table(Generic[S]):
-    """Rows in order; the first that matches decides. `name` is the condition (or the phase) that it decides."""
+    """Rows in order; the first that matches decides. `name` is the condition (or the phase) that it decides.
+
+    `v1beta1`: the table decides the deprecated condition of this type instead.
+    """
 
     name: str
     rows: tuple[Row[S] | Collect[S], ...]
     about: str = ""
+    v1beta1: str = ""
     exactly_one: tuple[tuple[Guard[S], ...], ...] = field(default=())
     at_most_one: tuple[tuple[Guard[S], ...], ...] = field(default=())
     assuming: tuple[Guard[S], ...] = field(default=())
@@ -264,6 +298,7 @@ class Table(Generic[S]):
         name: str,
         *rows: Row[S] | Collect[S],
         about: str = "",
+        v1beta1: str = "",
         exactly_one: Sequence[Sequence[Guard[S]]] = (),
         at_most_one: Sequence[Sequence[Guard[S]]] = (),
         assuming: Sequence[Guard[S]] = (),
@@ -280,6 +315,7 @@ class Table(Generic[S]):
             ("name", name),
             ("rows", rows),
             ("about", about),
+            ("v1beta1", v1beta1),
             ("exactly_one", tuple(tuple(g) for g in exactly_one)),
             ("at_most_one", tuple(tuple(g) for g in at_most_one)),
             ("assuming", tuple(assuming)),
@@ -311,8 +347,12 @@ class Table(Generic[S]):
                 values = tuple((atom.text, atom.test(snapshot)) for atom in guard.atoms())
                 held = guard.test(snapshot)
                 fired = row.name == decision.row and (isinstance(row, Row) or name in decision.lines)
-                rows.append(RowExplanation(name, guard.text, held, fired, values, transition))
+                rows.append(RowExplanation(name, guard.text, held, fired, values, transition, guard.subjects(snapshot)))
         return Explanation(self.name, decision, tuple(rows))
+
+    def subjects(self, snapshot: S) -> tuple[Subject, ...]:
+        """The other objects that the row which fires for this snapshot asked, each once: where its cause may lie."""
+        return tuple(dict.fromkeys(s for row in self.explain(snapshot).rows if row.fired for s in row.about))
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -333,9 +373,11 @@ def _lines(row: Row[S] | Collect[S]) -> list[tuple[str, Guard[S], str]]:
     return [(b.name, b.guard, f"{row.transition.status}/{row.transition.reason}: {row.bullet}{b.message_text}") for b in row.lines]
 
 
-def describe(transition: Transition[S], error: str | Message[S] = "") -> str:
-    """A transition in one line: `False/NotReady: text`, `no change`, `error: text`."""
+def describe(transition: Transition[S] | Phase, error: str | Message[S] = "") -> str:
+    """A transition in one line: `False/NotReady: text`, `phase Running`, `no change`, `error: text`."""
     text = error if isinstance(error, str) else error.text
+    if isinstance(transition, Phase):
+        return f"phase {transition.name}"
     if not transition.status and transition.make is None:
         return f"error: {text}" if text else "no change"
     shown = f"{transition.status}/{transition.reason}" if transition.reason else transition.status

@@ -13,9 +13,9 @@ from clusterwright.api.core import Machine
 from clusterwright.api.meta import Object
 from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get, has, plural, reporter
 from clusterwright.controllers.cluster.guards import CONTROL_PLANE, Snapshot, control_plane_unreadable, descendants_listed
-from clusterwright.controllers.cluster.plan import CHECK_LOGS
 from clusterwright.controllers.cluster.providers import Found, Garbled
 from clusterwright.controllers.cluster.snapshot import Descendants, Gathered, is_child_of
+from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.tables import Guard, Message, Row, Table, Transition, unknown
 
 NEW_MACHINE_GRACE = timedelta(seconds=10)

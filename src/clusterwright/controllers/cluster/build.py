@@ -10,21 +10,17 @@ from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import get
-from clusterwright.controllers.cluster.reconciler import DEFAULT_CONNECTION_GRACE, ClusterReconciler
+from clusterwright.controllers.cluster.reconciler import DEFAULT_CONNECTION_GRACE, make
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
-from clusterwright.controllers.wiring import ControllerDefinition, Dependencies, WorkloadWake
+from clusterwright.controllers.kit import watching
+from clusterwright.controllers.kit.watching import changed, itself
+from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.reconcile import Reconciler, Watch
+from clusterwright.runtime.reconcile import Watch
 
 _CONTRACT_LABELS = tuple(f"cluster.x-k8s.io/{version}" for version in CONTRACT_VERSIONS)
 _COUNTED = ("Ready", "Available", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated")
-
-
-async def cluster_of(obj: Machine | MachineDeployment | MachineSet | MachinePool, reader: Reader) -> Sequence[ObjectKey]:
-    """The Cluster that the object says it belongs to."""
-    name = obj.spec.cluster_name or obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
-    return [ObjectKey(obj.metadata.namespace, name)] if name else []
 
 
 async def cluster_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
@@ -65,15 +61,8 @@ async def clusters_of_crd(crd: CustomResourceDefinitionMeta, reader: Reader) -> 
     return found
 
 
-def labels_changed(old: CustomResourceDefinitionMeta | None, new: CustomResourceDefinitionMeta | None) -> bool:
-    """Whether the kind may follow other contracts now."""
-    return old is None or new is None or old.metadata.labels != new.metadata.labels
-
-
-def contribution(machine: Machine | None) -> object:
+def contribution(machine: Machine) -> object:
     """All that a Machine adds to its Cluster's status; a change of anything else is none of the Cluster's business."""
-    if machine is None:
-        return None
     metadata, status = machine.metadata, machine.status
     counted = [get(status.conditions, t) for t in _COUNTED]
     return (
@@ -85,37 +74,17 @@ def contribution(machine: Machine | None) -> object:
     )
 
 
-def contribution_changed(old: Machine | None, new: Machine | None) -> bool:
-    """Whether the Cluster's status may change with this Machine's."""
-    return contribution(old) != contribution(new)
-
-
-def spec_changed(old: ClusterClass | None, new: ClusterClass | None) -> bool:
-    """Whether the class appeared, went, or means something else now."""
-    return old is None or new is None or old.metadata.generation != new.metadata.generation
-
-
-def make(deps: Dependencies) -> Reconciler:
-    """The reconciler."""
-    return ClusterReconciler(deps)
-
-
-async def itself(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
-    """The Cluster that connected or disconnected."""
-    return [cluster.key]
-
-
 CONTROLLER = ControllerDefinition(
     name="cluster",
     kind=Cluster,
     watches=(
-        Watch(Machine, cluster_of, contribution_changed),
-        Watch(MachineDeployment, cluster_of),
-        Watch(MachineSet, cluster_of),
-        Watch(MachinePool, cluster_of),
-        Watch(ClusterClass, clusters_of_class, spec_changed),
+        Watch(Machine, watching.cluster, changed(contribution)),
+        Watch(MachineDeployment, watching.cluster),
+        Watch(MachineSet, watching.cluster),
+        Watch(MachinePool, watching.cluster),
+        Watch(ClusterClass, clusters_of_class, changed(lambda c: c.metadata.generation)),
         Watch(Secret, cluster_of_secret),
-        Watch(CustomResourceDefinitionMeta, clusters_of_crd, labels_changed),
+        Watch(CustomResourceDefinitionMeta, clusters_of_crd, changed(lambda crd: crd.metadata.labels)),
     ),
     make=make,
     workload_wake=WorkloadWake(map=itself, failing_for=DEFAULT_CONNECTION_GRACE),

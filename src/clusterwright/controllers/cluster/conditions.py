@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Final
 
 from clusterwright.api.meta import Condition
-from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.conditions import (
     Fallback,
     NothingToMerge,
@@ -53,9 +52,9 @@ from clusterwright.controllers.cluster.guards import (
     provisioned,
     topology,
 )
-from clusterwright.controllers.cluster.plan import CHECK_LOGS
 from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup
 from clusterwright.controllers.cluster.snapshot import Descendants
+from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.tables import (
     KEEP,
     OTHERWISE,
@@ -476,35 +475,6 @@ AVAILABLE: Table[Snapshot] = Table(
     about="Summary of Deleting, RemoteConnectionProbe, InfrastructureReady, ControlPlaneAvailable, WorkersAvailable, TopologyReconciled and the availability gates. "
           "While deleting, objects that are gone are no issue; a topology that is merely behind is none either.",
     assuming=[~(summary_failed & any_issue), ~(summary_failed & any_unknown), ~(any_issue & any_unknown)],
-)
-# fmt: on
-
-
-# ------------------------------------------------------------------------------------------------------ Paused
-
-
-@guard("spec.paused")
-def spec_paused(c: Snapshot) -> bool:
-    return bool(c.cluster.spec.paused)
-
-
-@guard("annotation cluster.x-k8s.io/paused present")
-def annotated_paused(c: Snapshot) -> bool:
-    return PAUSED_ANNOTATION in c.metadata.annotations
-
-
-@message("<Cluster spec.paused is set to true>, <Cluster has the cluster.x-k8s.io/paused annotation>")
-def paused_because(c: Snapshot) -> str:
-    texts = ((spec_paused, "Cluster spec.paused is set to true"), (annotated_paused, "Cluster has the cluster.x-k8s.io/paused annotation"))
-    return ", ".join(text for holds, text in texts if holds(c))
-
-
-# fmt: off
-PAUSED: Table[Snapshot] = Table(
-    "Paused",
-    Row("paused",                spec_paused | annotated_paused,                   true("Paused", paused_because)),
-    Row("not-paused",            OTHERWISE,                                        false("NotPaused")),
-    about="Decided before everything else. The pass ends if the Cluster is paused, or if the condition had to be written.",
 )
 # fmt: on
 

@@ -32,7 +32,7 @@ from clusterwright.controllers.cluster.guards import (
     no_control_plane_ref,
     no_infrastructure_ref,
 )
-from clusterwright.controllers.cluster.plan import PAST_CONTROL_PLANE, PAST_INFRASTRUCTURE
+from clusterwright.controllers.cluster.plan import PAST_CONTROL_PLANE, Deletion
 from clusterwright.controllers.cluster.providers import Found, Lookup
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, guard, true
 
@@ -57,12 +57,12 @@ def _mirrored_v1beta1(lookup: Lookup) -> Outcome:
 
 @guard("reconcileDelete found no infrastructure left")
 def past_infrastructure(c: Snapshot) -> bool:
-    return c.deletion is not None and c.deletion.row in PAST_INFRASTRUCTURE
+    return c.deletion is not None and c.deletion.act is Deletion.REMOVE_FINALIZER
 
 
 @guard("reconcileDelete found no control plane left")
 def past_control_plane(c: Snapshot) -> bool:
-    return c.deletion is not None and c.deletion.row in PAST_CONTROL_PLANE
+    return c.deletion is not None and c.deletion.act in PAST_CONTROL_PLANE
 
 
 infrastructure_reports_v1beta1_ready = asks(
@@ -80,7 +80,7 @@ mirror_control_plane_v1beta1: Transition[Snapshot] = computed(
 
 # fmt: off
 V1BETA1_INFRASTRUCTURE_READY: Table[Snapshot] = Table(
-    "v1beta1 InfrastructureReady",
+    "InfrastructureReady (v1beta1)",
     Row("no-ref-deleting",       no_infrastructure_ref & deleting,                 KEEP),
     Row("no-ref",                no_infrastructure_ref & ~deleting,                true("")),
     Row("deleted",               infrastructure_missing & past_infrastructure,     false("Deleted", severity="Info")),
@@ -89,6 +89,7 @@ V1BETA1_INFRASTRUCTURE_READY: Table[Snapshot] = Table(
     Row("deleting",              infrastructure_found & deleting,                  false("Deleting", severity="Info")),
     Row("provisioned",           infrastructure_ready,                             true("")),
     Row("not-provisioned",       infrastructure_found & ~infrastructure_ready,     false("WaitingForInfrastructure", severity="Info")),
+    v1beta1="InfrastructureReady",
     about="Deprecated. Mirrors `Ready` of the infrastructure object.",
     exactly_one=[INFRASTRUCTURE],
     assuming=[~infrastructure_reports_v1beta1_ready | infrastructure_found, ~infrastructure_ready | infrastructure_found, ~infrastructure_garbled | infrastructure_found,
@@ -96,7 +97,7 @@ V1BETA1_INFRASTRUCTURE_READY: Table[Snapshot] = Table(
 )
 
 V1BETA1_CONTROL_PLANE_READY: Table[Snapshot] = Table(
-    "v1beta1 ControlPlaneReady",
+    "ControlPlaneReady (v1beta1)",
     Row("no-ref",                no_control_plane_ref,                             KEEP),
     Row("deleted",               control_plane_missing & past_control_plane,       false("Deleted", severity="Info")),
     Row("missing",               control_plane_missing & ~deleting,                false("WaitingForControlPlane", severity="Info")),
@@ -105,6 +106,7 @@ V1BETA1_CONTROL_PLANE_READY: Table[Snapshot] = Table(
     Row("deleting",              control_plane_found & deleting,                   false("Deleting", severity="Info")),
     Row("initialized",           control_plane_ready,                              true("")),
     Row("not-initialized",       control_plane_found & ~control_plane_ready,       false("WaitingForControlPlane", severity="Info")),
+    v1beta1="ControlPlaneReady",
     about="Deprecated. Mirrors `Ready` of the control-plane object.",
     exactly_one=[CONTROL_PLANE],
     assuming=[~control_plane_reports_v1beta1_ready | control_plane_found, ~control_plane_ready | control_plane_found, ~control_plane_garbled | control_plane_found,
@@ -112,13 +114,14 @@ V1BETA1_CONTROL_PLANE_READY: Table[Snapshot] = Table(
 )
 
 V1BETA1_CONTROL_PLANE_INITIALIZED: Table[Snapshot] = Table(
-    "v1beta1 ControlPlaneInitialized",
+    "ControlPlaneInitialized (v1beta1)",
     Row("already-initialized",   already_initialized_v1beta1,                      KEEP),
     Row("cp-initialized",        control_plane_ready & ~control_plane_deleting,    true("")),
     Row("cp-uninitialized",      control_plane_not_ready & ~control_plane_deleting, false("WaitingForControlPlaneProviderInitialized", "Waiting for control plane provider to indicate the control plane has been initialized", "Info")),
     Row("not-told",              ~no_control_plane_ref | deleting | ~machines_listed, KEEP),
     Row("first-node-up",         no_control_plane_ref & any_active_node,           true("")),
     Row("no-node-yet",           no_control_plane_ref & ~any_active_node,          false("MissingNodeRef", "Waiting for the first control plane machine to have its status.nodeRef set", "Info")),
+    v1beta1="ControlPlaneInitialized",
     about="Deprecated, and one-way too. Machines that are being deleted do not count here.",
     exactly_one=[CONTROL_PLANE],
     assuming=[~(control_plane_ready | control_plane_not_ready) | control_plane_found, ~(control_plane_ready & control_plane_not_ready)],
@@ -139,9 +142,10 @@ def nothing_to_summarize(c: Snapshot) -> bool:
 
 # fmt: off
 V1BETA1_READY: Table[Snapshot] = Table(
-    "v1beta1 Ready",
+    "Ready (v1beta1)",
     Row("nothing-reported",      nothing_to_summarize,                             KEEP),
     Row("summarized",            OTHERWISE,                                        computed(_ready_v1beta1, status="<status>", reason="<reason>", message="<message>")),
+    v1beta1="Ready",
     about="Deprecated. Summary of v1beta1 ControlPlaneReady and InfrastructureReady.",
 )
 # fmt: on

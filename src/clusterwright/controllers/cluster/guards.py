@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from clusterwright.api.core import Cluster
 from clusterwright.conditions import is_true, v1beta1
-from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup, Missing, NotReferenced, Unreadable
-from clusterwright.controllers.cluster.snapshot import ClusterSnapshot, is_defined
-from clusterwright.tables import Guard, guard
+from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup
+from clusterwright.controllers.cluster.snapshot import ClusterSnapshot
+from clusterwright.controllers.kit.lookup import Missing, NotReferenced, Unreadable, subject
+from clusterwright.tables import Guard, Subject, guard
 
 Snapshot = ClusterSnapshot
 
@@ -46,22 +46,32 @@ def endpoint_valid(c: Snapshot) -> bool:
 # A lookup has exactly one of four outcomes.
 
 
+def the_infrastructure(c: Snapshot) -> tuple[Subject, ...]:
+    """Whom questions about infrastructure ask."""
+    return subject(c.cluster.spec.infrastructure_ref, c.metadata.namespace)
+
+
+def the_control_plane(c: Snapshot) -> tuple[Subject, ...]:
+    """Whom questions about the control plane ask."""
+    return subject(c.cluster.spec.control_plane_ref, c.metadata.namespace)
+
+
 @guard("spec.infrastructureRef not defined")
 def no_infrastructure_ref(c: Snapshot) -> bool:
     return isinstance(c.infrastructure, NotReferenced)
 
 
-@guard("spec.infrastructureRef defined && infrastructure not found (NotFound)")
+@guard("spec.infrastructureRef defined && infrastructure not found (NotFound)", about=the_infrastructure)
 def infrastructure_missing(c: Snapshot) -> bool:
     return isinstance(c.infrastructure, Missing)
 
 
-@guard("spec.infrastructureRef defined && infrastructure not found && error occurred (not NotFound)")
+@guard("spec.infrastructureRef defined && infrastructure not found && error occurred (not NotFound)", about=the_infrastructure)
 def infrastructure_unreadable(c: Snapshot) -> bool:
     return isinstance(c.infrastructure, Unreadable)
 
 
-@guard("spec.infrastructureRef defined && infrastructure exists")
+@guard("spec.infrastructureRef defined && infrastructure exists", about=the_infrastructure)
 def infrastructure_found(c: Snapshot) -> bool:
     return isinstance(c.infrastructure, Found)
 
@@ -71,17 +81,17 @@ def no_control_plane_ref(c: Snapshot) -> bool:
     return isinstance(c.control_plane, NotReferenced)
 
 
-@guard("spec.controlPlaneRef defined && controlPlane not found (NotFound)")
+@guard("spec.controlPlaneRef defined && controlPlane not found (NotFound)", about=the_control_plane)
 def control_plane_missing(c: Snapshot) -> bool:
     return isinstance(c.control_plane, Missing)
 
 
-@guard("spec.controlPlaneRef defined && controlPlane not found && error occurred (not NotFound)")
+@guard("spec.controlPlaneRef defined && controlPlane not found && error occurred (not NotFound)", about=the_control_plane)
 def control_plane_unreadable(c: Snapshot) -> bool:
     return isinstance(c.control_plane, Unreadable)
 
 
-@guard("spec.controlPlaneRef defined && controlPlane exists")
+@guard("spec.controlPlaneRef defined && controlPlane exists", about=the_control_plane)
 def control_plane_found(c: Snapshot) -> bool:
     return isinstance(c.control_plane, Found)
 
@@ -95,12 +105,13 @@ CONTROL_PLANE = (no_control_plane_ref, control_plane_missing, control_plane_unre
 
 def asks(text: str, lookup: Callable[[Snapshot], Lookup], test: Callable[[Found], bool]) -> Guard[Snapshot]:
     """A question about an object that was found; no object, no."""
+    about = the_infrastructure if lookup is infrastructure else the_control_plane
 
     def ask(c: Snapshot) -> bool:
         found = lookup(c)
         return isinstance(found, Found) and test(found)
 
-    return Guard(text, ask)
+    return Guard(text, ask, about=about)
 
 
 def infrastructure(c: Snapshot) -> Lookup:
@@ -141,8 +152,3 @@ def already_initialized(c: Snapshot) -> bool:
 @guard("v1beta1 ControlPlaneInitialized condition already True")
 def already_initialized_v1beta1(c: Snapshot) -> bool:
     return v1beta1.is_true(c.v1beta1_conditions, "ControlPlaneInitialized")
-
-
-def references_missing(cluster: Cluster) -> bool:
-    """Whether the topology controller has still to set a reference."""
-    return not (is_defined(cluster.spec.control_plane_ref) and is_defined(cluster.spec.infrastructure_ref))

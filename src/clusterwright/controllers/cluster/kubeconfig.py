@@ -8,6 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from functools import lru_cache
 from random import Random
 
@@ -17,9 +18,9 @@ from clusterwright.api.kubeconfig import InvalidKubeconfig, data_of, read
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference
 from clusterwright.controllers.cluster.plan import EXTERNAL_WAIT
-from clusterwright.controllers.cluster.providers import Missing, Unreadable
-from clusterwright.controllers.cluster.snapshot import GROUP, is_defined, is_valid
+from clusterwright.controllers.cluster.snapshot import GROUP, is_valid
 from clusterwright.controllers.external import is_owned_by
+from clusterwright.controllers.kit.lookup import Missing, Unreadable, names_anything
 from clusterwright.kubeadm.addresses import host_port
 from clusterwright.kubeadm.certificates import (
     CLIENT_VALIDITY,
@@ -58,7 +59,7 @@ class KubeconfigView:
 
 async def look_at_secrets(reader: Reader, cluster: Cluster, now: datetime) -> KubeconfigView:
     """Read the Secrets, but only those that can matter."""
-    if not is_valid(cluster.spec.control_plane_endpoint) or is_defined(cluster.spec.control_plane_ref):
+    if not is_valid(cluster.spec.control_plane_endpoint) or names_anything(cluster.spec.control_plane_ref):
         return KubeconfigView(cluster=cluster, now=now)
     namespace, name = cluster.metadata.namespace, cluster.metadata.name
     secret = await _find(reader, ObjectKey(namespace, secret_name(name, Purpose.KUBECONFIG)))
@@ -148,7 +149,7 @@ def endpoint_valid(v: KubeconfigView) -> bool:
 
 @guard("spec.controlPlaneRef defined")
 def control_plane_ref(v: KubeconfigView) -> bool:
-    return is_defined(v.cluster.spec.control_plane_ref)
+    return names_anything(v.cluster.spec.control_plane_ref)
 
 
 @guard("Kubeconfig Secret exists")
@@ -191,7 +192,12 @@ def authority_error(v: KubeconfigView) -> str:
     return v.authority.error if isinstance(v.authority, Unreadable) else ""
 
 
-CREATE, RENEW = "generate Kubeconfig secret", "renew its client certificate"
+class Make(Enum):
+    """What is made."""
+
+    WHOLE = "generate Kubeconfig secret"
+    CERTIFICATE = "renew its client certificate"
+
 
 # fmt: off
 RECONCILE_KUBECONFIG: Table[KubeconfigView] = Table(
@@ -200,9 +206,9 @@ RECONCILE_KUBECONFIG: Table[KubeconfigView] = Table(
     Row("not-ours",           control_plane_ref,                KEEP, "the control plane's provider makes it"),
     Row("unreadable",         unreadable,                       KEEP, error=secret_error),
     Row("current",            exists & ~due,                    KEEP),
-    Row("renew",              exists & due & authority_usable,  KEEP, RENEW),
+    Row("renew",              exists & due & authority_usable,  KEEP, act=Make.CERTIFICATE),
     Row("renewal-impossible", exists & due,                     KEEP, "leave it: it still works"),
-    Row("create",             missing & authority_usable,       KEEP, CREATE),
+    Row("create",             missing & authority_usable,       KEEP, act=Make.WHOLE),
     Row("no-ca",              missing & authority_missing,      KEEP, "wait for the CA", requeue=EXTERNAL_WAIT),
     Row("ca-unusable",        OTHERWISE,                        KEEP, error=authority_error),
     about="The kubeconfig Secret of a stand-alone control plane. Created as soon as the endpoint is valid: initialization waits for it.",
@@ -215,7 +221,7 @@ RECONCILE_KUBECONFIG: Table[KubeconfigView] = Table(
 # --------------------------------------------------------------------------------------------------- acts
 
 
-async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource, random: Random, *, renew: bool) -> None:
+async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource, random: Random, what: Make) -> None:
     """Create the Secret, or give it a new client certificate; raises ApiError, also where one appeared meanwhile."""
     authority, endpoint, cluster = view.authority, view.cluster.spec.control_plane_endpoint, view.cluster
     assert isinstance(authority, KeyPair)
@@ -223,7 +229,7 @@ async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource,
     key = await keys.new_key(DEFAULT_ALGORITHM)
     admin = new_admin_client(authority, key, now=view.now, serial=new_serial(random))
     server = f"https://{host_port(endpoint.host, endpoint.port).lstrip('/')}"
-    if renew and isinstance(view.secret, Secret):
+    if what is Make.CERTIFICATE and isinstance(view.secret, Secret):
         parsed = _parse(view.secret, cluster)
         kubeconfig = new_kubeconfig(cluster.metadata.name, parsed.server if parsed else server, authority, admin)
         patch: Json = {

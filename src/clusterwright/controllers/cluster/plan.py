@@ -6,17 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from typing import assert_never
 
 from msgspec.structs import replace
 
-from clusterwright.api.core import (
-    Cluster,
-    ClusterDeprecatedStatus,
-    ClusterInitializationStatus,
-    ClusterStatus,
-    ClusterV1Beta1DeprecatedStatus,
-)
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
+from clusterwright.api.core import Cluster, ClusterInitializationStatus, ClusterStatus
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, OK_TO_DELETE_ANNOTATION
 from clusterwright.conditions import names_with_limit
 from clusterwright.conditions.limits import cut
@@ -47,23 +42,23 @@ from clusterwright.controllers.cluster.guards import (
     provisioned,
     topology,
 )
-from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup, Unreadable
+from clusterwright.controllers.cluster.providers import Found, Garbled, Lookup
 from clusterwright.controllers.cluster.snapshot import (
     Child,
     ClusterSnapshot,
     Descendants,
     has_topology,
-    is_defined,
     owned_children,
 )
-from clusterwright.controllers.external import External, with_owner
-from clusterwright.tables import KEEP, OTHERWISE, Ensure, Message, Row, Table, guard, message, true
+from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
+from clusterwright.controllers.kit.conditions import CHECK_LOGS, with_v1beta1_status
+from clusterwright.controllers.kit.lookup import Unreadable, names_anything
+from clusterwright.tables import KEEP, OTHERWISE, Message, Row, Table, guard, message, true
 
 FINALIZER = "cluster.cluster.x-k8s.io"
 MOST_FAILURE_MESSAGE = 10240
 EXTERNAL_WAIT = timedelta(seconds=30)
 DELETE_POLL = timedelta(seconds=5)
-CHECK_LOGS = "Please check controller logs for errors"
 
 Snapshot = ClusterSnapshot
 
@@ -71,88 +66,54 @@ Snapshot = ClusterSnapshot
 # ------------------------------------------------------------------------------ making objects ours
 
 
-def adoption(cluster: Cluster, external: External) -> Json | None:
+def adoption(cluster: Cluster, obj: Unstructured) -> Json | None:
     """The merge patch that makes a provider's object the Cluster's own; None if it is already. Raises AlreadyControlled.
 
     The Cluster is the controller only of what its topology made; otherwise a plain owner.
     """
-    managed = has_topology(cluster)
-    owner = OwnerReference(
-        api_version=cluster.api_version,
-        kind=cluster.kind,
-        name=cluster.metadata.name,
-        uid=cluster.metadata.uid,
-        controller=True if managed else None,
-        block_owner_deletion=True if managed else None,
-    )
-    metadata = external.object.metadata
-    exact = any(
-        (r.api_version, r.kind, r.name, r.uid, bool(r.controller)) == (owner.api_version, owner.kind, owner.name, owner.uid, managed)
-        for r in metadata.owner_references
-    )
-    if exact and metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.metadata.name:
-        return None
-    references = with_owner(metadata.owner_references, owner)
-    # the list replaces what is there, so that it must be what was read
-    return {
-        "metadata": {
-            "resourceVersion": metadata.resource_version,
-            "labels": {CLUSTER_NAME_LABEL: cluster.metadata.name},
-            "ownerReferences": [_reference_json(r) for r in references],
-        }
-    }
-
-
-def _reference_json(reference: OwnerReference) -> Json:
-    json: Json = {"apiVersion": reference.api_version, "kind": reference.kind, "name": reference.name, "uid": reference.uid}
-    if reference.controller is not None:
-        json["controller"] = reference.controller
-    if reference.block_owner_deletion is not None:
-        json["blockOwnerDeletion"] = reference.block_owner_deletion
-    return json
+    owner = owner_reference(cluster, controller=has_topology(cluster))
+    return owned_metadata(obj, owner, {CLUSTER_NAME_LABEL: cluster.metadata.name})
 
 
 # ------------------------------------------------------------------------- changes to the Cluster itself
 
 
-class Change(Enum):
-    """What a phase does to the Cluster in memory."""
+class Take(Enum):
+    """What the Cluster takes over from a provider's object, in memory."""
 
-    MARK_PROVISIONED = "set status.initialization.infrastructureProvisioned=true"
-    MARK_INITIALIZED = "set status.initialization.controlPlaneInitialized=true"
-    COPY_INFRASTRUCTURE_ENDPOINT = "copy the endpoint of the infrastructure, unless there is a valid one"
-    COPY_CONTROL_PLANE_ENDPOINT = "copy the endpoint of the control plane, unless there is a valid one"
-    COPY_FAILURE_DOMAINS = "replace status.failureDomains"
-    REMOVE_FINALIZER = "remove the finalizer"
+    NO_INFRASTRUCTURE = "set status.initialization.infrastructureProvisioned=true"
+    INFRASTRUCTURE_ENDPOINT = "copy the endpoint of the infrastructure, unless there is a valid one"
+    INFRASTRUCTURE = "copy its endpoint, unless there is a valid one; replace status.failureDomains; set infrastructureProvisioned=true"
+    CONTROL_PLANE = "copy its endpoint, unless there is a valid one; set controlPlaneInitialized=true"
 
 
-def changes(*wanted: Change) -> Ensure[Snapshot]:
-    """The changes as an `ensure` column."""
-    return Ensure("; ".join(c.value for c in wanted), lambda _: wanted)
-
-
-def change(seen: Snapshot, wanted: Sequence[Change]) -> Cluster:
-    """The Cluster with the changes made."""
+def taken(seen: Snapshot, what: Take | None) -> Cluster:
+    """The Cluster after taking over."""
     cluster = seen.cluster
-    for one in wanted:
-        spec, status = cluster.spec, cluster.status
-        if one is Change.MARK_PROVISIONED:
-            status = _initialization(status, infrastructure_provisioned=True)
-        elif one is Change.MARK_INITIALIZED:
-            status = _initialization(status, control_plane_initialized=True)
-        elif one is Change.COPY_FAILURE_DOMAINS and isinstance(seen.infrastructure, Found):
-            domains = seen.infrastructure.failure_domains
-            status = replace(status, failure_domains=() if isinstance(domains, Garbled) else domains)
-        elif one in (Change.COPY_INFRASTRUCTURE_ENDPOINT, Change.COPY_CONTROL_PLANE_ENDPOINT):
-            source = seen.infrastructure if one is Change.COPY_INFRASTRUCTURE_ENDPOINT else seen.control_plane
-            if isinstance(source, Found) and not isinstance(source.endpoint, Garbled) and not seen.endpoint_valid:
-                spec = replace(spec, control_plane_endpoint=source.endpoint)
-        elif one is Change.REMOVE_FINALIZER:
-            kept = tuple(f for f in cluster.metadata.finalizers if f != FINALIZER)
-            cluster = replace(cluster, metadata=replace(cluster.metadata, finalizers=kept))
-        if spec is not cluster.spec or status is not cluster.status:
-            cluster = replace(cluster, spec=spec, status=status)
-    return cluster
+    match what:
+        case None:
+            return cluster
+        case Take.NO_INFRASTRUCTURE:
+            return replace(cluster, status=_initialization(cluster.status, infrastructure_provisioned=True))
+        case Take.INFRASTRUCTURE_ENDPOINT:
+            return _with_endpoint(seen, seen.infrastructure)
+        case Take.INFRASTRUCTURE:
+            cluster, found = _with_endpoint(seen, seen.infrastructure), seen.infrastructure
+            status = cluster.status
+            if isinstance(found, Found) and not isinstance(found.failure_domains, Garbled):
+                status = replace(status, failure_domains=found.failure_domains)
+            return replace(cluster, status=_initialization(status, infrastructure_provisioned=True))
+        case Take.CONTROL_PLANE:
+            cluster = _with_endpoint(seen, seen.control_plane)
+            return replace(cluster, status=_initialization(cluster.status, control_plane_initialized=True))
+        case never:
+            assert_never(never)
+
+
+def _with_endpoint(seen: Snapshot, source: Lookup) -> Cluster:
+    if not isinstance(source, Found) or isinstance(source.endpoint, Garbled) or seen.endpoint_valid:
+        return seen.cluster
+    return replace(seen.cluster, spec=replace(seen.cluster.spec, control_plane_endpoint=source.endpoint))
 
 
 def _initialization(status: ClusterStatus, **done: bool) -> ClusterStatus:
@@ -165,16 +126,13 @@ def with_failures(cluster: Cluster, *lookups: Lookup) -> Cluster:
     for found in lookups:
         if not isinstance(found, Found) or not (found.failure_reason or found.failure_message):
             continue
-        deprecated = cluster.status.deprecated or ClusterDeprecatedStatus()
-        old = deprecated.v1beta1 or ClusterV1Beta1DeprecatedStatus()
         if found.failure_reason:
-            old = replace(old, failure_reason=found.failure_reason)
+            cluster = with_v1beta1_status(cluster, failure_reason=found.failure_reason)
         if found.failure_message:
             gvk = found.object.gvk
             text = f"Failure detected from referenced resource {gvk.api_version}, Kind={gvk.kind}"
             said = f'{text} with name "{found.object.key.name}": {found.failure_message}'
-            old = replace(old, failure_message=cut(said, MOST_FAILURE_MESSAGE))
-        cluster = replace(cluster, status=replace(cluster.status, deprecated=replace(deprecated, v1beta1=old)))
+            cluster = with_v1beta1_status(cluster, failure_message=cut(said, MOST_FAILURE_MESSAGE))
     return cluster
 
 
@@ -220,7 +178,7 @@ def _field_error(c: Snapshot, lookup: Lookup, field: str, path: str, provider: s
 RECONCILE_INFRASTRUCTURE: Table[Snapshot] = Table(
     "reconcileInfrastructure",
     Row("no-ref-deleting",            no_infrastructure_ref & deleting,                       KEEP),
-    Row("no-ref",                     no_infrastructure_ref,                                  KEEP, changes(Change.MARK_PROVISIONED)),
+    Row("no-ref",                     no_infrastructure_ref,                                  KEEP, act=Take.NO_INFRASTRUCTURE),
     Row("missing-deleting",           infrastructure_missing & deleting,                      KEEP, "tolerate"),
     Row("missing-after-provisioned",  infrastructure_missing & provisioned,                   KEEP, error=deleted_after_provisioned),
     Row("missing",                    infrastructure_missing,                                 KEEP, "wait for the object", requeue=EXTERNAL_WAIT),
@@ -229,8 +187,8 @@ RECONCILE_INFRASTRUCTURE: Table[Snapshot] = Table(
     Row("object-deleting",            infrastructure_found & infrastructure_deleting,         KEEP),
     Row("not-provisioned",            infrastructure_found & ~infrastructure_ready & ~provisioned, KEEP, "log and wait"),
     Row("endpoint-garbled",           infrastructure_endpoint_garbled & ~endpoint_valid,      KEEP, error=infrastructure_endpoint_error),
-    Row("failure-domains-garbled",    failure_domains_garbled,                                KEEP, changes(Change.COPY_INFRASTRUCTURE_ENDPOINT), error=failure_domains_error),
-    Row("provisioned",                infrastructure_found,                                   KEEP, changes(Change.COPY_INFRASTRUCTURE_ENDPOINT, Change.COPY_FAILURE_DOMAINS, Change.MARK_PROVISIONED)),
+    Row("failure-domains-garbled",    failure_domains_garbled,                                KEEP, act=Take.INFRASTRUCTURE_ENDPOINT, error=failure_domains_error),
+    Row("provisioned",                infrastructure_found,                                   KEEP, act=Take.INFRASTRUCTURE),
     about="What becomes of `spec.infrastructureRef`. Before this, the object was made ours (owner reference and cluster label).",
     exactly_one=[INFRASTRUCTURE],
     assuming=[~infrastructure_garbled | infrastructure_found, ~infrastructure_ready | infrastructure_found, ~infrastructure_deleting | infrastructure_found,
@@ -271,7 +229,7 @@ RECONCILE_CONTROL_PLANE: Table[Snapshot] = Table(
     Row("object-deleting",            control_plane_found & control_plane_deleting,           KEEP),
     Row("not-initialized",            control_plane_found & ~control_plane_ready & ~initialized, KEEP, "log and wait"),
     Row("endpoint-garbled",           control_plane_endpoint_garbled & ~endpoint_valid,       KEEP, error=control_plane_endpoint_error),
-    Row("initialized",                control_plane_found,                                    KEEP, changes(Change.COPY_CONTROL_PLANE_ENDPOINT, Change.MARK_INITIALIZED)),
+    Row("initialized",                control_plane_found,                                    KEEP, act=Take.CONTROL_PLANE),
     about="What becomes of `spec.controlPlaneRef`. Before this, the object was made ours (owner reference and cluster label).",
     exactly_one=[CONTROL_PLANE],
     assuming=[~control_plane_garbled | control_plane_found, ~control_plane_ready | control_plane_found, ~control_plane_deleting | control_plane_found,
@@ -281,6 +239,20 @@ RECONCILE_CONTROL_PLANE: Table[Snapshot] = Table(
 
 
 # ---------------------------------------------------------------------------------------------- deletion
+
+
+class Deletion(Enum):
+    """What the deletion of a Cluster does next."""
+
+    DELETE_CHILDREN = "delete owned children that are not being deleted"
+    DELETE_CONTROL_PLANE = "delete the control plane if it is not being deleted"
+    AWAIT_INFRASTRUCTURE = "wait until the infrastructure can be read"
+    DELETE_INFRASTRUCTURE = "delete the infrastructure if it is not being deleted"
+    REMOVE_FINALIZER = "remove the finalizer"
+
+
+PAST_CONTROL_PLANE = frozenset({Deletion.AWAIT_INFRASTRUCTURE, Deletion.DELETE_INFRASTRUCTURE, Deletion.REMOVE_FINALIZER})
+"""Acts that come only when no control plane is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +324,7 @@ def pending_count(c: Snapshot) -> int:
 def _pending(c: Snapshot) -> list[tuple[str, list[str]]]:
     all_of = c.descendants or Descendants()
     groups: list[tuple[str, Sequence[Child]]] = []
-    if not is_defined(c.cluster.spec.control_plane_ref):
+    if not names_anything(c.cluster.spec.control_plane_ref):
         groups.append(("Control plane Machines", all_of.control_plane_machines))
     groups += [("MachineDeployments", all_of.machine_deployments), ("MachineSets", all_of.machine_sets)]
     groups += [("MachinePools", all_of.machine_pools), ("Worker Machines", all_of.worker_machines)]
@@ -374,13 +346,20 @@ def waiting_for_infrastructure(c: Snapshot) -> str:
     return f"Waiting for {c.infrastructure_kind} to be deleted"
 
 
-delete_children: Ensure[Snapshot] = Ensure("delete owned children that are not being deleted", _deletions_of_children)
-delete_control_plane: Ensure[Snapshot] = Ensure(
-    "delete the control plane if it is not being deleted", lambda c: _deletion_of(c.control_plane)
-)
-delete_infrastructure: Ensure[Snapshot] = Ensure(
-    "delete the infrastructure if it is not being deleted", lambda c: _deletion_of(c.infrastructure)
-)
+def deletions(seen: Snapshot, act: Deletion | None) -> tuple[Delete, ...]:
+    """What an act of the deletion deletes."""
+    match act:
+        case Deletion.DELETE_CHILDREN:
+            return _deletions_of_children(seen)
+        case Deletion.DELETE_CONTROL_PLANE:
+            return _deletion_of(seen.control_plane)
+        case Deletion.DELETE_INFRASTRUCTURE:
+            return _deletion_of(seen.infrastructure)
+        case Deletion.AWAIT_INFRASTRUCTURE | Deletion.REMOVE_FINALIZER | None:
+            return ()
+        case never:
+            assert_never(never)
+
 
 # fmt: off
 RECONCILE_DELETE: Table[Snapshot] = Table(
@@ -388,20 +367,15 @@ RECONCILE_DELETE: Table[Snapshot] = Table(
     Row("hook-pending",             hooks_enabled & topology & ~ok_to_delete, true("WaitingForBeforeDeleteHook", "Waiting for BeforeClusterDelete hook")),
     Row("descendants-unlisted",     ~descendants_listed,                      true("InternalError", CHECK_LOGS)),
     Row("children-unclear",         children_unclear,                         true("InternalError", CHECK_LOGS), error=children_error),
-    Row("children-remain",          children_to_delete & descendants_pending, true("WaitingForWorkersDeletion", pending_descendants), delete_children, DELETE_POLL),
+    Row("children-remain",          children_to_delete & descendants_pending, true("WaitingForWorkersDeletion", pending_descendants), requeue=DELETE_POLL, act=Deletion.DELETE_CHILDREN),
     Row("descendants-pending",      descendants_pending,                      true("WaitingForWorkersDeletion", pending_descendants), "wait", DELETE_POLL),
     Row("control-plane-unreadable", control_plane_unreadable,                 true("InternalError", CHECK_LOGS)),
-    Row("control-plane-remains",    control_plane_found,                      true("WaitingForControlPlaneDeletion", waiting_for_control_plane), delete_control_plane),
-    Row("infrastructure-unreadable", infrastructure_unreadable,               true("InternalError", CHECK_LOGS)),
-    Row("infrastructure-remains",   infrastructure_found,                     true("WaitingForInfrastructureDeletion", waiting_for_infrastructure), delete_infrastructure),
-    Row("completed",                OTHERWISE,                                true("DeletionCompleted", "Deletion completed"), changes(Change.REMOVE_FINALIZER)),
+    Row("control-plane-remains",    control_plane_found,                      true("WaitingForControlPlaneDeletion", waiting_for_control_plane), act=Deletion.DELETE_CONTROL_PLANE),
+    Row("infrastructure-unreadable", infrastructure_unreadable,               true("InternalError", CHECK_LOGS), act=Deletion.AWAIT_INFRASTRUCTURE),
+    Row("infrastructure-remains",   infrastructure_found,                     true("WaitingForInfrastructureDeletion", waiting_for_infrastructure), act=Deletion.DELETE_INFRASTRUCTURE),
+    Row("completed",                OTHERWISE,                                true("DeletionCompleted", "Deletion completed"), act=Deletion.REMOVE_FINALIZER),
     about="The strict order of deletion. The row that fires also gives the `Deleting` condition its reason and message.",
     exactly_one=[INFRASTRUCTURE, CONTROL_PLANE],
     assuming=[~children_to_delete | descendants_pending, descendants_listed | ~descendants_pending, descendants_listed | ~children_unclear],
 )
 # fmt: on
-
-PAST_CONTROL_PLANE = frozenset({"infrastructure-unreadable", "infrastructure-remains", "completed"})
-"""Rows of the deletion that fire only when no control plane is left."""
-PAST_INFRASTRUCTURE = frozenset({"completed"})
-"""Rows of the deletion that fire only when no infrastructure is left."""

@@ -13,7 +13,6 @@ from clusterwright.api.contract import (
     ENDPOINT,
     FAILURE_MESSAGE,
     FAILURE_REASON,
-    ContractVersion,
     Malformed,
     Path,
     Read,
@@ -22,27 +21,11 @@ from clusterwright.api.contract import (
 from clusterwright.api.core import APIEndpoint, FailureDomain, ReplicaCounters
 from clusterwright.api.meta import Condition, Unstructured, V1Beta1Condition
 from clusterwright.conditions import InvalidConditions, conditions_of, v1beta1
-from clusterwright.controllers.external import External
+from clusterwright.controllers.kit import lookup
+from clusterwright.controllers.kit.lookup import Missing, NotReferenced, Unreadable
 
 T = TypeVar("T")
 D = TypeVar("D")
-
-
-@dataclass(frozen=True, slots=True)
-class NotReferenced:
-    """The Cluster names no such object."""
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """The object does not exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The object could not be read, or could not be made ours; nothing is known of it."""
-
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +36,12 @@ class Garbled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(lookup.Found):
     """A provider's object, its fields read by the contract that it follows.
 
     `ready` is `provisioned` of infrastructure or `initialized` of a control plane; a field that is missing is false.
     """
 
-    object: Unstructured
-    contract: ContractVersion
-    deleting: bool
     conditions: tuple[Condition, ...] | Garbled
     v1beta1_conditions: tuple[V1Beta1Condition, ...]
     ready: bool | Garbled
@@ -76,12 +56,14 @@ Lookup = NotReferenced | Missing | Unreadable | Found
 """What came of reading a referenced object; exactly one holds."""
 
 
-def understand(external: External, role: Role) -> Found | Unreadable:
-    """The object as the tables need it.
+def understand(found: lookup.Lookup, role: Role) -> Lookup:
+    """What was found as the tables need it.
 
     An object whose failureReason or failureMessage has a wrong type counts as unreadable, as if it could not be made ours.
     """
-    obj, paths = external.object, CONTRACTS[external.contract]
+    if not isinstance(found, lookup.Found):
+        return found
+    obj, paths = found.object, CONTRACTS[found.contract]
     reason, message = FAILURE_REASON.read(obj.json), FAILURE_MESSAGE.read(obj.json)
     for read in (reason, message):
         if isinstance(read, Malformed):
@@ -93,8 +75,7 @@ def understand(external: External, role: Role) -> Found | Unreadable:
     known_domains = _or_garbled(obj, domains, default=())
     return Found(
         object=obj,
-        contract=external.contract,
-        deleting=bool(obj.at("metadata", "deletionTimestamp")),
+        contract=found.contract,
         conditions=_conditions(obj),
         v1beta1_conditions=v1beta1.of_foreign(obj),
         ready=is_ready,

@@ -13,27 +13,25 @@ from clusterwright.api.core import (
     APIEndpoint,
     Cluster,
     ClusterClass,
-    ContractVersionedObjectReference,
     Machine,
     MachineDeployment,
     MachinePool,
     MachineSet,
     Topology,
 )
-from clusterwright.api.meta import Condition, ObjectKey, ObjectMeta, Unstructured, V1Beta1Condition
+from clusterwright.api.meta import Condition, ObjectKey, ObjectMeta, V1Beta1Condition
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import Reporter, is_false
-from clusterwright.controllers.cluster.providers import Lookup, Missing, NotReferenced, Unreadable
-from clusterwright.controllers.external import ContractUnknown, External, contract_of, group_of, is_owned_by
-from clusterwright.controllers.wiring import DynamicWatches
+from clusterwright.controllers.cluster.providers import Lookup
+from clusterwright.controllers.external import group_of, is_owned_by
+from clusterwright.controllers.kit.conditions import v1beta1_conditions
+from clusterwright.controllers.kit.lookup import NOT_REFERENCED, names_anything
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.tables import Decision
 from clusterwright.workload.access import Health
 
 GROUP = "cluster.x-k8s.io"
-
-NOT_REFERENCED = NotReferenced()
 
 C = TypeVar("C", MachineDeployment, MachineSet, MachinePool, Machine)
 Child = MachineDeployment | MachineSet | MachinePool | Machine
@@ -67,6 +65,15 @@ class Descendants:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """What came of listing: everything or an error; and the control-plane Machines, if those could be listed."""
+
+    descendants: Descendants | None
+    control_plane_machines: tuple[Machine, ...] | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
     """Who reports a condition, with which statuses, and whether there is anything to tell of them."""
 
@@ -79,30 +86,40 @@ class Gathered:
 class ClusterSnapshot:
     """A Cluster and all that its tables ask about.
 
-    `cluster` is the Cluster as it was read, then as the phases changed it: the condition tables see it after them.
+    `object` is the Cluster as it was read, then as the phases changed it: the condition tables see it after them.
     `conditions` are those of this pass so far, so that a summary can read what was decided before it.
     """
 
     now: datetime
-    cluster: Cluster
+    object: Cluster
     infrastructure: Lookup = NOT_REFERENCED
     control_plane: Lookup = NOT_REFERENCED
-    descendants: Descendants | None = None
-    """None: they could not be listed."""
-    control_plane_machines: tuple[Machine, ...] | None = None
-    """Known even where other descendants could not be listed."""
+    listing: Listing = field(default_factory=lambda: Listing(None, None))
     cluster_class: ClusterClass | None = None
     health: Health = field(default_factory=Health)
     connection_grace: timedelta = timedelta(seconds=50)
     features: Mapping[str, bool] = field(default_factory=dict)
-    waiting_for_topology: bool = False
-    """The references of a managed topology are not there yet, so that no phase acts."""
     deletion: Decision | None = None
     """What the deletion table decided in this pass."""
     delete_failed: bool = False
     """A delete that it asked for failed."""
     gathered: dict[str, Gathered] = field(default_factory=dict, compare=False, repr=False)
     """What tables gathered from descendants, by table: computed once, asked by every guard."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The Cluster as this pass would leave it so far."""
+        return self.object
+
+    @property
+    def descendants(self) -> Descendants | None:
+        """All that carries the Cluster's label; None: it could not be listed."""
+        return self.listing.descendants
+
+    @property
+    def control_plane_machines(self) -> tuple[Machine, ...] | None:
+        """Known even where other descendants could not be listed."""
+        return self.listing.control_plane_machines
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -117,13 +134,22 @@ class ClusterSnapshot:
     @property
     def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
         """The Cluster's v1beta1 conditions as decided so far."""
-        deprecated = self.cluster.status.deprecated
-        return deprecated.v1beta1.conditions if deprecated and deprecated.v1beta1 else ()
+        return v1beta1_conditions(self.cluster)
 
     @property
     def deleting(self) -> bool:
         """The Cluster is being deleted."""
         return self.cluster.metadata.deletion_timestamp is not None
+
+    @property
+    def waiting_for_topology(self) -> bool:
+        """The references of a managed topology are not there yet, so that no phase acts."""
+        spec = self.cluster.spec
+        return (
+            self.has_topology
+            and not self.deleting
+            and not (names_anything(spec.control_plane_ref) and names_anything(spec.infrastructure_ref))
+        )
 
     @property
     def has_topology(self) -> bool:
@@ -170,11 +196,6 @@ def is_valid(endpoint: APIEndpoint | None) -> bool:
     return endpoint is not None and endpoint.host != "" and endpoint.port != 0
 
 
-def is_defined(reference: ContractVersionedObjectReference | None) -> bool:
-    """Whether a reference names anything."""
-    return reference is not None and bool(reference.kind or reference.name or reference.api_group)
-
-
 def is_child_of(metadata: ObjectMeta, cluster: Cluster) -> bool:
     """Whether the object belongs to the Cluster directly; raises ValueError where its ownerReferences cannot be understood."""
     for reference in metadata.owner_references:
@@ -188,56 +209,13 @@ def owned_children(seen: ClusterSnapshot) -> tuple[Child, ...]:
     Raises ValueError where an ownerReference cannot be understood.
     """
     all_of = seen.descendants or Descendants()
-    standalone = not is_defined(seen.cluster.spec.control_plane_ref)
+    standalone = not names_anything(seen.cluster.spec.control_plane_ref)
     candidates: list[Child] = [*all_of.machine_pools, *all_of.machine_deployments, *all_of.machine_sets, *all_of.worker_machines]
     candidates += all_of.control_plane_machines if standalone else ()
     return tuple(c for c in candidates if is_child_of(c.metadata, seen.cluster))
 
 
 # ---------------------------------------------------------------------------------------------- reads
-
-
-async def look_up(
-    reader: Reader, watches: DynamicWatches, cluster: Cluster, reference: ContractVersionedObjectReference | None
-) -> Lookup | External:
-    """Read what the reference names; an object that exists comes back whole, to be made ours before it is understood.
-
-    Its kind is watched before the object is looked for, so that one that appears later wakes the Cluster.
-    """
-    if reference is None or not is_defined(reference):
-        return NOT_REFERENCED
-    key = ObjectKey(cluster.metadata.namespace, reference.name)
-    try:
-        contract = await contract_of(reader, reference.api_group, reference.kind)
-        await watches.ensure(contract.gvk, referrers)
-        return External(await reader.get(contract.gvk, key), contract.contract)
-    except NotFound:
-        return Missing()
-    except (ApiError, ContractUnknown) as error:
-        return Unreadable(f"failed to retrieve {reference.kind} {key}: {error}")
-
-
-async def referrers(obj: Unstructured, reader: Reader) -> Sequence[ObjectKey]:
-    """The Clusters that name an object which no Cluster owns yet; the owners of others are woken anyway."""
-    metadata, gvk = obj.metadata, obj.gvk
-    if any(r.kind == "Cluster" for r in metadata.owner_references):
-        return []
-    wanted = (gvk.group, gvk.kind, metadata.name)
-    found = []
-    for cluster in await reader.list(Cluster, namespace=metadata.namespace):
-        references = (cluster.spec.infrastructure_ref, cluster.spec.control_plane_ref)
-        if any(r is not None and (r.api_group, r.kind, r.name) == wanted for r in references):
-            found.append(cluster.key)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What came of listing: everything or an error; and the control-plane Machines, if those could be listed."""
-
-    descendants: Descendants | None
-    control_plane_machines: tuple[Machine, ...] | None
-    error: str = ""
 
 
 async def list_descendants(reader: Reader, cluster: Cluster, *, machine_pools: bool) -> Listing:

@@ -8,7 +8,8 @@ from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineP
 from clusterwright.conditions import is_true
 from clusterwright.controllers.cluster.guards import Snapshot
 from clusterwright.controllers.cluster.providers import Found, Lookup, control_plane_counters
-from clusterwright.controllers.cluster.snapshot import is_child_of, is_defined
+from clusterwright.controllers.cluster.snapshot import is_child_of
+from clusterwright.controllers.kit.lookup import names_anything
 
 PHASES = frozenset({"Pending", "Provisioning", "Provisioned", "Deleting", "Failed"})
 
@@ -22,7 +23,7 @@ def phase(c: Snapshot, *, was_initialized: bool) -> str:
     """
     spec = c.cluster.spec
     now = c.cluster.status.phase or "Pending"
-    if is_defined(spec.infrastructure_ref) or is_defined(spec.control_plane_ref) or c.provisioned:
+    if names_anything(spec.infrastructure_ref) or names_anything(spec.control_plane_ref) or c.provisioned:
         now = "Provisioning"
     if c.provisioned and is_true(c.conditions, "ControlPlaneInitialized") and (was_initialized or not c.waiting_for_topology):
         now = "Provisioned"
@@ -47,7 +48,7 @@ def control_plane_replicas(c: Snapshot) -> ReplicaCounters:
     A counter that the control plane does not report keeps its value; without the object, all are unknown.
     """
     before = c.cluster.status.control_plane or ReplicaCounters()
-    if is_defined(c.cluster.spec.control_plane_ref) or c.has_topology:
+    if names_anything(c.cluster.spec.control_plane_ref) or c.has_topology:
         if not isinstance(c.control_plane, Found):
             return ReplicaCounters()
         return control_plane_counters(c.control_plane, before)

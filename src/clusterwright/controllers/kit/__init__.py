@@ -1,0 +1,35 @@
+"""What all controllers share: the pass, its parts, and the registry.
+
+How to write a controller:
+
+1. `snapshot.py`: a frozen dataclass with `object` (yours) and `now`, and every fact that your tables read: lookups of provider
+   objects (`kit.lookup`), and of other kinds a small frozen `Facts` with a constructor `of(obj)`, never the whole object.
+2. `guards.py`: questions about the snapshot (`@guard("the seed's words", about=...)`; `about` names the objects that were asked).
+3. `plan.py`: tables of what to do. A row carries its `act`, a member of your own Enum whose value says it in words.
+4. `conditions.py`: one table per condition, named for it; the v1beta1 twin is on the row (`v1beta1=false("Reason", severity="Info")`),
+   or, where it is decided otherwise, a table of its own (`Table(..., v1beta1="Type")`).
+5. `status.py`: phase (rows end in `Phase("Running")`) and counters, pure.
+6. `reconciler.py`: a class that derives from `kit.reconciler.Kind[YourKind, WhatItBelongsTo, YourSnapshot]`:
+
+       class Things(Kind[Thing, Cluster, ThingSnapshot]):
+           async def owner(self, obj): return await self._deps.client.find(Cluster, ...)   # None: wait for it
+           def is_paused(self, owner): return bool(owner.spec.paused)
+           async def observe(self, obj, owner): return ThingSnapshot(object=obj, now=self._deps.clock.now(), ...)
+           async def act(self, run):
+               match run.decide(plan.STEPS).chosen(plan.Step):      # notes row, vote and error
+                   case plan.Step.CREATE: ...                       # run.fail(text, cause), run.record(...), run.save(obj)
+                   case None: pass
+                   case never: assert_never(never)
+           def conclude(self, run): run.conclude(*conditions.TABLES)
+
+       SHAPE = Shape(kind=Thing, finalizer="...", owned=("Paused", *(t.name for t in TABLES)))
+       def make(deps): return KindReconciler(deps, SHAPE, Things(deps))
+
+7. `build.py`: `CONTROLLER = ControllerDefinition(...)` with its watches: named mappers of `kit.watching`, and `changed(Facts.of)`
+   with the very Facts that the snapshot holds. The kind itself is watched anyway.
+8. One line in `kit.registry.ENTRIES`, one in each import-linter contract on controllers, and `python -m clusterwright.cli.docs`.
+
+What you get: finalizer, pause, the one patch (observedGeneration moves when nothing failed), limits on conditions, the trace of the
+rows that fired, Events for failures, and `PassFailed`: all errors of a pass joined, foreseen, and not in a hurry where only the
+connection to a workload cluster is missing.
+"""

@@ -1,0 +1,35 @@
+"""Feature gates: which there are, and which are on where nobody says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+DEFAULT_FEATURES: Mapping[str, bool] = {
+    "ClusterTopology": False,
+    "InPlaceUpdates": False,
+    "KubeadmBootstrapFormatIgnition": False,
+    "MachinePool": True,
+    "MachineSetPreflightChecks": True,
+    "MachineTaintPropagation": False,
+    "MachineWaitForVolumeDetachConsiderVolumeAttachments": True,
+    "PriorityQueue": True,
+    "ReconcilerRateLimiting": True,
+    "RuntimeSDK": False,
+}
+
+
+class UnknownFeature(ValueError):
+    """A text that names no feature gate, or no state of one."""
+
+
+def parse_features(text: str) -> dict[str, bool]:
+    """The gates that `Name=true,Other=false` sets; raises UnknownFeature."""
+    features: dict[str, bool] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = item.partition("=")
+        if name not in DEFAULT_FEATURES:
+            raise UnknownFeature(f"{name!r} is not known; known: {', '.join(sorted(DEFAULT_FEATURES))}")
+        if value not in {"true", "false"}:
+            raise UnknownFeature(f"{item!r}: NAME=true or NAME=false is expected")
+        features[name] = value == "true"
+    return features

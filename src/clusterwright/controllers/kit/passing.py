@@ -1,0 +1,134 @@
+"""One pass under way: what it has seen, decided and failed at so far; and the one way in which a pass fails."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from clusterwright.api.meta import Object, Unstructured, V1Beta1Condition
+from clusterwright.controllers.kit import conditions
+from clusterwright.runtime.client import Original
+from clusterwright.runtime.errors import ApiError
+from clusterwright.tables import Decision, Table
+from clusterwright.workload.access import NotConnected
+
+CONNECTION_RETRY = 20.0
+"""Seconds after which a pass that failed only for want of a connection is run again: the connection itself wakes it sooner."""
+
+T = TypeVar("T", bound=Object)
+T_co = TypeVar("T_co", bound=Object, covariant=True)
+X = TypeVar("X")
+
+
+class PassFailed(ApiError):
+    """A pass could not do all that it should. Foreseen: it is logged without a stack trace and counts as no panic."""
+
+
+class Seen(Protocol[T_co]):
+    """What every snapshot has: the object as this pass would leave it so far, and the moment of the pass. Frozen."""
+
+    @property
+    def object(self) -> T_co: ...  # noqa: D102
+    @property
+    def now(self) -> datetime: ...  # noqa: D102
+
+
+S = TypeVar("S", bound=Seen[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A Kubernetes Event of the object, recorded when the pass has written what it tells."""
+
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class Pass(Generic[T, S]):
+    """A pass under way. `seen` is the frozen snapshot; a step that learns more puts a new one in its place."""
+
+    original: Original[T]
+    seen: S
+    write: Callable[[Original[T], T], Awaitable[Unstructured | None]]
+    rows: dict[str, str] = field(default_factory=dict)
+    votes: list[timedelta] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def object(self) -> T:
+        """The object as it is to become."""
+        obj: T = self.seen.object
+        return obj
+
+    def become(self, obj: T) -> None:
+        """The object is to become this."""
+        if obj is not self.seen.object:
+            seen: Any = self.seen
+            self.seen = replace(seen, object=obj)
+
+    # ------------------------------------------------------------------------------------------------- decisions
+
+    def decide(self, table: Table[S], cause: Exception | None = None) -> Decision:
+        """Let a table decide on what is seen. Its row, vote and error are noted; `cause` is what its error comes from."""
+        return self.decide_on(table, self.seen, cause)
+
+    def decide_on(self, table: Table[X], snapshot: X, cause: Exception | None = None) -> Decision:
+        """As `decide`, on another snapshot."""
+        decision = table.decide(snapshot)
+        self.rows[decision.table] = decision.row
+        self.vote(decision.requeue)
+        if decision.error:
+            self.fail(decision.error, cause)
+        return decision
+
+    def conclude(self, *tables: Table[S]) -> None:
+        """Let tables decide their conditions, each seeing what those before it decided."""
+        for table in tables:
+            self.become(conditions.decided(self.object, table, self.decide(table), self.seen.now))
+
+    def mark(self, condition: V1Beta1Condition) -> None:
+        """Set a v1beta1 condition."""
+        self.become(conditions.with_v1beta1(self.object, condition, self.seen.now))
+
+    def vote(self, delay: timedelta | None) -> None:
+        """Look again after this time at the latest; None is no vote."""
+        if delay:
+            self.votes.append(delay)
+
+    # -------------------------------------------------------------------------------------------------- failures
+
+    def fail(self, text: str, cause: Exception | None = None) -> None:
+        """The pass will end in this error; it goes on until then."""
+        error = PassFailed(text)
+        error.__cause__ = cause
+        self.errors.append(error)
+
+    def record(self, type: str, reason: str, message: str) -> None:
+        """Record an Event of the object when the pass has written what it concluded."""
+        self.events.append(Event(type, reason, message))
+
+    # ---------------------------------------------------------------------------------------------------- writing
+
+    async def save(self, obj: T) -> None:
+        """Write now what must not be lost, whatever comes. The patch at the end is a change of what was written."""
+        answer = await self.write(self.original, obj)
+        self.become(obj)
+        if answer is not None:
+            self.original = Original(obj, msgspec.json.encode(answer.json))
+
+
+def failure(errors: Sequence[Exception]) -> PassFailed:
+    """All that failed in a pass, as one error; it is not in a hurry if only the connection to a workload cluster is missing."""
+    unconnected = all(isinstance(e.__cause__ or e, NotConnected) for e in errors)
+    texts = dict.fromkeys(str(e) or type(e).__name__ for e in errors)
+    error = PassFailed("; ".join(texts), retry_after=CONNECTION_RETRY if unconnected else None)
+    error.is_expected = unconnected
+    error.__cause__ = errors[0] if len(errors) == 1 else ExceptionGroup("several things failed", list(errors))
+    return error

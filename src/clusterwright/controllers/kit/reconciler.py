@@ -1,0 +1,151 @@
+"""The pass, once for all kinds: read, owner, finalizer, pause, observe, act, conclude, patch, trace, result.
+
+A kind says what it is (`Shape`) and fills in the steps that are its own (`Kind`); the order, the early exits, the one patch, the
+Events, the trace and the way of failing are here and the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from clusterwright.api.meta import Object, ObjectKey, Unstructured
+from clusterwright.conditions import ConditionConflict
+from clusterwright.controllers.kit.passing import Pass, Seen, failure
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.client import Original
+from clusterwright.runtime.errors import ApiError, is_expected
+from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
+from clusterwright.runtime.logging import leaves
+from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.paused import PAUSE, ensure_paused_condition
+from clusterwright.runtime.reconcile import Result
+
+T = TypeVar("T", bound=Object)
+O = TypeVar("O")  # noqa: E741  # beside T and S, in that order, it is the owner
+S = TypeVar("S", bound=Seen[Any])
+
+STEP = "reconcile"
+"""The name under which traces tell how far a pass came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape(Generic[T]):
+    """A reconciled kind as data."""
+
+    kind: type[T]
+    finalizer: str = ""
+    """Empty: there is nothing to clean up."""
+    owned: tuple[str, ...]
+    """The types of conditions that only this controller sets; in a conflict they win."""
+    owned_v1beta1: tuple[str, ...] = ()
+
+
+class Kind(Protocol[T, O, S]):
+    """The steps of a pass that are a kind's own. Derive from it: the optional ones have defaults."""
+
+    async def owner(self, obj: T) -> O | None:
+        """What the object belongs to, mostly its Cluster; None where that is not there yet: its coming wakes us."""
+
+    def is_paused(self, owner: O) -> bool:
+        """Whether what the object belongs to is paused."""
+
+    async def observe(self, obj: T, owner: O) -> S | None:
+        """Everything that decisions need, read into one frozen snapshot; what cannot be read is a value there, for the tables.
+
+        None: there is nothing to do for this object now.
+        """
+
+    async def act(self, run: Pass[T, S]) -> None:
+        """Do what the tables say. An ApiError (PassFailed is one) ends this step, not the pass: it concludes, then fails."""
+
+    def conclude(self, run: Pass[T, S]) -> None:
+        """Let the condition tables decide, and set the rest of the status. Pure."""
+
+    def forget(self, key: ObjectKey) -> None:
+        """The object is gone: drop what is kept about it."""
+        return
+
+
+class KindReconciler(Generic[T, O, S]):
+    """Reconciles one kind."""
+
+    def __init__(self, deps: Dependencies, shape: Shape[T], kind: Kind[T, O, S]) -> None:
+        self._deps = deps
+        self._shape = shape
+        self._kind = kind
+        self._patcher = Patcher(deps.client, deps.clock, deps.random)
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """One pass."""
+        try:
+            original = await self._deps.client.read(self._shape.kind, key)
+            if original is None:
+                self._kind.forget(key)
+                return self._end(key, "not-found")
+            run = await self._begin(original)
+        except ApiError:
+            self._end(key, "failed")
+            raise
+        if not isinstance(run, Pass):
+            return run
+        try:
+            await self._kind.act(run)
+        except ApiError as error:
+            run.errors.append(error)
+        self._kind.conclude(run)
+        self._deps.trace(key, run.rows)
+        await self._write(run)
+        if run.errors:
+            raise failure(run.errors)
+        return Result.soonest(*run.votes)
+
+    async def _begin(self, original: Original[T]) -> Pass[T, S] | Result:
+        """Whether and on what there is to act."""
+        deps, key = self._deps, original.object.key
+        owner = await self._kind.owner(original.object)
+        if owner is None:
+            return self._end(key, "no-owner")
+        if self._shape.finalizer and await ensure_finalizer(self._patcher, original, self._shape.finalizer) is Finalization.ADDED:
+            return self._end(key, "finalizer-added")
+        check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=self._kind.is_paused(owner))
+        rows = {PAUSE.name: check.row}
+        if check.ends_pass:
+            return self._end(key, "paused" if check.is_paused else "not-paused-written", rows)
+        seen = await self._kind.observe(check.object, owner)
+        if seen is None:
+            return self._end(key, "nothing-to-do", rows)
+        step = "normal" if original.object.metadata.deletion_timestamp is None else "deleting"
+        return Pass(original, seen, self._patch, rows={STEP: step, **rows})
+
+    def _end(self, key: ObjectKey, step: str, rows: Mapping[str, str] | None = None) -> Result:
+        """The pass ends at a step before it acts."""
+        self._deps.trace(key, {STEP: step, **(rows or {})})
+        return Result.await_change()
+
+    async def _write(self, run: Pass[T, S]) -> None:
+        """One patch; then the Events, whether or not it could be written."""
+        before, after = run.original.object, run.object
+        if before.metadata.deletion_timestamp is not None and before.metadata.finalizers and not after.metadata.finalizers:
+            # nobody will read the status of what is gone with this write
+            self._kind.forget(before.key)
+            after = without_finalizer(before, self._shape.finalizer)
+        failed = tuple(run.errors)
+        try:
+            await self._patch(run.original, after, complete=not failed)
+        except (ApiError, ConditionConflict, ExceptionGroup) as error:
+            run.errors += [part for part in leaves(error) if isinstance(part, Exception)]
+        for event in run.events:
+            self._deps.events.record(before, event.type, event.reason, event.message)
+        for text in dict.fromkeys(str(e) or type(e).__name__ for e in failed if not is_expected(e)):
+            self._deps.events.record(before, "Warning", "ReconcileError", text)
+
+    async def _patch(self, original: Original[T], after: T, *, complete: bool = False) -> Unstructured | None:
+        return await self._patcher.patch(
+            original,
+            after,
+            owned_conditions=self._shape.owned,
+            owned_v1beta1_conditions=self._shape.owned_v1beta1,
+            observed_generation=complete,
+        )

@@ -1,0 +1,46 @@
+"""Which controllers there are. A kind may have several: `topology/cluster` beside `cluster`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+from clusterwright.controllers.wiring import ControllerDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A controller: its name, the kind that it reconciles, and the package whose build module has it as CONTROLLER."""
+
+    name: str
+    kind: str
+    package: str
+
+
+# The first controller of a kind is the one that is meant where none is named.
+ENTRIES: tuple[Entry, ...] = (
+    Entry("cluster", "Cluster", "cluster"),
+    Entry("machine", "Machine", "machine"),
+    Entry("kubeadmconfig", "KubeadmConfig", "kubeadmconfig"),
+    Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
+)
+KINDS: tuple[str, ...] = tuple(dict.fromkeys(e.kind for e in ENTRIES))
+"""The kinds that have a controller."""
+
+
+def find(kind: str, name: str = "") -> Entry | None:
+    """The entry of the controller of this name and kind, or of the kind's first; None where there is none."""
+    return next((e for e in ENTRIES if e.kind == kind and name in {"", e.name}), None)
+
+
+@cache
+def definition(entry: Entry) -> ControllerDefinition:
+    """The controller itself; its package is imported only now."""
+    found: ControllerDefinition = import_module(f"clusterwright.controllers.{entry.package}.build").CONTROLLER
+    return found
+
+
+def controllers() -> tuple[ControllerDefinition, ...]:
+    """All of them."""
+    return tuple(definition(entry) for entry in ENTRIES)

@@ -1,0 +1,66 @@
+"""From a change to the keys that it concerns, by name; and which changes count.
+
+What counts is what is read: a predicate is `changed(Facts.of)`, where `Facts` is the type that the snapshot holds, so that the
+predicate cannot drift from what the tables read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.controllers.external import Reference
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.mapping import to_itself as itself
+from clusterwright.runtime.mapping import to_label as by_label
+from clusterwright.runtime.mapping import to_owners as owners
+from clusterwright.runtime.predicates import changed
+from clusterwright.runtime.reconcile import Mapper
+
+__all__ = ["by_label", "by_reference", "changed", "cluster", "itself", "of_cluster", "owned", "owners", "referrers"]
+
+
+async def cluster(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
+    """The Cluster that the object says it belongs to: by `spec.clusterName`, else by its label."""
+    name = getattr(obj.spec, "cluster_name", "") or obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+    return (ObjectKey(obj.metadata.namespace, name),) if name else ()
+
+
+def of_cluster(kind: type[Object], *, having: str = "") -> Mapper:
+    """The objects of a kind that carry the label of the changed Cluster; `having`: and this label, too."""
+
+    async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
+        selector = f"{CLUSTER_NAME_LABEL}={obj.metadata.name}" + (f",{having}" if having else "")
+        return tuple(o.key for o in await reader.list(kind, namespace=obj.metadata.namespace, labels=selector))
+
+    return map
+
+
+def owned(kind: type[Object]) -> Mapper:
+    """The objects of a kind that the changed object owns."""
+
+    async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
+        return tuple(o.key for o in await reader.list(kind, namespace=obj.metadata.namespace, owner=obj.metadata.uid))
+
+    return map
+
+
+def by_reference(group: str, kind: str, references: Callable[[Any], Iterable[Reference | None]]) -> Mapper:
+    """The objects of a group and kind that the changed object refers to, in its namespace."""
+
+    async def map(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
+        found = (r for r in references(obj) if r is not None and (r.api_group, r.kind) == (group, kind) and r.name)
+        return tuple(ObjectKey(obj.metadata.namespace, r.name) for r in found)
+
+    return map
+
+
+def referrers(kind: type[Object], refers: Callable[[Any, Any], bool]) -> Mapper:
+    """The objects of a kind, in any namespace, that refer to the changed object: `refers(one, changed)` tells."""
+
+    async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
+        return tuple(o.key for o in await reader.list(kind) if refers(o, obj))
+
+    return map
