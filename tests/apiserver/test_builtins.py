@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.api import kubernetes as models
-from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.gotypes import canonical_quantity, json_fields, struct, table
 
-HANDLERS = {(r.group, r.kind): r.handler for r in resources()}
+HANDLERS = {(r.group, r.kind): r.handler for r in RESOURCES}
 
 
 def causes(answer: Any) -> list[str]:
@@ -198,7 +198,7 @@ def test_any_body_is_decoded_or_refused_and_then_judged(which: tuple[str, str], 
 
 def test_our_models_know_no_field_that_the_types_do_not_have():
     """The typed models of built-ins are projections of the same types that the server decodes by."""
-    for resource in resources():
+    for resource in RESOURCES:
         model = getattr(models, resource.kind, None)
         if model is None or resource.group == "events.k8s.io":
             continue

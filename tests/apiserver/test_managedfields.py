@@ -10,18 +10,18 @@ from apiserver_testing import widget_crds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterwright.apiserver import managedfields
-from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.builtins.kinds import RESOURCES
+from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.managedfields.merging import compare, everything, field_set, merge, remove
 from clusterwright.apiserver.managedfields.sets import difference, dump, intersection, load, union
-from clusterwright.apiserver.managedfields.types import of_schema
-from clusterwright.apiserver.schema import compile_crd
+from clusterwright.apiserver.schema.customresource import compile_crd
+from clusterwright.apiserver.schema.mergetypes import of_schema
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.status import StatusError
 
 V1, V1BETA1 = "widgets.example.com/v1", "widgets.example.com/v1beta1"
 HANDLERS = {V1: compile_crd(widget_crds()[0], "v1"), V1BETA1: compile_crd(widget_crds()[0], "v1beta1")}
-CONFIG_MAPS = {"v1": next(r.handler for r in resources() if r.kind == "ConfigMap")}
+CONFIG_MAPS = {"v1": next(r.handler for r in RESOURCES if r.kind == "ConfigMap")}
 Obj = dict[str, Any]
 
 
@@ -31,14 +31,14 @@ def widget(version: str = V1, /, **parts: Any) -> Obj:
 
 def written(old: Obj | None, new: Obj, manager: str, *, subresource: str = "", time: str = "2001-01-01T00:00:01Z") -> Obj:
     made = copy.deepcopy(new)
-    managedfields.update(old, made, manager=manager, subresource=subresource, time=time, handlers=HANDLERS)
+    ownership.update(old, made, manager=manager, subresource=subresource, time=time, handlers=HANDLERS)
     return made
 
 
 def applied(
     live: Obj | None, body: Obj, manager: str, *, force: bool = False, subresource: str = "", time: str = "2001-01-01T00:00:02Z"
 ) -> Obj:
-    return managedfields.apply(
+    return ownership.apply(
         copy.deepcopy(live), copy.deepcopy(body), manager=manager, force=force, subresource=subresource, time=time, handlers=HANDLERS
     )
 
@@ -210,7 +210,7 @@ def test_bodies_that_do_not_fit_are_refused_before_anything_is_merged(spec: Obj,
 
 def test_built_ins_are_compared_with_their_zero_object():
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
-    managedfields.update(None, obj, manager="me", subresource="", time="2001-01-01T00:00:00Z", handlers=CONFIG_MAPS)
+    ownership.update(None, obj, manager="me", subresource="", time="2001-01-01T00:00:00Z", handlers=CONFIG_MAPS)
     assert owners(obj) == {("me", "Update"): {"f:data": {".": {}, "f:a": {}}}}
 
 

@@ -10,11 +10,11 @@ import pytest
 from apiserver_testing import widget_crds
 
 from clusterwright.api.crds import crds
-from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.serving import openapi
 from clusterwright.apiserver.system.definitions import resources_of
 
-GROUPS = sorted({(r.group, r.version) for r in resources()})
+GROUPS = sorted({(r.group, r.version) for r in RESOURCES})
 
 
 def custom(definitions: list[Any]) -> list[Any]:
@@ -23,7 +23,7 @@ def custom(definitions: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize(("group", "version"), GROUPS)
 def test_every_built_in_has_a_schema_without_loose_ends(group: str, version: str):
-    served = [r for r in resources() if (r.group, r.version) == (group, version)]
+    served = [r for r in RESOURCES if (r.group, r.version) == (group, version)]
     document = openapi.document(group, version, served)
     schemas = document["components"]["schemas"]
     references = set(re.findall(r"#/components/schemas/([^\"]+)", json.dumps(document)))

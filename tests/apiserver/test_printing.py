@@ -11,13 +11,13 @@ from apiserver_testing import widget_crds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.encoding import printing
-from clusterwright.apiserver.schema import compile_crd
+from clusterwright.apiserver.schema.customresource import compile_crd
 from clusterwright.apiserver.status import StatusError
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-HANDLERS = {r.kind: r.handler for r in resources()}
+HANDLERS = {r.kind: r.handler for r in RESOURCES}
 
 
 @pytest.mark.parametrize(

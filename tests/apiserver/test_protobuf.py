@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.encoding import protobuf
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.gotypes import table
@@ -88,7 +88,7 @@ def _struct(name: str, depth: int = 0) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({}, optional=chosen)
 
 
-KINDS = sorted({(r.api_version, r.kind, r.handler.schema.go_type) for r in resources() if r.kind != "CustomResourceDefinition"})
+KINDS = sorted({(r.api_version, r.kind, r.handler.schema.go_type) for r in RESOURCES if r.kind != "CustomResourceDefinition"})
 
 
 @pytest.mark.parametrize(("api_version", "kind", "go_type"), KINDS)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.schema import compile_crd
 from clusterwright.apiserver.schema.checks import is_valid
+from clusterwright.apiserver.schema.customresource import compile_crd
 from clusterwright.apiserver.schema.structural import Node, apply_defaults, prune
 from clusterwright.apiserver.schema.validation import find_duplicates, find_errors
 from clusterwright.golang.regex import BadPattern, compile_go

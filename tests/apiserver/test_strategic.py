@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from clusterwright.apiserver.builtins import resources
+from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.patchtypes import strategic
 from clusterwright.apiserver.status import StatusError
 
-SCHEMAS = {r.kind: r.handler.schema for r in resources()}
+SCHEMAS = {r.kind: r.handler.schema for r in RESOURCES}
 
 
 def patched(kind: str, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import datetime
+from typing import Any, TypeVar
 
 import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.identity import User
-from clusterwright.apiserver.encoding import bodies, negotiation
+from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.encoding import bodies, negotiation, protobuf, rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form
 from clusterwright.apiserver.interfaces import DecodeError, Resource
-from clusterwright.apiserver.kinds import decode_protobuf
 from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import (
@@ -30,9 +31,6 @@ from clusterwright.apiserver.status import (
 )
 from clusterwright.apiserver.storage.store import Entry, Table
 
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
-
 _JSON_HEADERS = {"content-type": "application/json"}
 _decode = msgspec.json.Decoder().decode
 T = TypeVar("T", bound=msgspec.Struct)
@@ -42,7 +40,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 class Call:
     """A request to one resource."""
 
-    server: ApiServer
+    server: Core
     request: Request
     info: RequestInfo
     user: User
@@ -59,6 +57,10 @@ class Call:
     def table(self) -> Table:
         """The table of the resource's objects."""
         return self.server.store.table(storage_key(self.resource))
+
+    def now(self) -> datetime:
+        """The server's time."""
+        return self.server.now()
 
     @property
     def storage_version(self) -> str:
@@ -95,8 +97,6 @@ class Call:
         """The object in the form that was asked for."""
         if self.form is PLAIN and raw is not None:
             return Response(status=status, headers=_JSON_HEADERS, body=raw, warnings=tuple(self.warnings))
-        from clusterwright.apiserver.encoding import rendering
-
         return rendering.render(self, status, obj, raw)
 
 
@@ -146,7 +146,7 @@ def read_body(call: Call) -> tuple[Json, list[str]]:
             problem = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
             raise bodies.unrecognized(kind, problem, body)
         try:
-            value: Any = decode_protobuf(body)
+            value: Any = protobuf.decode(body)
         except DecodeError as e:
             raise bad_request(f"{kind} in version {_quoted(call.resource.version)} cannot be handled as a {kind}: {e}") from None
     else:

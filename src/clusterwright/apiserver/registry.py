@@ -13,12 +13,13 @@ ResourceKey = tuple[str, str, str]
 class Registry:
     """Resources by group, version and plural. `base` is shared and never changed; the rest belongs to one server."""
 
-    __slots__ = ("_base", "_handlers", "_own", "generation")
+    __slots__ = ("_base", "_handlers", "_own", "_tables", "generation")
 
     def __init__(self, base: Mapping[ResourceKey, Resource]) -> None:
         self._base = base
         self._own: dict[ResourceKey, Resource] = {}
         self._handlers: dict[str, dict[str, KindHandler]] = {}
+        self._tables: dict[str, Resource] = {}
         self.generation = 0
         """Grows with every change; discovery and OpenAPI documents are cached by it."""
 
@@ -53,6 +54,7 @@ class Registry:
     def _changed(self) -> None:
         self.generation += 1
         self._handlers.clear()
+        self._tables.clear()
 
     def handlers(self, resource: Resource) -> Mapping[str, KindHandler]:
         """All versions of the resource's kind that share its objects: apiVersion to handler."""
@@ -61,6 +63,15 @@ class Registry:
         if found is None:
             found = self._handlers[key] = {r.api_version: r.handler for r in self if storage_key(r) == key}
         return found
+
+    def of_table(self, table: str) -> Resource | None:
+        """The resource that stores a table's objects."""
+        if not self._tables:
+            for resource in self:
+                key = storage_key(resource)
+                if key not in self._tables or resource.api_version == (resource.storage or resource.api_version):
+                    self._tables[key] = resource
+        return self._tables.get(table)
 
     def groups(self) -> set[str]:
         """All groups served."""

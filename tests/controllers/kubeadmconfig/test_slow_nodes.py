@@ -48,7 +48,7 @@ class Scene:
         harness: Any = sys.modules["kubeadmconfig_harness"]
         self.world = world
         world.server.registry.add(harness._SERVED.values())
-        world.server.bookmark_interval = HOUR  # a week of bookmarks would be most of the work
+        world.server.watches.bookmark_interval = HOUR  # a week of bookmarks would be most of the work
         self.remote = RestClient(InProcessTransport(ApiServer(now=world.clock.now, random=Random(1))), clock=world.clock)
         self.workload = harness.Workload(self.remote)
         self.hands = harness.World()

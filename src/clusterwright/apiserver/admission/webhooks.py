@@ -8,21 +8,19 @@ import binascii
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import aiohttp
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver import kinds
 from clusterwright.apiserver.admission import Attributes
+from clusterwright.apiserver.admission.expressions import evaluate
+from clusterwright.apiserver.auth.identity import user_info
+from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.selectors import Matcher, object_selector
 from clusterwright.apiserver.status import StatusError, failure, internal
-from clusterwright.apiserver.verbs.reviews import user_info
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _MUTATING: Final = f"mutatingwebhookconfigurations.{_GROUP}"
@@ -106,7 +104,7 @@ def _webhook(configuration: str, hook: Json) -> Webhook:
 class Webhooks:
     """An admission link that asks the webhooks of the server's configurations."""
 
-    def __init__(self, server: ApiServer, post: Post | None = None) -> None:
+    def __init__(self, server: Core, post: Post | None = None) -> None:
         self._server = server
         self._post = post or HttpPost(server)
         self._cache: dict[str, tuple[int, list[Webhook]]] = {}
@@ -173,7 +171,7 @@ class Webhooks:
         }
         for condition in hook.match_conditions:
             try:
-                if not kinds.evaluate(condition.get("expression") or "", variables):
+                if not evaluate(condition.get("expression") or "", variables):
                     return False
             except ValueError as e:
                 if hook.failure_policy == "Ignore":
@@ -241,7 +239,7 @@ def _labels(obj: Json) -> Json:
     return (obj.get("metadata") or {}).get("labels") or {}
 
 
-def _request(server: ApiServer, attributes: Attributes) -> Json:
+def _request(server: Core, attributes: Attributes) -> Json:
     resource = attributes.resource
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     named = {"group": resource.group, "version": resource.version, "resource": resource.plural}
@@ -268,7 +266,7 @@ def _request(server: ApiServer, attributes: Attributes) -> Json:
 class HttpPost:
     """Asks webhooks over HTTPS, by URL or by Service (whose endpoints the server must know)."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: Core) -> None:
         self._server = server
 
     async def __call__(self, hook: Webhook, body: bytes) -> bytes:

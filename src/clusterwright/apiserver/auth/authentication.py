@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from clusterwright.apiserver.auth.identity import ANONYMOUS, User
+from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, forbidden_error, unauthorized
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 TokenSource = Callable[[str], User | None]
 
@@ -76,7 +74,7 @@ def user_of_certificate(certificate: Mapping[str, Any]) -> User | None:
     return User(name, (*groups, "system:authenticated"))
 
 
-def impersonated(server: ApiServer, user: User, headers: Headers) -> User:
+def impersonated(server: Core, user: User, headers: Headers) -> User:
     """The user that the request acts as; raises StatusError when it may not."""
     name = headers.get("Impersonate-User", "")
     groups = tuple(headers.getall("Impersonate-Group", ()))
@@ -123,7 +121,7 @@ def _go_user(groups: tuple[str, ...], uid: str, extra: dict[str, tuple[str, ...]
     return f'&user.DefaultInfo{{Name:"", UID:{json.dumps(uid)}, Groups:{texts(groups)}, Extra:{more}}}'
 
 
-def _check(server: ApiServer, user: User, group: str, resource: str, name: str, namespace: str, subresource: str = "") -> None:
+def _check(server: Core, user: User, group: str, resource: str, name: str, namespace: str, subresource: str = "") -> None:
     info = RequestInfo(
         path="",
         verb="impersonate",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from clusterwright.api.meta import Json
+
 
 @dataclass(frozen=True, slots=True)
 class User:
@@ -18,3 +20,15 @@ class User:
 
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+
+
+def user_info(user: User) -> Json:
+    """A user as authentication.k8s.io shows it."""
+    info: Json = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.groups:
+        info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {k: list(v) for k, v in user.extra.items()}
+    return info

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import forbidden_error, not_found
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 GROUP: Final = "rbac.authorization.k8s.io"
 
@@ -132,13 +130,13 @@ class RbacAuthorizer:
     def __init__(self) -> None:
         self._grants = _Grants()
 
-    def allows(self, server: ApiServer, user: User, info: RequestInfo) -> bool:
+    def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
         """Whether the user may do this."""
         if "system:masters" in user.groups:
             return True
         return any(rule.allows(info) for rule in self.rules(server, user, info.namespace))
 
-    def reason(self, server: ApiServer, user: User, info: RequestInfo) -> str:
+    def reason(self, server: Core, user: User, info: RequestInfo) -> str:
         """Why it is allowed, in upstream's words; empty if no rule allows it (or none is needed)."""
         if "system:masters" in user.groups:
             return ""
@@ -147,11 +145,11 @@ class RbacAuthorizer:
                 return f"RBAC: allowed by {why}"
         return ""
 
-    def rules(self, server: ApiServer, user: User, namespace: str) -> Iterable[Rule]:
+    def rules(self, server: Core, user: User, namespace: str) -> Iterable[Rule]:
         """All rules that apply to the user in a namespace (empty: cluster scope)."""
         return (rule for rule, _ in self._granted(server, user, namespace))
 
-    def _granted(self, server: ApiServer, user: User, namespace: str) -> Iterable[tuple[Rule, str]]:
+    def _granted(self, server: Core, user: User, namespace: str) -> Iterable[tuple[Rule, str]]:
         grants = self._current(server)
         for binding, rules in grants.cluster:
             subject = next((s for s in binding.subjects or () if _applies(s, user, "")), None)
@@ -162,7 +160,7 @@ class RbacAuthorizer:
             if subject is not None:
                 yield from ((rule, binding.describe("RoleBinding", subject)) for rule in rules)
 
-    def _current(self, server: ApiServer) -> _Grants:
+    def _current(self, server: Core) -> _Grants:
         tables = [server.store.table(f"{n}.{GROUP}") for n in ("clusterroles", "roles", "clusterrolebindings", "rolebindings")]
         versions = tuple(t.rv for t in tables)
         if self._grants.versions == versions:
@@ -226,7 +224,7 @@ def _quoted(items: Iterable[str]) -> str:
     return "[" + " ".join(f'"{i}"' for i in items) + "]"
 
 
-def check_grants(server: ApiServer, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
+def check_grants(server: Core, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
     """Nobody grants what they do not have, unless they may `escalate` the role or `bind` it; raises StatusError (403)."""
     authorizer = server.authorizer
     if not isinstance(authorizer, RbacAuthorizer) or "system:masters" in user.groups:

@@ -7,22 +7,14 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
-from clusterwright.api.meta import Json
-from clusterwright.api.wire import Response
 from clusterwright.apiserver.auth.identity import User
-from clusterwright.apiserver.calls import Call, read_shape, write_options
-from clusterwright.apiserver.metadata import rfc3339
-from clusterwright.apiserver.status import failure, generic, invalid, invalid_error
-from clusterwright.apiserver.verbs import subresources, writes
+from clusterwright.apiserver.core import Core
 
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
-
-_AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
+AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
 _HEADER: Final = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
 
 
@@ -37,7 +29,7 @@ def _unb64(text: str) -> bytes:
 class ServiceAccountTokens:
     """Issues and checks JSON Web Tokens with one secret key."""
 
-    def __init__(self, server: ApiServer, key: bytes) -> None:
+    def __init__(self, server: Core, key: bytes) -> None:
         self._server = server
         self._key = key
         server.tokens = self
@@ -51,10 +43,10 @@ class ServiceAccountTokens:
         now = self._server.now()
         end = now + lifetime
         claims = {
-            "aud": audiences or [_AUDIENCE],
+            "aud": audiences or [AUDIENCE],
             "exp": int(end.timestamp()),
             "iat": int(now.timestamp()),
-            "iss": _AUDIENCE,
+            "iss": AUDIENCE,
             "jti": self._server.new_uid(),
             "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
             "nbf": int(now.timestamp()),
@@ -84,48 +76,7 @@ class ServiceAccountTokens:
         return User(claims["sub"], groups, account["uid"])
 
 
-class _TokenSpec(msgspec.Struct, rename="camel"):
-    audiences: tuple[str, ...] | None = None
-    expiration_seconds: int | None = None
-    bound_object_ref: Json | None = None
-
-
-class _TokenRequest(msgspec.Struct):
-    spec: _TokenSpec | None = None
-
-
-async def token_request(call: Call) -> Response:
-    """POST to serviceaccounts/NAME/token."""
-    if call.info.verb != "create":
-        raise generic(405, "", "", "", "")
-    write_options(call, "CreateOptions")
-    request = read_shape(call, _TokenRequest)
-    if call.server.tokens is None:
-        raise failure(404, "NotFound", "the server does not issue tokens", {})
-    entry = writes.current_entry(call, call.info.name)
-    spec = request.spec or _TokenSpec()
-    seconds = 3600 if spec.expiration_seconds is None else spec.expiration_seconds
-    if not 600 <= seconds <= 2**32:
-        error = invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
-        raise invalid_error("authentication.k8s.io", "TokenRequest", "", [error])
-    token, end = call.server.tokens.issue(
-        entry.namespace, entry.name, entry.uid, audiences=list(spec.audiences or ()), lifetime=timedelta(seconds=seconds)
-    )
-    answer: Json = {
-        "kind": "TokenRequest",
-        "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {"name": entry.name, "namespace": entry.namespace, "creationTimestamp": call.server.timestamp()},
-        "spec": {
-            "audiences": list(spec.audiences or (_AUDIENCE,)),
-            "expirationSeconds": seconds,
-            "boundObjectRef": spec.bound_object_ref,
-        },
-        "status": {"token": token, "expirationTimestamp": rfc3339(end)},
-    }
-    return Response(status=201, headers={"content-type": "application/json"}, body=msgspec.json.encode(answer))
-
-
-def bootstrap_token_source(server: ApiServer) -> Callable[[str], User | None]:
+def bootstrap_token_source(server: Core) -> Callable[[str], User | None]:
     """Users of bootstrap tokens (`id.secret`), which are Secrets in kube-system."""
 
     def user(token: str) -> User | None:
@@ -150,6 +101,3 @@ def bootstrap_token_source(server: ApiServer) -> Callable[[str], User | None]:
         return User(f"system:bootstrap:{identity}", ("system:bootstrappers", *groups, "system:authenticated"))
 
     return user
-
-
-subresources.SPECIAL["", "serviceaccounts", "token"] = token_request

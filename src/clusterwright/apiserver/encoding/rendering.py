@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Protocol
+
 import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import kinds
-from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.encoding import printing, protobuf
 from clusterwright.apiserver.encoding.negotiation import PROTOBUF, Form, encode
+from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.status import StatusError, failure, not_acceptable
+
+
+class Asked(Protocol):
+    """What of a request decides how its answer looks."""
+
+    resource: Resource
+    query: dict[str, str]
+    form: Form
+    warnings: list[str]
+
+    def now(self) -> datetime:
+        """The time that ages are counted to."""
 
 
 def failed(error: StatusError, form: Form, warnings: tuple[str, ...] = ()) -> Response:
@@ -20,7 +35,7 @@ def failed(error: StatusError, form: Form, warnings: tuple[str, ...] = ()) -> Re
     return Response(status=error.code, headers=headers, body=encode(error.status, form), warnings=error.warnings or warnings)
 
 
-def render(call: Call, status: int, obj: Json | None, raw: bytes | None) -> Response:
+def render(call: Asked, status: int, obj: Json | None, raw: bytes | None) -> Response:
     """An object in the form that was asked for."""
     if obj is None:
         assert raw is not None
@@ -31,21 +46,21 @@ def render(call: Call, status: int, obj: Json | None, raw: bytes | None) -> Resp
     if form.render == "Table":
         include = call.query.get("includeObject", "Metadata")
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        obj = kinds.table(call.resource.handler, [obj], now=call.server.now(), include=include, list_metadata=meta)
+        obj = printing.table(call.resource.handler, [obj], now=call.now(), include=include, list_metadata=meta)
     elif form.render == "PartialObjectMetadataList":
         raise failure(500, "", "content is not a list")
     elif form.render:
-        obj = kinds.partial(obj)
+        obj = printing.partial(obj)
     return _write(call, status, obj, form)
 
 
-def render_list(call: Call, objects: list[Json], list_kind: str, list_meta: Json) -> Response:
+def render_list(call: Asked, objects: list[Json], list_kind: str, list_meta: Json) -> Response:
     """A list in the form that was asked for."""
     form, resource = call.form, call.resource
     value: Json
     if form.render == "Table":
         include = call.query.get("includeObject", "Metadata")
-        value = kinds.table(resource.handler, objects, now=call.server.now(), include=include, list_metadata=list_meta)
+        value = printing.table(resource.handler, objects, now=call.now(), include=include, list_metadata=list_meta)
     elif form.render == "PartialObjectMetadata":
         shown = "*unstructured.UnstructuredList" if resource.custom else f"*{resource.version}.{list_kind}"
         raise not_acceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({shown})")
@@ -54,7 +69,7 @@ def render_list(call: Call, objects: list[Json], list_kind: str, list_meta: Json
             "kind": "PartialObjectMetadataList",
             "apiVersion": "meta.k8s.io/v1",
             "metadata": list_meta,
-            "items": [kinds.partial(o) for o in objects],
+            "items": [printing.partial(o) for o in objects],
         }
     else:
         if resource.custom:
@@ -65,12 +80,12 @@ def render_list(call: Call, objects: list[Json], list_kind: str, list_meta: Json
     return _write(call, 200, value, form)
 
 
-def _write(call: Call, status: int, value: Json, form: Form) -> Response:
+def _write(call: Asked, status: int, value: Json, form: Form) -> Response:
     warnings = tuple(call.warnings)
     if form.render and form.version == "v1beta1":
         _relabel(value)
     if form.media == PROTOBUF:
-        body = kinds.encode_protobuf(value)
+        body = protobuf.encode(value)
         if body is not None:
             return Response(status=status, headers={"content-type": PROTOBUF}, body=body, warnings=warnings)
         form = Form()
@@ -86,13 +101,13 @@ def _relabel(value: Json) -> None:
             item["apiVersion"] = "meta.k8s.io/v1beta1"
 
 
-def bookmark_shape(call: Call, obj: Json) -> Json:
+def bookmark_shape(call: Asked, obj: Json) -> Json:
     """A bookmark's object in the form that is watched."""
     if call.form.render == "Table":
-        return kinds.table(
-            call.resource.handler, [obj], now=call.server.now(), include=call.query.get("includeObject", "Metadata"),
+        return printing.table(
+            call.resource.handler, [obj], now=call.now(), include=call.query.get("includeObject", "Metadata"),
             list_metadata={"resourceVersion": obj["metadata"]["resourceVersion"]}, columns=False,
         )  # fmt: skip
     if call.form.render:
-        return kinds.partial(obj)
+        return printing.partial(obj)
     return obj

@@ -1,5 +1,1 @@
-"""metadata.managedFields: who owns which field, and server-side apply."""
-
-from clusterwright.apiserver.managedfields.managers import apply, update
-
-__all__ = ["apply", "update"]
+"""metadata.managedFields: who owns which field, and server-side apply. `ownership` is what a write calls."""

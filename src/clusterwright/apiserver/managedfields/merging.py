@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.apiserver.managedfields.sets import DOT, Set
-from clusterwright.apiserver.managedfields.types import ANY, ANY_TYPE, LIST, MAP, SCALAR, MergeType
+from clusterwright.apiserver.schema.mergetypes import ANY, ANY_TYPE, LIST, MAP, SCALAR, MergeType
 from clusterwright.golang.quoting import quote
 
 _encode = msgspec.json.Encoder(order="sorted").encode

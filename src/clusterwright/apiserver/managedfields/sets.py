@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusterwright.apiserver.managedfields.types import LIST, MergeType
+from clusterwright.apiserver.schema.mergetypes import LIST, MergeType
 
 Set = dict[str, Any]
 DOT: Set = {}

@@ -1,4 +1,4 @@
-"""JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
+"""JSON patch (RFC 6902), as kube-apiserver understands it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,6 @@ from typing import Any
 
 from clusterwright.apiserver.encoding.bodies import json_type
 from clusterwright.apiserver.status import bad_request, failure
-
-
-def merge(target: Any, patch: Any) -> Any:
-    """The merge patch applied; neither argument is changed, unchanged parts are shared."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            result[key] = merge(result.get(key), value)
-        else:
-            result[key] = value
-    return result
 
 
 class _Failed(Exception):

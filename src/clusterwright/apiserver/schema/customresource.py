@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver import metadata
@@ -33,8 +36,13 @@ _GO_TYPES: Final = {str: "string", bool: "bool", int: "int64", float: "float64",
 
 
 def compile_crd(crd: Json, version: str) -> KindHandler:
-    """The handler of one version of a CRD, which must be valid."""
-    spec = crd["spec"]
+    """The handler of one version of a CRD, which must be valid; shared by all servers that have the same CRD."""
+    return _compiled(msgspec.json.encode(crd["spec"], order="sorted"), version)
+
+
+@lru_cache(maxsize=512)
+def _compiled(raw: bytes, version: str) -> KindHandler:
+    spec = msgspec.json.decode(raw)
     chosen = next(v for v in spec["versions"] if v["name"] == version)
     return CustomResource(GroupVersionKind(spec["group"], version, spec["names"]["kind"]), chosen)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clusterwright.apiserver.managedfields.types import MergeType, of_kind, of_schema
 from clusterwright.apiserver.schema.gotypes import struct
+from clusterwright.apiserver.schema.mergetypes import MergeType, of_kind, of_schema
 from clusterwright.apiserver.schema.structural import Node
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from clusterwright.apiserver.requestinfo import RequestInfo
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 _BUCKETS: Final = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)
 Labels = tuple[str, ...]
@@ -49,22 +46,22 @@ class Metrics:
         series[bisect_left(_BUCKETS, seconds)] += 1
         series[-1] += seconds
 
-    def text(self, server: ApiServer) -> bytes:
-        """All of it."""
+    def text(self, *, watches: Mapping[str, int], objects: Mapping[str, int], inflight: Mapping[str, int]) -> bytes:
+        """All of it, with the open watches and the stored objects by table, and the requests under way by kind."""
         lines = list(self._request_total())
         lines += self._request_duration()
         lines.append("# HELP apiserver_longrunning_requests Watches that are open.")
         lines.append("# TYPE apiserver_longrunning_requests gauge")
-        for name, count in server.watches.open().items():
+        for name, count in watches.items():
             plural, _, group = name.partition(".")
             lines.append(f'apiserver_longrunning_requests{{group="{group}",resource="{plural}",verb="WATCH"}} {count}')
         lines.append("# HELP apiserver_storage_objects Objects stored, by kind.")
         lines.append("# TYPE apiserver_storage_objects gauge")
-        lines += [f'apiserver_storage_objects{{resource="{n}"}} {len(t.objects)}' for n, t in sorted(server.store.tables.items())]
+        lines += [f'apiserver_storage_objects{{resource="{n}"}} {count}' for n, count in sorted(objects.items())]
         lines.append("# HELP apiserver_current_inflight_requests Requests being served.")
         lines.append("# TYPE apiserver_current_inflight_requests gauge")
-        lines.append(f'apiserver_current_inflight_requests{{request_kind="mutating"}} {server.inflight["mutating"]}')
-        lines.append(f'apiserver_current_inflight_requests{{request_kind="readOnly"}} {server.inflight["readOnly"]}')
+        lines.append(f'apiserver_current_inflight_requests{{request_kind="mutating"}} {inflight["mutating"]}')
+        lines.append(f'apiserver_current_inflight_requests{{request_kind="readOnly"}} {inflight["readOnly"]}')
         return ("\n".join(lines) + "\n").encode()
 
     def _request_total(self) -> Iterable[str]:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver import kinds
+from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.encoding import protobuf
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, encode
 from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.serving import discovery
+from clusterwright.apiserver.serving import discovery, openapi
 from clusterwright.apiserver.status import generic
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 _TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
 _CHECKS: Final = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-informers", "shutdown")
@@ -26,7 +23,7 @@ _OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
 _NOT_FOUND: Final = Response(status=404, headers=_TEXT, body=b"404 page not found\n")
 
 
-def answer(server: ApiServer, request: Request, info: RequestInfo, query: Mapping[str, str]) -> Response:
+def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str, str]) -> Response:
     """Answer a request to a path that is no resource."""
     parts = [p for p in request.path.split("/") if p]
     head = parts[0] if parts else ""
@@ -45,7 +42,7 @@ def answer(server: ApiServer, request: Request, info: RequestInfo, query: Mappin
     if head == "version" and len(parts) == 1:
         return _data(server, _version(server))
     if head == "metrics" and len(parts) == 1:
-        return Response(status=200, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"}, body=server.metrics_text())
+        return Response(status=200, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"}, body=_metrics(server))
     if head == "openapi" and parts[1:2] == ["v3"]:
         return _openapi(server, parts[2:], query)
     if parts == ["openapi", "v2"]:
@@ -54,12 +51,12 @@ def answer(server: ApiServer, request: Request, info: RequestInfo, query: Mappin
     return _NOT_FOUND
 
 
-def _data(server: ApiServer, value: Any, form: Form = PLAIN) -> Response:
+def _data(server: Core, value: Any, form: Form = PLAIN) -> Response:
     del server
     return Response(status=200, headers={"content-type": form.content_type}, body=encode(value, form))
 
 
-def _paths(server: ApiServer) -> list[str]:
+def _paths(server: Core) -> list[str]:
     found = ["/api", "/api/v1", "/apis", "/apis/"]
     for group in sorted(g for g in server.registry.groups() if g):
         found.append(f"/apis/{group}")
@@ -67,7 +64,7 @@ def _paths(server: ApiServer) -> list[str]:
     return [*found, "/healthz", "/livez", "/metrics", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]
 
 
-def _version(server: ApiServer) -> Json:
+def _version(server: Core) -> Json:
     major, minor = server.version.lstrip("v").split(".")[:2]
     return {
         "major": major,
@@ -82,7 +79,7 @@ def _version(server: ApiServer) -> Json:
     }
 
 
-def _discovery(server: ApiServer, parts: list[str], form: Form) -> Response:
+def _discovery(server: Core, parts: list[str], form: Form) -> Response:
     registry = server.registry
     value: Json | None
     if parts == ["api"]:
@@ -114,7 +111,7 @@ def _health(kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
     return Response(status=200, headers=_TEXT, body=b"ok")
 
 
-def _openapi_v2(server: ApiServer, accept: str) -> Response:
+def _openapi_v2(server: Core, accept: str) -> Response:
     """The document of before OpenAPI v3, without definitions: kubectl asks for it to check a List, and leaves the check to the server."""
     title = "Kubernetes"
     if _OPENAPI_V2 in accept:
@@ -124,7 +121,7 @@ def _openapi_v2(server: ApiServer, accept: str) -> Response:
     return _data(server, {"swagger": "2.0", "info": {"title": title, "version": server.version}, "paths": {}})
 
 
-def _openapi(server: ApiServer, rest: list[str], query: Mapping[str, str]) -> Response:
+def _openapi(server: Core, rest: list[str], query: Mapping[str, str]) -> Response:
     del query
     registry = server.registry
     if not rest:
@@ -143,13 +140,13 @@ def _openapi(server: ApiServer, rest: list[str], query: Mapping[str, str]) -> Re
     else:
         return Response(status=404)
     found = [r for r in registry if r.group == group and r.version == version]
-    body = server.openapi(group, version, found) if found else None
-    if body is None:
+    if not found:
         return Response(status=404)
-    return Response(status=200, headers={"content-type": "application/json"}, body=body)
+    return _data(server, openapi.document(group, version, found))
 
 
-def document(group: str, version: str, resources: list[Any]) -> bytes | None:
-    """The OpenAPI document of a group version as bytes."""
-    made = kinds.openapi_document(group, version, resources)
-    return None if made is None else msgspec.json.encode(made)
+def _metrics(server: Core) -> bytes:
+    if server.metrics is None:
+        return b""
+    stored = {name: len(table.objects) for name, table in server.store.tables.items()}
+    return server.metrics.text(watches=server.watches.open(), objects=stored, inflight=server.inflight)

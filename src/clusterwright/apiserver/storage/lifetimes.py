@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from random import Random
 
-from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.storage.streams import Stream
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 
 class Watches:
     """Keeps track of streams. `timeout`: seconds after which a watch that names none ends, at the latest twice that; 0: never."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
+    def __init__(self, random: Random) -> None:
+        self._random = random
         self._streams: dict[str, set[tuple[str, Stream]]] = {}
         self.timeout = 0
         self.bookmark_interval = 60.0
 
-    def hold(self, call: Call, stream: Stream, timeout: int, bookmark: Callable[[], bytes] | None) -> None:
+    def hold(self, resource: Resource, stream: Stream, timeout: int, bookmark: Callable[[], bytes] | None) -> None:
         """Keep a watch: end it after its timeout, send bookmarks if it wants them, end it when its kind goes."""
         loop = asyncio.get_running_loop()
-        key = storage_key(call.resource)
-        member = (call.resource.api_version, stream)
+        key = storage_key(resource)
+        member = (resource.api_version, stream)
         self._streams.setdefault(key, set()).add(member)
         stream.on_close(lambda: self._streams[key].discard(member))
         if timeout <= 0 and self.timeout:
-            timeout = self.timeout + self._server.random.randrange(self.timeout)
+            timeout = self.timeout + self._random.randrange(self.timeout)
         if timeout > 0:
             stream.on_close(loop.call_later(timeout, stream.close).cancel)
         if bookmark is not None and self.bookmark_interval > 0:

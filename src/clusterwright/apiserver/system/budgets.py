@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.storage.store import Entry
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 
 def _scaled(value: int | str, total: int, *, up: bool) -> int:
@@ -29,7 +26,7 @@ def _is_healthy(pod: Json) -> bool:
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
 
 
-def refresh(server: ApiServer, entry: Entry, budget: Json) -> None:
+def refresh(server: Core, entry: Entry, budget: Json) -> None:
     """Bring a budget's status up to date, in the given object only."""
     spec = budget.get("spec") or {}
     selects = object_selector(spec.get("selector"))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.interfaces import Resource, Scale
-from clusterwright.apiserver.kinds import compile_crd
+from clusterwright.apiserver.schema.customresource import compile_crd
 from clusterwright.apiserver.storage.store import Entry, Event, Table
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 
 class _Names(msgspec.Struct, rename="camel"):
@@ -89,11 +87,9 @@ def _deprecation(spec: Json, version: Json) -> str:
 class CrdController:
     """Watches the server's own CRDs. Everything happens within the write that causes it."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: Core) -> None:
         self.server = server
         self._served: dict[str, bytes] = {}
-        self.terminating: set[tuple[str, str]] = set()
-        """Group and plural of CRDs that are being deleted: nothing new of theirs is accepted."""
 
     def offer(self, event: Event) -> None:
         """React to a change of a CRD."""
@@ -103,7 +99,7 @@ class CrdController:
             return
         meta = crd["metadata"]
         if meta.get("deletionTimestamp"):
-            self.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
+            self.server.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
             self.server.later(lambda: self.clean_up(event.entry.name))
             return
         self.server.later(lambda: self.establish(event.entry.name))
@@ -115,7 +111,7 @@ class CrdController:
         if _is_true(conditions, "Established"):
             self.serve(crd)
         if crd["metadata"].get("deletionTimestamp"):
-            self.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
+            self.server.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
             self.server.later(lambda: self.clean_up(entry.name))
         else:
             self.server.later(lambda: self.establish(entry.name))
@@ -139,7 +135,7 @@ class CrdController:
         """Serve it no longer and forget its objects."""
         spec = crd["spec"]
         self._served.pop(crd["metadata"]["name"], None)
-        self.terminating.discard((spec["group"], spec["names"]["plural"]))
+        self.server.terminating.discard((spec["group"], spec["names"]["plural"]))
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}", keep=set())
 

@@ -1,28 +1,14 @@
-"""What kube-controller-manager does for the API itself: garbage collection, emptying namespaces, aggregating roles.
-
-Optional. Each reacts within the request that caused it, so that nothing waits for a timer.
-"""
+"""Garbage collection: within the request that made the garbage, so that nothing waits for a timer."""
 
 from __future__ import annotations
 
-from collections import deque
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from clusterwright.api.meta import Json
-from clusterwright.apiserver.registry import storage_key
-from clusterwright.apiserver.selectors import object_selector
+from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.storage.store import Entry, Event, Table
 
-if TYPE_CHECKING:
-    from clusterwright.apiserver.interfaces import Resource
-    from clusterwright.apiserver.server import ApiServer
-
-_ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
-_EVENTS: Final = "events"
-_EVENT_TTL: Final = timedelta(hours=1)
 _FOREGROUND: Final = "foregroundDeletion"
 _ORPHAN: Final = "orphan"
 
@@ -32,14 +18,16 @@ class _Reference(msgspec.Struct, rename="camel", gc=False):
     block_owner_deletion: bool | None = None
 
 
-class _OwnedMeta(msgspec.Struct, rename="camel", gc=False):
+class OwnedMeta(msgspec.Struct, rename="camel", gc=False):
+    """Owners, finalizers, and whether the object is being deleted."""
+
     owner_references: tuple[_Reference, ...] | None = None
     finalizers: tuple[str, ...] | None = None
     deletion_timestamp: str | None = None
 
 
 class _Owned(msgspec.Struct, gc=False):
-    metadata: _OwnedMeta = msgspec.field(default_factory=_OwnedMeta)
+    metadata: OwnedMeta = msgspec.field(default_factory=OwnedMeta)
 
 
 _owned = msgspec.json.Decoder(_Owned, strict=False).decode
@@ -47,17 +35,18 @@ Place = tuple[str, str]
 """Table name and key."""
 
 
-def _meta(entry: Entry) -> _OwnedMeta:
+def owned_meta(entry: Entry) -> OwnedMeta:
+    """What of an entry's metadata decides about its life; nothing of one of any other shape."""
     try:
         return _owned(entry.raw).metadata
     except msgspec.DecodeError:
-        return _OwnedMeta()
+        return OwnedMeta()
 
 
 class Collector:
     """Deletes what has lost all its owners; finishes foreground and orphan deletions."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: Core) -> None:
         self.server = server
         self._objects: dict[str, Place] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
@@ -69,9 +58,9 @@ class Collector:
         for place in list(self._owners):
             server.later(lambda place=place: self._examine(place))  # type: ignore[misc]
 
-    def _index(self, table: Table, entry: Entry) -> _OwnedMeta:
+    def _index(self, table: Table, entry: Entry) -> OwnedMeta:
         place = (table.name, entry.key)
-        meta = _meta(entry)
+        meta = owned_meta(entry)
         uids = tuple(r.uid for r in meta.owner_references or ())
         for gone in set(self._owners.get(place, ())) - set(uids):
             self._forget(gone, place)
@@ -96,7 +85,7 @@ class Collector:
         entry, place = event.entry, (table.name, event.entry.key)
         if event.type == "DELETED":
             waiting = [u for u in self._owners.pop(place, ()) if u in self._objects]
-            for uid in {r.uid for r in _meta(entry).owner_references or ()} | set(waiting):
+            for uid in {r.uid for r in owned_meta(entry).owner_references or ()} | set(waiting):
                 self._forget(uid, place)
             if self._objects.get(entry.uid) == place:
                 del self._objects[entry.uid]
@@ -108,7 +97,7 @@ class Collector:
         meta = self._index(table, entry)
         if meta.deletion_timestamp and {_FOREGROUND, _ORPHAN} & set(meta.finalizers or ()):
             self.server.later(lambda: self._progress(entry.uid))
-        before = _meta(event.old).owner_references if event.old is not None else None
+        before = owned_meta(event.old).owner_references if event.old is not None else None
         if before == meta.owner_references:
             return
         if meta.owner_references:
@@ -132,7 +121,7 @@ class Collector:
         if found is None:
             return
         table, entry = found
-        meta = _meta(entry)
+        meta = owned_meta(entry)
         references = meta.owner_references or ()
         if not references or meta.deletion_timestamp:
             return
@@ -155,12 +144,12 @@ class Collector:
         found = self._entry(place) if place is not None else None
         if found is None:
             return False
-        meta = _meta(found[1])
+        meta = owned_meta(found[1])
         return bool(meta.deletion_timestamp) and _FOREGROUND in (meta.finalizers or ())
 
     def _delete(self, table: Table, entry: Entry) -> None:
-        resource = self.server.resource_of(table.name)
-        if resource is not None and not _meta(entry).deletion_timestamp:
+        resource = self.server.registry.of_table(table.name)
+        if resource is not None and not owned_meta(entry).deletion_timestamp:
             self.server.delete_system(table, entry, resource)
 
     def _progress(self, uid: str) -> None:
@@ -170,7 +159,7 @@ class Collector:
         if found is None:
             return
         table, entry = found
-        meta = _meta(entry)
+        meta = owned_meta(entry)
         finalizers = meta.finalizers or ()
         if not meta.deletion_timestamp:
             return
@@ -190,10 +179,10 @@ class Collector:
             return
         blocking = False
         for dependent_table, dependent in dependents:
-            references = [r for r in _meta(dependent).owner_references or () if r.uid == uid]
+            references = [r for r in owned_meta(dependent).owner_references or () if r.uid == uid]
             others = [
                 r.uid
-                for r in _meta(dependent).owner_references or ()
+                for r in owned_meta(dependent).owner_references or ()
                 if r.uid != uid and self._owner_exists(r.uid, dependent) and not self._is_foreground(r.uid)
             ]
             if others:
@@ -214,135 +203,3 @@ class Collector:
             return
         obj = msgspec.json.decode(current.raw)
         self.server.drop_finalizer(table, current, obj, finalizer)
-
-
-class NamespaceController:
-    """Empties namespaces that are being deleted, then lets them go."""
-
-    def __init__(self, server: ApiServer) -> None:
-        self.server = server
-        server.store.listeners.append(self.offer)
-        for name in list(server.store.table("namespaces").objects):
-            server.later(lambda name=name: self.empty(name))  # type: ignore[misc]
-
-    def offer(self, table: Table, event: Event) -> None:
-        """Begin when a namespace is marked; go on whenever something in it vanishes."""
-        if table.name == "namespaces":
-            if event.type != "DELETED" and _meta(event.entry).deletion_timestamp:
-                self.server.later(lambda: self.empty(event.entry.name))
-        elif event.type == "DELETED" and event.entry.namespace:
-            namespace = self.server.store.table("namespaces").objects.get(event.entry.namespace)
-            if namespace is not None and _meta(namespace).deletion_timestamp:
-                self.server.later(lambda: self.empty(event.entry.namespace))
-
-    def empty(self, name: str) -> None:
-        """Delete all that is in a namespace; finish when nothing is left."""
-        table = self.server.store.table("namespaces")
-        entry = table.objects.get(name)
-        if entry is None or not _meta(entry).deletion_timestamp:
-            return
-        left = 0
-        for other in list(self.server.store.tables.values()):
-            resource = self.server.resource_of(other.name)
-            if resource is None or not resource.namespaced:
-                continue
-            for item in list(other.range(name)):
-                self.server.delete_system(other, item, resource)
-                left += other.objects.get(item.key) is not None
-        if left:
-            return
-        obj = msgspec.json.decode(entry.raw)
-        spec = obj.setdefault("spec", {})
-        remaining = [f for f in spec.get("finalizers") or () if f != "kubernetes"]
-        if remaining == (spec.get("finalizers") or []) and remaining:
-            return
-        if remaining:
-            spec["finalizers"] = remaining
-        else:
-            spec.pop("finalizers", None)
-        if remaining or obj["metadata"].get("finalizers"):
-            if obj != msgspec.json.decode(entry.raw):
-                self.server.put_system(table, entry, obj)
-        else:
-            self.server.remove_system(table, entry)
-
-
-class RoleAggregator:
-    """Fills ClusterRoles that aggregate others with the others' rules."""
-
-    def __init__(self, server: ApiServer) -> None:
-        self.server = server
-        server.store.listeners.append(self.offer)
-        server.later(self.aggregate)
-
-    def offer(self, table: Table, event: Event) -> None:
-        """Any change of a ClusterRole may concern the aggregating ones."""
-        del event
-        if table.name == _ROLES:
-            self.server.later(self.aggregate)
-
-    def aggregate(self) -> None:
-        """Bring all aggregating roles up to date."""
-        table = self.server.store.table(_ROLES)
-        for entry in list(table.objects.values()):
-            if b'"aggregationRule"' not in entry.raw:
-                continue
-            obj = msgspec.json.decode(entry.raw)
-            matchers = [object_selector(s) for s in (obj.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()]
-            if not matchers:
-                continue
-            rules: list[Json] = []
-            for other in table.range():
-                if other.name != entry.name and any(m(other.labels) for m in matchers):
-                    rules.extend(r for r in msgspec.json.decode(other.raw).get("rules") or () if r not in rules)
-            if rules != (obj.get("rules") or []):
-                obj["rules"] = rules
-                self.server.put_system(table, entry, obj)
-
-
-class EventExpiry:
-    """Forgets Events an hour after they were last written, as kube-apiserver does; whoever writes one makes room."""
-
-    def __init__(self, server: ApiServer) -> None:
-        self.server = server
-        self._written: deque[tuple[datetime, str, int]] = deque()
-        now = server.now()
-        for entry in server.store.table(_EVENTS).range():
-            self._written.append((now, entry.key, entry.rv))
-        server.store.listeners.append(self.offer)
-
-    def offer(self, table: Table, event: Event) -> None:
-        """Note the time of a write, and forget what is too old."""
-        if table.name != _EVENTS or event.type == "DELETED":
-            return
-        self._written.append((self.server.now(), event.entry.key, event.entry.rv))
-        self.server.later(self.expire)
-
-    def expire(self) -> None:
-        """Take out Events that nobody has written for an hour."""
-        table = self.server.store.table(_EVENTS)
-        oldest = self.server.now() - _EVENT_TTL
-        while self._written and self._written[0][0] <= oldest:
-            _, key, rv = self._written.popleft()
-            entry = table.objects.get(key)
-            if entry is not None and entry.rv == rv:
-                self.server.remove_system(table, entry)
-
-
-def start_controllers(server: ApiServer) -> None:
-    """Have a server collect garbage, empty namespaces, aggregate roles and forget old Events from now on."""
-    Collector(server)
-    NamespaceController(server)
-    RoleAggregator(server)
-    EventExpiry(server)
-    server.drain()
-
-
-def resource_index(server: ApiServer) -> dict[str, Resource]:
-    """The resource that stores each table's objects."""
-    found: dict[str, Resource] = {}
-    for resource in server.registry:
-        key = storage_key(resource)
-        if key not in found or resource.api_version == (resource.storage or resource.api_version):
-            found[key] = resource
-    return found

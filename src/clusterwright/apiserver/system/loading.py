@@ -5,44 +5,22 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.schema.permissive import permissive_resource
 from clusterwright.apiserver.storage.store import Entry, object_key
-from clusterwright.apiserver.verbs.writes import ordered
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.server import ApiServer
 
 _encode = msgspec.json.Encoder().encode
 
 
-def make_namespace(server: ApiServer, name: str) -> None:
-    """A namespace that is simply there."""
-    rv = server.store.next_revision()
-    obj: Json = {
-        "kind": "Namespace",
-        "apiVersion": "v1",
-        "metadata": {
-            "name": name,
-            "uid": server.new_uid(),
-            "resourceVersion": str(rv),
-            "creationTimestamp": server.timestamp(),
-            "labels": {"kubernetes.io/metadata.name": name},
-        },
-        "spec": {"finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    }
-    table = server.store.table("namespaces")
-    server.store.put(table, Entry(name, "", name, obj["metadata"]["uid"], rv, _encode(obj)))
-
-
-def ensure(server: ApiServer, objects: Iterable[Json], *, update: bool) -> None:
+def ensure(server: Core, objects: Iterable[Json], *, update: bool) -> None:
     """Create what is not there; replace what differs, if asked to. System objects: no admission, no managers."""
     for item in objects:
         gvk = GroupVersionKind.of(item["apiVersion"], item["kind"])
@@ -73,7 +51,7 @@ def ensure(server: ApiServer, objects: Iterable[Json], *, update: bool) -> None:
                 server.put_system(table, existing, wanted)
 
 
-def load(server: ApiServer, objects: Iterable[Mapping[str, Any]]) -> None:
+def load(server: Core, objects: Iterable[Mapping[str, Any]]) -> None:
     """Put objects in, CRDs first, so that their kinds are known."""
     items = [o for o in objects if isinstance(o, Mapping)]
     for crd in items:
@@ -108,7 +86,7 @@ class _Definition(msgspec.Struct, frozen=True):
     spec: _Spec
 
 
-def _serve(server: ApiServer, crd: Mapping[str, Any]) -> None:
+def _serve(server: Core, crd: Mapping[str, Any]) -> None:
     try:
         spec = msgspec.convert(crd, _Definition).spec
     except msgspec.ValidationError:
@@ -127,7 +105,7 @@ def _serve(server: ApiServer, crd: Mapping[str, Any]) -> None:
     )
 
 
-def _put(server: ApiServer, item: Mapping[str, Any]) -> None:
+def _put(server: Core, item: Mapping[str, Any]) -> None:
     gvk = GroupVersionKind.of(str(item.get("apiVersion") or ""), str(item.get("kind") or ""))
     meta = item.get("metadata")
     if not gvk.kind or not isinstance(meta, Mapping) or not meta.get("name"):
@@ -156,7 +134,7 @@ def _stable_uid(resource: Resource, key: str) -> str:
     return str(uuid.UUID(bytes=digest, version=4))
 
 
-def resource_for(server: ApiServer, gvk: GroupVersionKind, *, namespaced: bool) -> Resource:
+def resource_for(server: Core, gvk: GroupVersionKind, *, namespaced: bool) -> Resource:
     """The resource that serves a kind; if there is none, one is made up and served from now on."""
     found = server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
     if found is not None:

@@ -6,11 +6,11 @@ import copy
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import kinds
 from clusterwright.apiserver.calls import Call, strictness, undecodable
 from clusterwright.apiserver.encoding import bodies
 from clusterwright.apiserver.encoding.negotiation import boolean
 from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.status import STALE, bad_request, conflict, not_found
 from clusterwright.apiserver.storage.store import object_key
 from clusterwright.apiserver.verbs import writes
@@ -35,7 +35,7 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
         if entry is None and call.info.subresource:
             raise not_found(resource.group, resource.plural, call.info.name)
         old = call.load(entry) if entry is not None else None
-        obj = kinds.apply(
+        obj = ownership.apply(
             old,
             copy.deepcopy(applied),
             manager=call.query["fieldManager"],

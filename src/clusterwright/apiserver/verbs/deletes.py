@@ -11,10 +11,9 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver import metadata
 from clusterwright.apiserver.calls import Call
-from clusterwright.apiserver.encoding import bodies, negotiation
+from clusterwright.apiserver.encoding import bodies, negotiation, protobuf
 from clusterwright.apiserver.encoding.negotiation import integer
 from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.kinds import decode_protobuf
 from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.status import (
     FieldError,
@@ -28,6 +27,7 @@ from clusterwright.apiserver.status import (
 )
 from clusterwright.apiserver.storage.store import Entry, object_key
 from clusterwright.apiserver.system.definitions import TABLE as CRD_TABLE
+from clusterwright.apiserver.verbs import lifecycle
 from clusterwright.apiserver.verbs.reads import render_list, selection, snapshot
 from clusterwright.apiserver.verbs.writes import attributes_of, put
 
@@ -45,7 +45,7 @@ def options_of(call: Call) -> Json:
         media = negotiation.body_media(request.headers.get("content-type", ""))
         try:
             value: Any = (
-                decode_protobuf(request.body)
+                protobuf.decode(request.body)
                 if media == negotiation.PROTOBUF
                 else bodies.decode_json(request.body)
                 if media == negotiation.JSON
@@ -143,7 +143,7 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
     obj = call.load(entry)
     _preconditions(call, entry, options)
     dry_run = bool(options.get("dryRun"))
-    chain = server.admission_chain()
+    chain = server.admission
     if chain:
         attributes = attributes_of(call, "DELETE", None, obj, dry_run=dry_run)
         attributes.options = options
@@ -156,14 +156,14 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
     meta = obj["metadata"]
     finalizers = _finalizers_for(call, meta, options)
     if not meta.get("deletionTimestamp"):
-        finalizers.extend(f for f in server.deletion_finalizers(call) if f not in finalizers)
-    grace = server.grace_period(call, obj, options)
+        finalizers.extend(f for f in lifecycle.deletion_finalizers(resource) if f not in finalizers)
+    grace = lifecycle.grace_period(resource, obj, options)
     if finalizers != (meta.get("finalizers") or []):
         if finalizers:
             meta["finalizers"] = finalizers
         else:
             meta.pop("finalizers", None)
-    must_wait = bool(finalizers) or not server.may_vanish(call, obj)
+    must_wait = bool(finalizers) or not lifecycle.may_vanish(resource, obj)
     if not must_wait and grace <= 0:
         if resource.grace:
             if not meta.get("deletionTimestamp"):
@@ -172,12 +172,13 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
                     meta["generation"] += 1
             meta["deletionGracePeriodSeconds"] = 0
         if not dry_run:
-            rv = await server.remove(call, entry)
+            rv = server.remove_system(call.table, entry)
+            await server.store.durable(rv)
             if resource.returns_deleted:
                 meta["resourceVersion"] = str(rv)
         return True, obj, msgspec.json.encode(obj)
     changed = _mark(call, meta, grace)
-    changed = server.mark_deleting(call, obj) or changed
+    changed = lifecycle.mark_deleting(resource, obj, server.timestamp()) or changed
     began = changed and not call.load(entry)["metadata"].get("deletionTimestamp")
     if began and resource.generation and storage_key(resource) not in _OWN_WAY:
         meta["generation"] = (meta.get("generation") or 0) + 1

@@ -21,7 +21,8 @@ from clusterwright.apiserver.status import (
     too_many_requests,
 )
 from clusterwright.apiserver.storage.store import Entry
-from clusterwright.apiserver.verbs import deletes, subresources, writes
+from clusterwright.apiserver.system import budgets
+from clusterwright.apiserver.verbs import deletes, writes
 
 
 class _Named(msgspec.Struct):
@@ -84,7 +85,8 @@ def _consult_budget(call: Call, entry: Entry, pod: Json, *, dry_run: bool) -> No
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise failure(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
     candidate, budget = matching[0]
-    call.server.refresh_budget(candidate, budget)
+    if call.server.computes_budgets:
+        budgets.refresh(call.server, candidate, budget)
     status = budget.get("status") or {}
     if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
         text = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -133,7 +135,3 @@ async def bind(call: Call) -> Response:
         await call.server.store.durable(written.rv)
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     return call.answer(201, body)
-
-
-subresources.SPECIAL["", "pods", "eviction"] = evict
-subresources.SPECIAL["", "pods", "binding"] = bind

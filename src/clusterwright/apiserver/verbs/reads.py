@@ -10,9 +10,8 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import kinds
 from clusterwright.apiserver.calls import Call
-from clusterwright.apiserver.encoding import bodies, rendering
+from clusterwright.apiserver.encoding import bodies, printing, rendering
 from clusterwright.apiserver.encoding.negotiation import JSON, PLAIN, YAML, boolean, integer
 from clusterwright.apiserver.selectors import field_requirements, field_value, label_selector, unsupported_field
 from clusterwright.apiserver.status import (
@@ -302,7 +301,7 @@ async def watch(call: Call) -> Response | Stream:
             return stream
     stream.on_close(table.observe(watcher))
     mark = (lambda: bookmark(call, store.visible_revision, end=False)) if bookmarks else None
-    call.server.watches.hold(call, stream, timeout, mark)
+    call.server.watches.hold(call.resource, stream, timeout, mark)
     return stream
 
 
@@ -331,7 +330,7 @@ def _renderer(call: Call) -> tuple[Callable[[Entry], bytes] | None, object]:
             return None, ""
         return call.raw, call.resource.api_version
     if form.render.startswith("PartialObjectMetadata"):
-        return (lambda entry: _encode(kinds.partial(call.load(entry)))), ("partial", call.resource.api_version)
+        return (lambda entry: _encode(printing.partial(call.load(entry)))), ("partial", call.resource.api_version)
     server, handler = call.server, call.resource.handler
     include = call.query.get("includeObject", "Metadata")
     first = [True]
@@ -339,7 +338,7 @@ def _renderer(call: Call) -> tuple[Callable[[Entry], bytes] | None, object]:
     def row(entry: Entry) -> bytes:
         obj = call.load(entry)
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        table = kinds.table(handler, [obj], now=server.now(), include=include, list_metadata=meta, columns=first[0])
+        table = printing.table(handler, [obj], now=server.now(), include=include, list_metadata=meta, columns=first[0])
         first[0] = False
         return _encode(table)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import kinds
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.auth.identity import User, user_info
 from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.encoding.ordering import ordered_metadata
+from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, invalid, invalid_error
-from clusterwright.apiserver.verbs import subresources, writes
+from clusterwright.apiserver.verbs import writes
 
 _AUTHORIZATION = "authorization.k8s.io"
 _AUTHENTICATION = "authentication.k8s.io"
@@ -32,7 +34,7 @@ def _read(call: Call) -> Json:
 def _own(call: Call, obj: Json) -> None:
     """A review that is answered as it came says who wrote it."""
     server = call.server
-    kinds.update_managed_fields(
+    ownership.update(
         None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=server.registry.handlers(call.resource)
     )
 
@@ -70,9 +72,7 @@ def _check(call: Call, obj: Json) -> None:
         errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
     meta = obj["metadata"]
     if meta.keys() - ({"managedFields", "namespace"} if local else {"managedFields"}):
-        errors.append(
-            invalid("metadata", writes.ordered_metadata(meta), "must be empty except for namespace" if local else "must be empty")
-        )
+        errors.append(invalid("metadata", ordered_metadata(meta), "must be empty except for namespace" if local else "must be empty"))
     if local and resource is not None and (resource.get("namespace") or "") != (meta.get("namespace") or call.info.namespace):
         errors.append(invalid("spec.resourceAttributes.namespace", resource.get("namespace") or "", "must match metadata.namespace"))
     if local and other is not None:
@@ -134,18 +134,6 @@ async def self_subject_rules_review(call: Call) -> Response:
     return call.answer(201, answer)
 
 
-def user_info(user: User) -> Json:
-    """A user as authentication.k8s.io shows it."""
-    info: Json = {"username": user.name}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.groups:
-        info["groups"] = list(user.groups)
-    if user.extra:
-        info["extra"] = {k: list(v) for k, v in user.extra.items()}
-    return info
-
-
 async def self_subject_review(call: Call) -> Response:
     """Who am I?"""
     obj = _read(call)
@@ -170,13 +158,12 @@ async def token_review(call: Call) -> Response:
     return call.answer(201, obj)
 
 
-subresources.CREATES.update(
-    {
-        (_AUTHORIZATION, "selfsubjectaccessreviews"): self_subject_access_review,
-        (_AUTHORIZATION, "subjectaccessreviews"): subject_access_review,
-        (_AUTHORIZATION, "localsubjectaccessreviews"): subject_access_review,
-        (_AUTHORIZATION, "selfsubjectrulesreviews"): self_subject_rules_review,
-        (_AUTHENTICATION, "selfsubjectreviews"): self_subject_review,
-        (_AUTHENTICATION, "tokenreviews"): token_review,
-    }
-)
+ROUTES: Final[Mapping[tuple[str, str], Callable[[Call], Awaitable[Response]]]] = {
+    (_AUTHORIZATION, "selfsubjectaccessreviews"): self_subject_access_review,
+    (_AUTHORIZATION, "subjectaccessreviews"): subject_access_review,
+    (_AUTHORIZATION, "localsubjectaccessreviews"): subject_access_review,
+    (_AUTHORIZATION, "selfsubjectrulesreviews"): self_subject_rules_review,
+    (_AUTHENTICATION, "selfsubjectreviews"): self_subject_review,
+    (_AUTHENTICATION, "tokenreviews"): token_review,
+}
+"""Reviews by group and plural: they are answered, not stored."""

@@ -8,11 +8,11 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import kinds
 from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
-from clusterwright.apiserver.encoding import bodies, negotiation
+from clusterwright.apiserver.encoding import bodies, negotiation, printing
 from clusterwright.apiserver.interfaces import Scale
-from clusterwright.apiserver.patchtypes import jsonpatch
+from clusterwright.apiserver.managedfields import ownership
+from clusterwright.apiserver.patchtypes import jsonpatch, mergepatch
 from clusterwright.apiserver.selectors import selector_text
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
 from clusterwright.apiserver.storage.store import Entry
@@ -106,7 +106,7 @@ def _patched(call: Call, current: Json, media: str) -> Json:
     else:
         if not isinstance(value, dict):
             raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
-        patched = jsonpatch.merge(current, value)
+        patched = mergepatch.merge(current, value)
     if not isinstance(patched, dict):
         raise bad_request("the patched object is not an object")
     problem = strictness(call, _unknown(patched), [])
@@ -201,7 +201,7 @@ async def _apply(call: Call, paths: Scale, *, dry_run: bool) -> Response:
         part: Json = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": call.info.name}}
         if wanted.spec is not None and wanted.spec.replicas is not None:
             _set(part, paths.spec_replicas_path, wanted.spec.replicas)
-        obj = kinds.apply(
+        obj = ownership.apply(
             old,
             part,
             manager=call.query["fieldManager"],
@@ -220,7 +220,7 @@ def _answer(call: Call, scale: Json) -> Response:
     if call.form.render == "Table":
         raise failure(406, "NotAcceptable", "tables of scales are not supported")
     if call.form.render:
-        scale = kinds.partial(scale)
+        scale = printing.partial(scale)
     return Response(
         status=200,
         headers={"content-type": call.form.content_type},

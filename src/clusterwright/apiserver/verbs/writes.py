@@ -9,12 +9,14 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver import kinds, metadata
+from clusterwright.apiserver import metadata
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.auth import rbac
 from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable, write_options
 from clusterwright.apiserver.encoding import bodies
+from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.status import (
     STALE,
     StatusError,
@@ -28,6 +30,8 @@ from clusterwright.apiserver.status import (
     not_found,
 )
 from clusterwright.apiserver.storage.store import Entry, object_key
+from clusterwright.apiserver.system import namespaces
+from clusterwright.apiserver.verbs import lifecycle
 
 _encode = msgspec.json.Encoder().encode
 _decode_raw = msgspec.json.Decoder().decode
@@ -58,10 +62,10 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
-        kinds.update_managed_fields(
+        ownership.update(
             None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=server.registry.handlers(resource)
         )
-    server.check_namespace(call, call.info.namespace, meta.get("name") or "")
+    namespaces.check_open(server, resource, call.info.namespace, meta.get("name") or "")
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
@@ -78,7 +82,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     meta = obj["metadata"]
     if resource.generation:
         meta["generation"] = 1
-    if (resource.group, resource.plural) in server.crds.terminating:
+    if (resource.group, resource.plural) in server.terminating:
         text = "create not allowed while custom resource definition is terminating"
         raise forbidden_error(resource.group, resource.plural, meta.get("name") or "", text)
     loose = _loose_finalizers(resource)
@@ -184,7 +188,7 @@ async def replace_object(
     meta.pop("selfLink", None)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
-        kinds.update_managed_fields(
+        ownership.update(
             old,
             obj,
             manager=call.manager,
@@ -217,9 +221,9 @@ async def replace_object(
         await server.store.durable(entry.rv)
         return old, call.raw(entry)
     released = meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds")
-    if released and server.may_vanish(call, obj):
+    if released and lifecycle.may_vanish(resource, obj):
         if not dry_run:
-            await server.remove(call, entry)
+            await server.store.durable(server.remove_system(call.table, entry))
         return obj, _encode(obj)
     if dry_run:
         return obj, _encode(obj)
@@ -290,31 +294,6 @@ def put(call: Call, obj: Json) -> Entry:
     entry = Entry(object_key(namespace, name), namespace, name, meta["uid"], rv, _encode(ordered(stored, custom=resource.custom)))
     server.store.put(call.table, entry)
     return entry
-
-
-_META_ORDER: Final = (
-    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
-    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
-)  # fmt: skip
-_HEAD: Final = frozenset({"kind", "apiVersion", "metadata"})
-
-
-def ordered_metadata(meta: Json) -> Json:
-    """Metadata in the order in which Go declares its fields."""
-    return {**{k: meta[k] for k in _META_ORDER if k in meta}, **meta}
-
-
-def ordered(obj: Json, *, custom: bool = True) -> Json:
-    """The object with its parts in the order upstream writes them: by name in custom resources, as declared in built-ins.
-
-    Lists of built-ins cut kind and apiVersion off, which therefore come first.
-    """
-    meta = obj["metadata"]
-    if custom:
-        head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {k: meta[k] for k in sorted(meta)}}
-    else:
-        head = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": ordered_metadata(meta)}
-    return {**head, **{k: v for k, v in obj.items() if k not in _HEAD}}
 
 
 def check_kind(call: Call, obj: Json) -> None:
@@ -413,7 +392,7 @@ def _invalid(resource: Resource, obj: Json, errors: list[Any]) -> StatusError:
 
 
 async def _mutate(call: Call, operation: Any, obj: Json, old: Json | None, *, dry_run: bool) -> Json:
-    chain = call.server.admission_chain()
+    chain = call.server.admission
     if not chain:
         return obj
     attributes = attributes_of(call, operation, obj, old, dry_run=dry_run)
@@ -425,7 +404,7 @@ async def _mutate(call: Call, operation: Any, obj: Json, old: Json | None, *, dr
 
 
 async def _validate(call: Call, operation: Any, obj: Json, old: Json | None, *, dry_run: bool) -> None:
-    chain = call.server.admission_chain()
+    chain = call.server.admission
     if not chain:
         return
     attributes = attributes_of(call, operation, obj, old, dry_run=dry_run)

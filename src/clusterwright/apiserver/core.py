@@ -1,0 +1,183 @@
+"""What all rooms of the server share: the store, what is served, time and randomness, and the writes of the server itself.
+
+Nothing here knows requests. `server.ApiServer` is a core that answers them; verbs, controllers and admission are given the core.
+"""
+
+from __future__ import annotations
+
+import logging
+import random as random_module
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.admission import Admission
+from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.encoding.ordering import ordered
+from clusterwright.apiserver.interfaces import Resource
+from clusterwright.apiserver.metadata import rfc3339
+from clusterwright.apiserver.registry import Registry
+from clusterwright.apiserver.requestinfo import RequestInfo
+from clusterwright.apiserver.serving.metrics import Metrics
+from clusterwright.apiserver.storage.lifetimes import Watches
+from clusterwright.apiserver.storage.store import Entry, Store, Table
+
+log = logging.getLogger(__name__)
+_encode = msgspec.json.Encoder().encode
+
+
+class Authorizer(Protocol):
+    """Decides who may do what."""
+
+    def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
+        """Whether the request may go on."""
+
+
+class TokenIssuer(Protocol):
+    """Makes bearer tokens for service accounts."""
+
+    def issue(self, namespace: str, name: str, uid: str, *, audiences: list[str], lifetime: timedelta) -> tuple[str, datetime]:
+        """A token, and when it ends."""
+
+
+class Core:
+    """The state of one server."""
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], datetime],
+        random: random_module.Random,
+        store: Store,
+        registry: Registry,
+        require_namespaces: bool,
+        authorizer: Authorizer | None,
+        admission: Iterable[Admission],
+        version: str,
+    ) -> None:
+        """Make a core; `server.ApiServer` says what the parts mean."""
+        self.now = now
+        self.random = random
+        self.store = store
+        self.registry = registry
+        self.require_namespaces = require_namespaces
+        self.authorizer = authorizer
+        self.admission = list(admission)
+        self.version = version
+        self.watches = Watches(random)
+        self.metrics: Metrics | None = None
+        self.inflight = {"mutating": 0, "readOnly": 0}
+        self.tokens: TokenIssuer | None = None
+        self.token_sources: list[Callable[[str], User | None]] = []
+        self.terminating: set[tuple[str, str]] = set()
+        """Group and plural of CRDs that are being deleted: nothing new of theirs is accepted."""
+        self.computes_budgets = False
+        """Whether the status of PodDisruptionBudgets is ours to keep."""
+        self._stamp: tuple[datetime | None, str] = (None, "")
+        self._later: deque[Callable[[], None]] = deque()
+        self._draining = False
+
+    def timestamp(self) -> str:
+        """Now, to the second."""
+        now = self.now().replace(microsecond=0)
+        if now != self._stamp[0]:
+            self._stamp = (now, rfc3339(now))
+        return self._stamp[1]
+
+    def new_uid(self) -> str:
+        """A random uid."""
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+
+    def token_user(self, token: str) -> User | None:
+        """Whose bearer token this is."""
+        found = (source(token) for source in self.token_sources)
+        return next((user for user in found if user is not None), None)
+
+    # ------------------------------------------------------------------ work put off
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Run after the request that is being served (or with the next, if none is)."""
+        self._later.append(action)
+
+    def drain(self) -> None:
+        """Do now what was put off to the end of a request."""
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._later:
+                try:
+                    self._later.popleft()()
+                except Exception:
+                    log.exception("a controller of the API server failed")
+        finally:
+            self._draining = False
+
+    def when_empty(self, table: Table, action: Callable[[], None]) -> None:
+        """Run once the table has no objects."""
+        table.hooks.append(_Empty(self, table, action))
+
+    # ------------------------------------------------------------------ writes of the server itself
+
+    def put_system(self, table: Table, entry: Entry, obj: Json) -> Entry:
+        """Write an object that the server itself changed, at once."""
+        rv = self.store.next_revision()
+        obj["metadata"]["resourceVersion"] = str(rv)
+        new = Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, _encode(ordered(obj, custom=self._is_custom(table))))
+        self.store.put(table, new)
+        return new
+
+    def remove_system(self, table: Table, entry: Entry) -> int:
+        """Take an object out, at once; returns the revision."""
+        rv = self.store.next_revision()
+        last = msgspec.json.decode(entry.raw)  # watches show what was stored last, not what the last write would have made of it
+        last["metadata"]["resourceVersion"] = str(rv)
+        raw = _encode(ordered(last, custom=self._is_custom(table)))
+        self.store.delete(table, Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, raw))
+        return rv
+
+    def delete_system(self, table: Table, entry: Entry, resource: Resource) -> None:
+        """Delete as a controller would: finalizers are respected."""
+        obj = msgspec.json.decode(entry.raw)
+        meta = obj["metadata"]
+        if not meta.get("finalizers"):
+            self.remove_system(table, entry)
+        elif not meta.get("deletionTimestamp"):
+            meta["deletionTimestamp"] = self.timestamp()
+            meta["deletionGracePeriodSeconds"] = 0
+            if resource.generation:
+                meta["generation"] = (meta.get("generation") or 0) + 1
+            self.put_system(table, entry, obj)
+
+    def drop_finalizer(self, table: Table, entry: Entry, obj: Json, finalizer: str) -> None:
+        """Take a finalizer off an object that is being deleted; it vanishes with its last one."""
+        meta = obj["metadata"]
+        remaining = [f for f in meta.get("finalizers") or () if f != finalizer]
+        if remaining:
+            meta["finalizers"] = remaining
+            self.put_system(table, entry, obj)
+            return
+        meta.pop("finalizers", None)
+        if meta.get("deletionTimestamp"):
+            self.remove_system(table, entry)
+        else:
+            self.put_system(table, entry, obj)
+
+    def _is_custom(self, table: Table) -> bool:
+        resource = self.registry.of_table(table.name)
+        return resource is None or resource.custom
+
+
+class _Empty:
+    def __init__(self, server: Core, table: Table, action: Callable[[], None]) -> None:
+        self.server, self.table, self.action = server, table, action
+
+    def offer(self, event: object) -> None:
+        if not self.table.objects and self in self.table.hooks:
+            self.table.hooks.remove(self)
+            self.server.later(self.action)

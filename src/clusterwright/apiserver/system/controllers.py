@@ -1,0 +1,17 @@
+"""The controllers that a server runs itself, each within the request that gives it work."""
+
+from __future__ import annotations
+
+from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.system.events import EventExpiry
+from clusterwright.apiserver.system.garbage import Collector
+from clusterwright.apiserver.system.namespaces import NamespaceController
+from clusterwright.apiserver.system.roles import RoleAggregator
+
+
+def start_controllers(server: Core) -> None:
+    """Have a server collect garbage, empty namespaces, aggregate roles, forget old Events and keep budgets from now on."""
+    server.computes_budgets = True
+    for controller in (Collector, NamespaceController, RoleAggregator, EventExpiry):
+        controller(server)
+    server.drain()

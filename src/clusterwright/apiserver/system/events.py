@@ -1,0 +1,42 @@
+"""The age of Events."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime, timedelta
+from typing import Final
+
+from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.storage.store import Event, Table
+
+_EVENTS: Final = "events"
+_EVENT_TTL: Final = timedelta(hours=1)
+
+
+class EventExpiry:
+    """Forgets Events an hour after they were last written, as kube-apiserver does; whoever writes one makes room."""
+
+    def __init__(self, server: Core) -> None:
+        self.server = server
+        self._written: deque[tuple[datetime, str, int]] = deque()
+        now = server.now()
+        for entry in server.store.table(_EVENTS).range():
+            self._written.append((now, entry.key, entry.rv))
+        server.store.listeners.append(self.offer)
+
+    def offer(self, table: Table, event: Event) -> None:
+        """Note the time of a write, and forget what is too old."""
+        if table.name != _EVENTS or event.type == "DELETED":
+            return
+        self._written.append((self.server.now(), event.entry.key, event.entry.rv))
+        self.server.later(self.expire)
+
+    def expire(self) -> None:
+        """Take out Events that nobody has written for an hour."""
+        table = self.server.store.table(_EVENTS)
+        oldest = self.server.now() - _EVENT_TTL
+        while self._written and self._written[0][0] <= oldest:
+            _, key, rv = self._written.popleft()
+            entry = table.objects.get(key)
+            if entry is not None and entry.rv == rv:
+                self.server.remove_system(table, entry)

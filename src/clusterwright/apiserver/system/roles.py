@@ -1,0 +1,47 @@
+"""ClusterRoles that gather the rules of others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.selectors import object_selector
+from clusterwright.apiserver.storage.store import Event, Table
+
+_ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
+
+
+class RoleAggregator:
+    """Fills ClusterRoles that aggregate others with the others' rules."""
+
+    def __init__(self, server: Core) -> None:
+        self.server = server
+        server.store.listeners.append(self.offer)
+        server.later(self.aggregate)
+
+    def offer(self, table: Table, event: Event) -> None:
+        """Any change of a ClusterRole may concern the aggregating ones."""
+        del event
+        if table.name == _ROLES:
+            self.server.later(self.aggregate)
+
+    def aggregate(self) -> None:
+        """Bring all aggregating roles up to date."""
+        table = self.server.store.table(_ROLES)
+        for entry in list(table.objects.values()):
+            if b'"aggregationRule"' not in entry.raw:
+                continue
+            obj = msgspec.json.decode(entry.raw)
+            matchers = [object_selector(s) for s in (obj.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()]
+            if not matchers:
+                continue
+            rules: list[Json] = []
+            for other in table.range():
+                if other.name != entry.name and any(m(other.labels) for m in matchers):
+                    rules.extend(r for r in msgspec.json.decode(other.raw).get("rules") or () if r not in rules)
+            if rules != (obj.get("rules") or []):
+                obj["rules"] = rules
+                self.server.put_system(table, entry, obj)

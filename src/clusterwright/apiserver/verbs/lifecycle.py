@@ -1,0 +1,43 @@
+"""What is special about the end of some kinds: namespaces, CustomResourceDefinitions, Pods."""
+
+from __future__ import annotations
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.interfaces import Resource
+from clusterwright.apiserver.registry import storage_key
+from clusterwright.apiserver.system import definitions
+
+NAMESPACES = "namespaces"
+
+
+def may_vanish(resource: Resource, obj: Json) -> bool:
+    """Whether nothing but metadata.finalizers holds the object back."""
+    return storage_key(resource) != NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
+
+
+def mark_deleting(resource: Resource, obj: Json, now: str) -> bool:
+    """Have a kind's status say that its deletion begins; returns whether that is news."""
+    key = storage_key(resource)
+    if key == NAMESPACES:
+        status = obj.setdefault("status", {})
+        news = bool(status.get("phase") != "Terminating")
+        status["phase"] = "Terminating"
+        return news
+    return key == definitions.TABLE and definitions.mark_deleting(obj, now)
+
+
+def deletion_finalizers(resource: Resource) -> tuple[str, ...]:
+    """Finalizers that the server itself adds when a deletion begins."""
+    return (definitions.CLEANUP,) if storage_key(resource) == definitions.TABLE else ()
+
+
+def grace_period(resource: Resource, obj: Json, options: Json) -> int:
+    """Seconds that an object stays after its deletion was asked for: a Pod that was never scheduled or has ended stays none."""
+    if not resource.grace:
+        return 0
+    asked = options.get("gracePeriodSeconds")
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    period = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 30)
+    if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+        period = 0
+    return 1 if period < 0 else int(period)

@@ -1,0 +1,94 @@
+"""From a request to the verb that answers it. What is not plain storage is in two tables: subresources and reviews."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from clusterwright.api.wire import Response
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.status import StatusError, bad_request, failure, generic, not_found
+from clusterwright.apiserver.storage.streams import Stream
+from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, reviews, scale, tokenrequests, writes
+
+Verb = Callable[[Call], Awaitable[Response | Stream]]
+_MAXIMUM_BODY: Final = 3 * 1024 * 1024
+_READS: Final = frozenset({"get", "list", "watch"})
+
+VERBS: Final[Mapping[str, Verb]] = {
+    "get": reads.get,
+    "list": reads.list_objects,
+    "watch": reads.watch,
+    "create": writes.create,
+    "update": writes.update,
+    "patch": patching.patch,
+    "delete": deletes.delete,
+    "deletecollection": deletes.delete_collection,
+}
+_OBJECT_LIKE: Final = ("get", "update", "patch")
+"""What can be done to the subresources that have the shape of the object."""
+
+
+async def finalize(call: Call) -> Response:
+    """PUT of a namespace's spec.finalizers; one that is being deleted goes with the last."""
+    if call.info.verb != "update":
+        raise generic(405, "", "", "", "")
+    return await writes.update(call)
+
+
+SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
+    ("", "namespaces", "finalize"): finalize,
+    ("", "pods", "binding"): evictions.bind,
+    ("", "pods", "eviction"): evictions.evict,
+    ("", "serviceaccounts", "token"): tokenrequests.token_request,
+}
+"""Subresources of single kinds, by group, plural and name."""
+
+
+async def dispatch(call: Call) -> Response | Stream:
+    """Answer a request to a resource; raises StatusError."""
+    info, resource, verb = call.info, call.resource, call.info.verb
+    if info.subresource:
+        return await _subresource(call)
+    if len(call.request.body) > _MAXIMUM_BODY:
+        raise failure(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", {})
+    if not resource.custom and (call.request.method == "HEAD" or (resource.namespaced and not info.namespace and verb not in _READS)):
+        raise generic(405, "", "", "", "")  # no route of theirs
+    if verb != "get" and verb not in resource.verbs:
+        raise _not_allowed(call)
+    if verb == "create":
+        if not resource.custom and info.name and info.path.rstrip("/").endswith("/" + info.name):
+            raise generic(405, "", "", "", "")
+        review = reviews.ROUTES.get((resource.group, resource.plural))
+        return await (writes.create if review is None else review)(call)
+    if verb in {"update", "patch"} and not info.name:
+        raise bad_request("name must be provided") if resource.custom else generic(405, "", "", "", "")
+    answer = VERBS.get(verb)
+    if answer is None:
+        raise _not_allowed(call)
+    return await answer(call)
+
+
+async def _subresource(call: Call) -> Response | Stream:
+    resource, info = call.resource, call.info
+    if info.subresource == "status" and resource.status:
+        if info.verb not in _OBJECT_LIKE:
+            raise _not_allowed(call)
+        return await VERBS[info.verb](call)
+    if info.subresource == "scale" and resource.scale is not None:
+        if info.verb not in _OBJECT_LIKE:
+            raise _not_allowed(call)
+        return await scale.answer(call)
+    special = SUBRESOURCES.get((resource.group, resource.plural, info.subresource))
+    if special is not None:
+        return await special(call)
+    raise not_found(resource.group, resource.plural, info.name) if resource.custom else generic(404, "", "", "", "")
+
+
+def _not_allowed(call: Call) -> StatusError:
+    """405: custom resources name the verb and the kind, for other paths nothing but the method is known."""
+    resource, verb = call.resource, call.info.verb
+    if not resource.custom:
+        return generic(405, "", "", "", "")
+    text = f'{verb if verb in VERBS else ""} is not supported on resources of kind "{resource.plural}.{resource.group}"'
+    return failure(405, "MethodNotAllowed", text, {"group": resource.group, "kind": resource.plural})
