@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from clusterwright.admission.kubeadmconfig import KubeadmConfigAdmission
+from clusterwright.admission import chain
+from clusterwright.admission.kubeadmconfigspec import kubeadm_config_spec
+from clusterwright.admission.rule import Review, judge
 from clusterwright.api.crds import crds
 from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.kubeadm.validation import problems
+from clusterwright.apiserver.status import ErrorType, FieldError
 from clusterwright.runtime.errors import Invalid
 from clusterwright.runtime.rest import RestClient
 
@@ -29,7 +31,7 @@ class Refused(Exception):
 
 
 async def _server(features: Mapping[str, bool]) -> RestClient:
-    server = ApiServer(now=lambda: datetime(2030, 1, 1, tzinfo=UTC), random=random.Random(1), admission=[KubeadmConfigAdmission(features)])
+    server = ApiServer(now=lambda: datetime(2030, 1, 1, tzinfo=UTC), random=random.Random(1), admission=chain(features))
     client = RestClient(InProcessTransport(server), clock=None)  # type: ignore[arg-type]
     for definition in DEFINITIONS:
         await client.create(definition)
@@ -59,6 +61,11 @@ async def _verdicts(spec: Any, features: Mapping[str, bool]) -> set[str]:
                 found.append({c["field"].replace(prefix, "spec", 1) for c in causes})
     assert all(f == found[0] for f in found), found
     return found[0]
+
+
+def problems(spec: Any, *, control_plane: bool = False) -> list[FieldError]:
+    rules = kubeadm_config_spec("KC-1", ("spec",), control_plane=control_plane)
+    return judge(rules, Review(operation="CREATE", new={"spec": spec}))
 
 
 SOURCE = {"secret": {"name": "n", "key": "k"}}
@@ -97,9 +104,9 @@ def test_edge_107_a_source_must_be_complete(what: str, missing: str) -> None:
     key = {"files": "contentFrom", "users": "passwdFrom"}[what]
     secret = {k: v for k, v in SOURCE["secret"].items() if k != missing}
 
-    (problem,) = problems({what: [{"path": "/a", key: {"secret": secret}}]}, "spec", ignition=False)
+    (problem,) = problems({what: [{"path": "/a", key: {"secret": secret}}]})
 
-    assert (problem.kind, problem.field) == ("Required", f"spec.{what}[0].{key}.secret.{missing}")
+    assert (problem.type, problem.field) == (ErrorType.REQUIRED, f"spec.{what}[0].{key}.secret.{missing}")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +158,7 @@ async def test_edge_110_health_checks_may_differ_here(spec: Any) -> None:
     ("spec", "bad"), [(_timeouts(init=1), True), (_timeouts(init=1, join=2), True), (_timeouts(init=1, join=1), False), ({}, False)]
 )
 def test_edge_110_but_not_for_control_planes(spec: Any, bad: bool) -> None:
-    assert bool(list(problems(spec, "spec", ignition=False, control_plane=True))) is bad
+    assert bool(problems(spec, control_plane=True)) is bad
 
 
 @pytest.mark.parametrize(("parts", "bad"), [((60, 40), False), ((50,), False), ((60, 50), True)])

@@ -1,14 +1,17 @@
-"""Admission of our own kinds: what webhooks do elsewhere, in the API server's own process."""
+"""Admission of our own kinds: what webhooks do elsewhere.
+
+One module per kind has its rules as rows (`rule.py`); `hook.py` asks them and words the refusal; `registry.py` names all hooks.
+`chain` puts them into the embedded API server.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clusterwright.admission.kubeadmconfig import KubeadmConfigAdmission
-from clusterwright.admission.kubeadmcontrolplane import KubeadmControlPlaneAdmission
+from clusterwright.admission.link import OwnKinds
 from clusterwright.apiserver.admission import Admission
 
 
 def chain(features: Mapping[str, bool]) -> tuple[Admission, ...]:
-    """A link for every kind that has rules of its own; `features` are the gates that are on."""
-    return (KubeadmConfigAdmission(features), KubeadmControlPlaneAdmission(features))
+    """The link for all kinds that have rules of their own; `features` are the gates that are on."""
+    return (OwnKinds(features),)

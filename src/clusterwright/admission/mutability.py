@@ -42,3 +42,8 @@ def changed_paths(old: Json, new: Json, at: Path = ()) -> Iterator[Path]:
             yield from changed_paths(before if isinstance(before, dict) else {}, after, path)
         else:
             yield path
+
+
+def differences(old: Json, new: Json) -> list[str]:
+    """The changed leaves, sorted, as texts."""
+    return sorted(".".join(path) for path in changed_paths(old, new))

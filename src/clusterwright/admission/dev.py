@@ -1,0 +1,125 @@
+"""Admission of the Dev infrastructure: DevCluster, DevMachine and their templates. In-memory backends need nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, Final
+
+from clusterwright.admission.hook import Hook
+from clusterwright.admission.mutability import differences
+from clusterwright.admission.rule import CREATE, UPDATE, Default, Fault, Review, Rule, at, items
+from clusterwright.admission.sets import FORBIDDEN, INVALID, below, gated, template_metadata
+from clusterwright.api.codec import convert, to_json
+from clusterwright.api.infrastructure import DevCluster, DevClusterTemplate, DevMachine, DevMachineTemplate
+from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import TOPOLOGY_DRY_RUN_ANNOTATION
+
+SPEC: Final = ("spec",)
+TEMPLATE: Final = ("spec", "template", "spec")
+
+
+def _backend(where: tuple[str, ...]) -> Default:
+    def fill(obj: Json, review: Review) -> None:
+        del review
+        _fill_backend(obj, where)
+
+    return Default("DEV-D1", ".".join((*where, "backend", "docker")), fill)
+
+
+def _fill_backend(obj: Json, where: tuple[str, ...]) -> bool:
+    backend = at(obj, *where, "backend") or {}
+    if backend.get("inMemory") is None and backend.get("docker") is None:
+        below(obj, *where, "backend", "docker")
+        return True
+    return False
+
+
+def _cluster(where: tuple[str, ...]) -> Default:
+    """One row, because the load balancer is written out only with something else: upstream's objects do not change for it alone."""
+
+    def fill(obj: Json, review: Review) -> None:
+        del review
+        filled = _fill_backend(obj, where)
+        docker = at(obj, *where, "backend", "docker")
+        if docker is None:
+            return
+        if not at(obj, *where, "controlPlaneEndpoint", "port"):
+            below(obj, *where, "controlPlaneEndpoint")["port"] = 6443
+            filled = True
+        for domain in items(docker, "failureDomains"):
+            if domain.get("controlPlane") is None:
+                domain["controlPlane"] = False
+                filled = True
+        if filled:
+            below(docker, "loadBalancer")
+
+    return Default("DEV-D1 DEV-D2 DEV-D3", ".".join((*where, "backend", "docker")), fill)
+
+
+def _sorted_domains(where: tuple[str, ...], **options: Any) -> Rule:
+    return Rule(
+        "DEV-1", INVALID, ".".join((*where, "backend", "docker", "failureDomains")), _unsorted, "failure domains must be sorted by name",
+        path="spec.backend.docker.failureDomains", **options,
+    )  # fmt: skip
+
+
+def _unsorted(review: Review, value: Any) -> bool:
+    del review
+    names = [domain.get("name") or "" for domain in value or ()]
+    return names != sorted(names)
+
+
+def _immutable(kind: type[Any], defaults: tuple[Default, ...], *, but_for_dry_runs: bool = False) -> Rule:
+    def guard(review: Review, value: Any) -> Iterator[Fault]:
+        if but_for_dry_runs and review.dry_run and TOPOLOGY_DRY_RUN_ANNOTATION in review.annotations:
+            return
+        before, after = (_comparable(kind, defaults, o, review) for o in (review.old or {}, review.new))
+        if before != after:
+            yield Fault(value, paths=", ".join(differences(before, after)))
+
+    text = f"{kind.__name__} spec.template.spec field is immutable. Please create a new resource instead. Diff: {{paths}}"
+    return Rule("DEV-4", INVALID, "spec.template.spec", guard, text, on=UPDATE)
+
+
+def _comparable(kind: type[Any], defaults: tuple[Default, ...], obj: Json, review: Review) -> Json:
+    filled = deepcopy(obj)
+    for row in defaults:
+        row.fill(filled, review)
+    return at(to_json(convert(filled, kind)), *TEMPLATE) or {}
+
+
+def _changed_image(review: Review, value: Any) -> bool:
+    before = at(review.old, "spec", "backend", "docker")
+    return before is not None and value is not None and (value.get("customImage") or "") != (before.get("customImage") or "")
+
+
+DEV_CLUSTER: Final = Hook(model=DevCluster, defaults=(_cluster(SPEC),), rules=(_sorted_domains(SPEC),))
+
+DEV_CLUSTER_TEMPLATE: Final = Hook(
+    model=DevClusterTemplate,
+    gate=gated("DEV-2", "ClusterTopology", on=CREATE),
+    defaults=(_cluster(TEMPLATE),),
+    rules=(
+        _sorted_domains(TEMPLATE, on=CREATE),
+        *template_metadata("DEV-3", "spec.template.metadata", on=CREATE),
+        _immutable(DevClusterTemplate, (_cluster(TEMPLATE),)),
+    ),
+)
+
+DEV_MACHINE: Final = Hook(
+    model=DevMachine,
+    defaults=(_backend(SPEC),),
+    rules=(
+        Rule("DEV-5", FORBIDDEN, "spec.backend.docker", _changed_image, "cannot be modified", on=UPDATE, path="spec.backend.docker.customImage"),
+    ),
+)  # fmt: skip
+
+DEV_MACHINE_TEMPLATE: Final = Hook(
+    model=DevMachineTemplate,
+    defaults=(_backend(TEMPLATE),),
+    rules=(
+        *template_metadata("DEV-3", "spec.template.metadata"),
+        _immutable(DevMachineTemplate, (_backend(TEMPLATE),), but_for_dry_runs=True),
+    ),
+)

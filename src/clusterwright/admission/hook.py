@@ -1,0 +1,180 @@
+"""What is asked about the writes of one kind, and how it refuses: in the words and forms that clients know from webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from clusterwright.admission.rule import WRITE, Default, Refused, Review, Rule, judge
+from clusterwright.api.codec import convert
+from clusterwright.api.meta import GroupVersionKind, Json, Object
+from clusterwright.api.scheme import SCHEME, Resource
+from clusterwright.apiserver.status import FieldError, StatusError, failure, forbidden_error, invalid_error
+from clusterwright.runtime.client import Reader
+
+Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Gates = Mapping[str, bool]
+Observe = Callable[[Review, Reader], Awaitable[Any]]
+"""Everything that rules need to know beyond the write itself, read before the first of them is asked. Raises Unobserved."""
+
+
+class Unobserved(Exception):
+    """What must be known could not be read. Answered as an internal error."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """A write, as an API server tells of it. Defaulting changes `object` in place; `warnings` are for the client."""
+
+    operation: Operation
+    kind: GroupVersionKind
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    object: Json | None = None
+    old_object: Json | None = None
+    dry_run: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+async def _nothing(review: Review, reader: Reader) -> None:
+    del review, reader
+
+
+def _no_warnings(review: Review) -> Iterable[str]:
+    del review
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hook:
+    """The rows of one kind (or of a subresource of it), with what they need."""
+
+    model: type[Object]
+    of: type[Object] | None = None
+    """The kind that it is asked about, where it is not the model's own: a subresource has a model of its own."""
+    subresource: str = ""
+    gate: Rule | None = None
+    """Broken: a bare denial, and nothing else is asked."""
+    defaults: tuple[Default, ...] = ()
+    required: tuple[Rule, ...] = ()
+    """Asked by defaulting before anything is read or filled in."""
+    defaulted: tuple[Rule, ...] = ()
+    """Asked by defaulting of what it has filled in."""
+    rules: tuple[Rule, ...] = ()
+    readable: Callable[[Json], None] = lambda obj: None
+    """Raises ValueError for what the type can hold, but no reader of it understands."""
+    observe_default: Observe = _nothing
+    observe: Observe = _nothing
+    warn: Callable[[Review], Iterable[str]] = _no_warnings
+    on: frozenset[str] = WRITE
+    """Operations that are validated; defaulting has creates and updates."""
+    form: Literal["causes", "bare", "plain"] = "causes"
+    """How it refuses: 422 with a cause for each broken rule, 403 with a message only, the same without the field's name."""
+    denials_group: str = ""
+    """The group that refusals name, where it is not the kind's own; clients have always seen that."""
+    purpose: str = "validation"
+    default_group: str = ""
+    """The group in the name of the defaulting hook, where it is not the kind's own."""
+
+    @property
+    def resource(self) -> Resource:
+        """The resource whose writes it is asked about."""
+        return SCHEME.of(self.of or self.model)
+
+    @property
+    def kind(self) -> GroupVersionKind:
+        """Its kind."""
+        return self.resource.gvk
+
+    @property
+    def is_mutating(self) -> bool:
+        """Whether writes are defaulted at all."""
+        return bool(self.defaults)
+
+    def name(self, purpose: str = "") -> str:
+        """What the hook is called: `validation.kubeadmconfig.bootstrap.cluster.x-k8s.io`."""
+        group = (self.default_group if purpose == "default" else "") or self.kind.group
+        return f"{purpose or self.purpose}.{self.kind.kind.lower()}.{group}"
+
+    async def default(self, request: Request, gates: Gates, reader: Reader) -> None:
+        """Fill in what is missing in `request.object`, in place; raises StatusError."""
+        if not self.is_mutating or request.object is None:
+            return
+        hook = self.name("default")
+        self._read(hook, request)
+        review = self._review(request, gates)
+        errors = judge(self.required, review)
+        if not errors:
+            review = replace(review, facts=await self._observe(hook, self.observe_default, review, reader))
+            try:
+                for row in self.defaults:
+                    row.fill(request.object, review)
+            except Refused as error:
+                raise denied(hook, error) from None
+            errors = judge(self.defaulted, review)
+        if errors:
+            raise self._refusal(hook, request, errors)
+
+    async def validate(self, request: Request, gates: Gates, reader: Reader) -> None:
+        """Refuse with every broken rule at once; raises StatusError."""
+        if request.operation not in self.on:
+            return
+        hook = self.name()
+        self._read(hook, request)
+        review = self._review(request, gates)
+        if self.gate is not None and (errors := judge((self.gate,), review)):
+            raise denied(hook, errors[0])
+        review = replace(review, facts=await self._observe(hook, self.observe, review, reader))
+        request.warnings.extend(self.warn(review))
+        if errors := judge(self.rules, review):
+            raise self._refusal(hook, request, errors)
+
+    def _review(self, request: Request, gates: Gates) -> Review:
+        return Review(
+            operation=request.operation,
+            new=request.object or {},
+            old=request.old_object,
+            gates=gates,
+            dry_run=request.dry_run,
+            model=self.model,
+            namespace=request.namespace,
+            name=request.name,
+        )
+
+    async def _observe(self, hook: str, observe: Observe, review: Review, reader: Reader) -> Any:
+        try:
+            return await observe(review, reader)
+        except Unobserved as error:
+            raise failure(500, "InternalError", _text(hook, f"Internal error occurred: {error}")) from None
+
+    def _read(self, hook: str, request: Request) -> None:
+        """Refuse what the type cannot hold: 400, and no more is known."""
+        try:
+            for obj in filter(None, (request.object, request.old_object)):
+                convert(obj, self.model)
+                self.readable(obj)
+        except ValueError as error:  # a DecodeError is one
+            raise failure(400, "", _text(hook, error)) from None
+
+    def _refusal(self, hook: str, request: Request, errors: Sequence[FieldError]) -> StatusError:
+        if self.form == "plain":
+            return denied(hook, errors[0].detail)
+        if self.form == "bare":
+            return denied(hook, errors[0] if len(errors) == 1 else f"[{', '.join(map(str, errors))}]")
+        group, kind = self.denials_group or self.kind.group, self.kind.kind
+        if request.operation == "DELETE":
+            refusal = forbidden_error(group, kind, request.name, errors[0].detail)
+        else:
+            refusal = invalid_error(group, kind, request.name, errors)
+        return StatusError(refusal.status | {"message": _text(hook, refusal)})
+
+
+def denied(hook: str, text: object) -> StatusError:
+    """A bare refusal: 403 with a message only."""
+    return failure(403, "Forbidden", _text(hook, text))
+
+
+def _text(hook: str, text: object) -> str:
+    return f'admission webhook "{hook}" denied the request: {text}'

@@ -1,0 +1,49 @@
+"""Every hook there is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.admission.clusterresourceset import CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING
+from clusterwright.admission.dev import DEV_CLUSTER, DEV_CLUSTER_TEMPLATE, DEV_MACHINE, DEV_MACHINE_TEMPLATE
+from clusterwright.admission.extensionconfig import EXTENSION_CONFIG
+from clusterwright.admission.hook import Hook
+from clusterwright.admission.ipam import IP_ADDRESS, IP_ADDRESS_CLAIM
+from clusterwright.admission.kubeadmconfig import KUBEADM_CONFIG, KUBEADM_CONFIG_TEMPLATE
+from clusterwright.admission.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KUBEADM_CONTROL_PLANE_SCALE
+from clusterwright.admission.kubeadmcontrolplanetemplate import KUBEADM_CONTROL_PLANE_TEMPLATE
+from clusterwright.admission.machine import MACHINE
+from clusterwright.admission.machinedeployment import MACHINE_DEPLOYMENT
+from clusterwright.admission.machinedrainrule import MACHINE_DRAIN_RULE
+from clusterwright.admission.machinehealthcheck import MACHINE_HEALTH_CHECK
+from clusterwright.admission.machinepool import MACHINE_POOL
+from clusterwright.admission.machineset import MACHINE_SET
+
+HOOKS: Final = (
+    MACHINE,
+    MACHINE_SET,
+    MACHINE_DEPLOYMENT,
+    MACHINE_POOL,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_DRAIN_RULE,
+    CLUSTER_RESOURCE_SET,
+    CLUSTER_RESOURCE_SET_BINDING,
+    EXTENSION_CONFIG,
+    IP_ADDRESS,
+    IP_ADDRESS_CLAIM,
+    KUBEADM_CONFIG,
+    KUBEADM_CONFIG_TEMPLATE,
+    KUBEADM_CONTROL_PLANE,
+    KUBEADM_CONTROL_PLANE_SCALE,
+    KUBEADM_CONTROL_PLANE_TEMPLATE,
+    DEV_CLUSTER,
+    DEV_CLUSTER_TEMPLATE,
+    DEV_MACHINE,
+    DEV_MACHINE_TEMPLATE,
+)
+_BY_KIND: Final = {(hook.kind.group, hook.kind.kind, hook.subresource): hook for hook in HOOKS}
+
+
+def hook_for(group: str, kind: str, subresource: str = "") -> Hook | None:
+    """The hook of a kind, or of a subresource of it; None: there is none."""
+    return _BY_KIND.get((group, kind, subresource))

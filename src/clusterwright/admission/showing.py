@@ -1,0 +1,71 @@
+"""Values as error messages show them: fields in upstream's order, keys of maps sorted, what is empty left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.codec import DecodeError, convert, to_json
+from clusterwright.api.meta import Json, Object
+
+_ORDER: Final = (
+    "op", "path", "name", "owner", "permissions", "encoding", "append", "gecos", "groups", "homeDir", "inactive", "shell", "content",
+    "contentFrom", "passwd", "passwdFrom", "primaryGroup", "lockPassword", "sudo", "sshAuthorizedKeys", "matchLabels", "matchExpressions",
+    "key", "operator", "values", "authProvider", "exec", "command", "args", "env", "config", "provideClusterInfo", "description",
+    "enabledIf", "definitions", "external", "generatePatchesExtension", "validateTopologyExtension", "discoverVariablesExtension",
+    "settings", "selector", "jsonPatches", "value", "valueFrom", "variable", "template", "apiVersion", "kind", "apiGroup",
+    "matchResources", "controlPlane", "infrastructureCluster", "machineDeploymentClass", "machinePoolClass", "names", "attributes",
+)  # fmt: skip
+"""Fields in the order in which upstream's types have them: one order that is right for every type that messages show."""
+_RANK: Final = {key: rank for rank, key in enumerate(_ORDER)}
+
+
+def as_written(obj: Json, model: type[Object], steps: tuple[Any, ...], keys: tuple[object, ...]) -> str:
+    """The value at a place in an object, as the object's type writes it."""
+    try:
+        typed: Any = convert(obj, model)
+    except DecodeError:
+        typed = None
+    plain: Any = obj if typed is None else to_json(typed)
+    remaining = list(keys)
+    for step in steps:
+        if isinstance(step, str):
+            plain = plain.get(step) if isinstance(plain, dict) else None
+            typed = _attribute(typed, step)
+        else:
+            index = _index(plain, step[0], remaining.pop(0))
+            plain = plain[index] if isinstance(plain, list) else None
+            typed = typed[index] if isinstance(typed, (list, tuple)) else None
+    return compact(plain, typed)
+
+
+def compact(plain: Any, typed: Any = None) -> str:
+    """JSON without spaces; maps sorted by key where the type says that they are maps."""
+    return json.dumps(_sorted(plain, typed), separators=(",", ":"), ensure_ascii=False)
+
+
+def _index(plain: Any, name: str, key: object) -> int:
+    if not name:
+        return int(str(key))
+    return next((n for n, item in enumerate(plain or ()) if (item.get(name) or "") == key), 0)
+
+
+def _attribute(typed: Any, key: str) -> Any:
+    if isinstance(typed, Mapping):
+        return typed.get(key)
+    if isinstance(typed, msgspec.Struct):
+        return next((getattr(typed, f.name) for f in msgspec.structs.fields(typed) if f.encode_name == key), None)
+    return None
+
+
+def _sorted(plain: Any, typed: Any) -> Any:
+    if isinstance(plain, dict):
+        keys = sorted(plain, key=lambda k: (_RANK.get(k, len(_RANK)), k)) if isinstance(typed, msgspec.Struct) else sorted(plain)
+        return {key: _sorted(plain[key], _attribute(typed, key)) for key in keys}
+    if isinstance(plain, list):
+        below = typed if isinstance(typed, (list, tuple)) else [None] * len(plain)
+        return [_sorted(item, below[n] if n < len(below) else None) for n, item in enumerate(plain)]
+    return plain

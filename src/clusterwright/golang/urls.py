@@ -1,0 +1,112 @@
+"""URLs of requests as net/url reads them: either absolute, or a path that begins with a slash."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from clusterwright.golang.quoting import quote
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_HOST: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~!$&'()*+,;=:[]<>\"")
+_USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
+_PORT: Final = re.compile(r"(:[0-9]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestUrl:
+    """What there is to know of it here."""
+
+    scheme: str
+    host: str
+    path: str
+
+
+def parse_request_uri(text: str) -> RequestUrl:
+    """An absolute URL or an absolute path; raises ValueError with the sentence that Go's users know."""
+    try:
+        return _parse(text)
+    except ValueError as error:
+        raise ValueError(f"parse {quote(text)}: {error}") from None
+
+
+def _parse(text: str) -> RequestUrl:
+    if _CONTROL.search(text):
+        raise ValueError("net/url: invalid control character in URL")
+    if not text:
+        raise ValueError("empty url")
+    if text == "*":
+        return RequestUrl("", "", "*")
+    scheme, rest = _scheme(text)
+    rest = rest.partition("?")[0]
+    if not rest.startswith("/"):
+        if scheme:
+            return RequestUrl(scheme, "", "")  # opaque
+        raise ValueError("invalid URI for request")
+    host = ""
+    if (scheme or not rest.startswith("///")) and rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        rest = slash + path
+        host = _authority(authority)
+    _require_escapes(rest)
+    return RequestUrl(scheme, host, rest)
+
+
+def _scheme(text: str) -> tuple[str, str]:
+    for position, char in enumerate(text):
+        if char.isascii() and char.isalpha():
+            continue
+        if char in "0123456789+-.":
+            if position == 0:
+                return "", text
+        elif char == ":":
+            if position == 0:
+                raise ValueError("missing protocol scheme")
+            return text[:position].lower(), text[position + 1 :]
+        else:
+            return "", text
+    return "", text
+
+
+def _authority(authority: str) -> str:
+    user, at, host = authority.rpartition("@")
+    if at and not _USER.fullmatch(user):
+        raise ValueError("net/url: invalid userinfo")
+    if at:
+        _require_escapes(user)
+    if host.startswith("["):
+        end = host.rfind("]")
+        if end < 0:
+            raise ValueError("missing ']' in host")
+        _require_port(host[end + 1 :])
+    elif ":" in host:
+        _require_port(host[host.rfind(":") :])
+    position = 0
+    while position < len(host):
+        char = host[position]
+        if char == "%":
+            escape = host[position : position + 3]
+            # in a host only what is not ASCII may be escaped (and a percent sign in a zone)
+            if not _ESCAPE.fullmatch(escape) or (int(escape[1], 16) < 8 and escape != "%25"):
+                raise ValueError(f"invalid URL escape {quote(escape)}")
+            position += 3
+            continue
+        if ord(char) < 0x80 and char not in _HOST:
+            raise ValueError(f"invalid character {quote(char)} in host name")
+        position += 1
+    return host
+
+
+def _require_port(port: str) -> None:
+    if not _PORT.fullmatch(port):
+        raise ValueError(f"invalid port {quote(port)} after host")
+
+
+def _require_escapes(text: str) -> None:
+    position = text.find("%")
+    while position >= 0:
+        if not _ESCAPE.match(text, position):
+            raise ValueError(f"invalid URL escape {quote(text[position : position + 3])}")
+        position = text.find("%", position + 3)
