@@ -22,6 +22,7 @@ class Entry:
 ENTRIES: tuple[Entry, ...] = (
     Entry("cluster", "Cluster", "cluster"),
     Entry("machine", "Machine", "machine"),
+    Entry("machinehealthcheck", "MachineHealthCheck", "machinehealthcheck"),
     Entry("kubeadmconfig", "KubeadmConfig", "kubeadmconfig"),
     Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
 )

@@ -1,0 +1,58 @@
+"""The wiring of the MachineHealthCheck controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.conditions import get
+from clusterwright.controllers.label_selectors import UnsupportedSelector, parsed
+from clusterwright.controllers.machinehealthcheck.reconciler import make
+from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.predicates import changed
+from clusterwright.runtime.reconcile import Watch
+
+
+async def checks_of_cluster(cluster: Any, reader: Reader) -> Sequence[ObjectKey]:
+    """Every check of a Cluster."""
+    checks = await reader.list(MachineHealthCheck, namespace=cluster.metadata.namespace)
+    return [c.key for c in checks if c.spec.cluster_name == cluster.metadata.name]
+
+
+async def checks_of_machine(machine: Any, reader: Reader) -> Sequence[ObjectKey]:
+    """Every check that selects a Machine of its Cluster."""
+    checks = await reader.list(MachineHealthCheck, namespace=machine.metadata.namespace)
+    return [c.key for c in checks if c.spec.cluster_name == machine.metadata.labels.get(CLUSTER_NAME_LABEL) and _selects(c, machine)]
+
+
+def _selects(check: MachineHealthCheck, machine: Machine) -> bool:
+    try:
+        return parsed(check.spec.selector).matches(machine.metadata.labels)
+    except UnsupportedSelector:
+        return False
+
+
+def _of_cluster(cluster: Cluster) -> Any:
+    """What a check goes by: pause, and whether Machines can be judged fairly."""
+    conditions = [get(cluster.status.conditions, type) for type in ("ControlPlaneInitialized", "InfrastructureReady")]
+    return bool(cluster.spec.paused), [c and c.status for c in conditions]
+
+
+def _of_machine(machine: Machine) -> Any:
+    """What a check goes by; its own verdict is nothing new to it."""
+    conditions = [(c.type, c.status, c.reason) for c in machine.status.conditions if c.type != "HealthCheckSucceeded"]
+    metadata = machine.metadata
+    return machine.status.node_ref, metadata.labels, metadata.annotations, metadata.deletion_timestamp, conditions
+
+
+CONTROLLER = ControllerDefinition(
+    name="machinehealthcheck",
+    kind=MachineHealthCheck,
+    watches=(Watch(Cluster, checks_of_cluster, changed(_of_cluster)), Watch(Machine, checks_of_machine, changed(_of_machine))),
+    make=make,
+    workload_wake=WorkloadWake(map=checks_of_cluster),
+)

@@ -1,0 +1,178 @@
+"""Whether one Machine is healthy, by the rules of its MachineHealthCheck. Pure.
+
+A rule that is broken for longer than its timeout is a finding; one that is broken, but not yet for long enough, says when to look
+again. Machines that cannot be fairly judged yet (their Cluster is not up) are not judged, unless a user marked them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.wellknown import (
+    CONTROL_PLANE_LABEL,
+    PAUSED_ANNOTATION,
+    REMEDIATE_MACHINE_ANNOTATION,
+    SKIP_REMEDIATION_ANNOTATION,
+)
+from clusterwright.conditions import get, is_true
+from clusterwright.kubeadm.durations import format_duration
+
+NODE_STARTUP_TIMEOUT_SECONDS = 600
+"""Until when a Node must have appeared, where the check does not say; 0 switches it off."""
+
+_A_MOMENT = timedelta(seconds=1)
+"""Added to every wait, so that the next look is surely after the timeout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A Machine with its Node. `is_node_gone`: it had one, which does not exist any more."""
+
+    machine: Machine
+    node: Node | None = None
+    is_node_gone: bool = False
+
+
+class Rule(Enum):
+    """Which kind of rule a finding breaks."""
+
+    MACHINE_CONDITION = "UnhealthyMachine"
+    NODE_DELETED = "NodeDeleted"
+    NODE_STARTUP = "NodeStartupTimeout"
+    NODE_CONDITION = "UnhealthyNode"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that was broken for too long."""
+
+    rule: Rule
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What the rules say of a Machine. `recheck` is how long until one of them may say more; None: no timer runs."""
+
+    is_marked: bool = False
+    is_judged: bool = True
+    findings: tuple[Finding, ...] = ()
+    recheck: timedelta | None = None
+    has_node: bool = False
+    is_deleting: bool = False
+
+    @property
+    def is_unhealthy(self) -> bool:
+        """Whether the Machine is to be remediated."""
+        return self.is_marked or bool(self.findings)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether only time will tell."""
+        return not self.is_unhealthy and self.recheck is not None
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the Machine counts as healthy: nothing is wrong, it has a Node, and it is to stay."""
+        return not self.is_unhealthy and not self.is_pending and self.has_node and not self.is_deleting
+
+    def broke(self, rule: Rule) -> bool:
+        """Whether a finding is of this kind."""
+        return any(f.rule is rule for f in self.findings)
+
+
+def is_exempt(machine: Machine) -> bool:
+    """Whether the Machine is not looked after at all."""
+    return PAUSED_ANNOTATION in machine.metadata.annotations or SKIP_REMEDIATION_ANNOTATION in machine.metadata.annotations
+
+
+def evaluate(check: MachineHealthCheck, cluster: Cluster, target: Target, now: datetime) -> Evaluation:
+    """Judge one Machine."""
+    machine = target.machine
+    has_node, is_deleting = target.node is not None, machine.metadata.deletion_timestamp is not None
+    if REMEDIATE_MACHINE_ANNOTATION in machine.metadata.annotations:
+        return Evaluation(is_marked=True, has_node=has_node, is_deleting=is_deleting)
+    if not _can_judge(cluster, machine):
+        return Evaluation(is_judged=False, has_node=has_node, is_deleting=is_deleting)
+    outcomes = [*_machine_conditions(check, machine, now), *_node(check, cluster, target, now)]
+    waits = [o for o in outcomes if isinstance(o, timedelta)]
+    return Evaluation(
+        findings=tuple(o for o in outcomes if isinstance(o, Finding)),
+        recheck=min(waits, default=None),
+        has_node=has_node,
+        is_deleting=is_deleting,
+    )
+
+
+def _can_judge(cluster: Cluster, machine: Machine) -> bool:
+    """Whether the Cluster is far enough; the first control-plane Machine must be judged before the control plane is there."""
+    initialized = is_true(cluster.status.conditions, "ControlPlaneInitialized")
+    return (initialized or CONTROL_PLANE_LABEL in machine.metadata.labels) and is_true(cluster.status.conditions, "InfrastructureReady")
+
+
+def _machine_conditions(check: MachineHealthCheck, machine: Machine, now: datetime) -> Iterator[Finding | timedelta]:
+    for rule in check.spec.checks.unhealthy_machine_conditions if check.spec.checks else ():
+        condition = get(machine.status.conditions, rule.type)
+        if condition is not None and condition.status == rule.status:
+            text = _reporting("Machine", rule.type, rule.status, condition.reason, rule.timeout_seconds or 0)
+            yield _timed(condition.last_transition_time, rule.timeout_seconds or 0, now, Finding(Rule.MACHINE_CONDITION, text))
+
+
+def _node(check: MachineHealthCheck, cluster: Cluster, target: Target, now: datetime) -> Iterator[Finding | timedelta]:
+    if target.is_node_gone:
+        name = target.machine.status.node_ref.name if target.machine.status.node_ref else ""
+        yield Finding(Rule.NODE_DELETED, f"Node {name} has been deleted")
+    elif target.node is None:
+        timeout = startup_timeout(check)
+        if timeout:
+            text = f"Node failed to report startup in {format_duration(timeout)}"
+            yield _timed(startup_began(cluster, target.machine), timeout, now, Finding(Rule.NODE_STARTUP, text))
+    else:
+        conditions = {c.type: c for c in target.node.status.conditions}
+        for rule in check.spec.checks.unhealthy_node_conditions if check.spec.checks else ():
+            condition = conditions.get(rule.type)
+            if condition is not None and condition.status == rule.status:
+                text = _reporting("Node", rule.type, rule.status, condition.reason, rule.timeout_seconds or 0)
+                yield _timed(condition.last_transition_time, rule.timeout_seconds or 0, now, Finding(Rule.NODE_CONDITION, text))
+
+
+def _reporting(where: str, type: str, status: str, reason: str, seconds: int) -> str:
+    return f"Condition {type} on {where} is reporting status {status} with reason {reason} for more than {format_duration(seconds)}"
+
+
+def _timed(since: datetime | None, seconds: int, now: datetime, finding: Finding) -> Finding | timedelta:
+    """The finding if the timeout has passed, else how long until it will have; a time not known is long ago."""
+    timeout = timedelta(seconds=seconds)
+    if since is None or since + timeout < now:
+        return finding
+    return timeout - (now - since) + _A_MOMENT
+
+
+def startup_timeout(check: MachineHealthCheck) -> int:
+    """How many seconds a Node may take to appear; 0: for ever."""
+    seconds = check.spec.checks.node_startup_timeout_seconds if check.spec.checks else None
+    return NODE_STARTUP_TIMEOUT_SECONDS if seconds is None else seconds
+
+
+def startup_began(cluster: Cluster, machine: Machine) -> datetime | None:
+    """Since when a Node can be expected: the Machine exists, and whatever it needs first was ready."""
+    moments = [machine.metadata.creation_timestamp]
+    for conditions, type in (
+        (cluster.status.conditions, "ControlPlaneInitialized"),
+        (cluster.status.conditions, "InfrastructureReady"),
+        (machine.status.conditions, "InfrastructureReady"),
+    ):
+        condition = get(conditions, type)
+        if condition is not None and condition.status == "True":
+            moments.append(condition.last_transition_time)
+    return max((m for m in moments if m is not None), default=None)
+
+
+def next_check(evaluations: Sequence[Evaluation]) -> timedelta | None:
+    """When to look again, if nothing happens before: as soon as the first timer of an undecided Machine ends."""
+    return min((e.recheck for e in evaluations if e.is_pending and e.recheck is not None), default=None)

@@ -1,0 +1,62 @@
+"""How many Machines may be unhealthy before remediation is held back: a fleet that fails as one is not a Machine's fault. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from clusterwright.api.core import MachineHealthCheck
+from clusterwright.controllers.intstr import scaled
+
+_RANGE = re.compile(r"\[([0-9]+)-([0-9]+)\]")
+
+
+class InvalidLimit(ValueError):
+    """The limit cannot be read; nothing is remediated by a rule that nobody understands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Remediation is allowed while the number of Machines that are not healthy is at least `least` and at most `most`.
+
+    `text` is the limit as it was given; `is_range` whether that was as a range.
+    """
+
+    least: int = 0
+    most: int = 0
+    text: str = ""
+    is_range: bool = False
+
+    def allows(self, not_healthy: int) -> bool:
+        """Whether Machines may be remediated now."""
+        return self.least <= not_healthy <= self.most
+
+    def left(self, not_healthy: int) -> int:
+        """How many more may fail before remediation is held back."""
+        return self.most - not_healthy if self.allows(not_healthy) else 0
+
+
+def limit_of(check: MachineHealthCheck, expected: int) -> Limit:
+    """The limit for so many Machines; raises InvalidLimit. A percentage is rounded down; none at all allows everything."""
+    trigger = check.spec.remediation.trigger_if if check.spec.remediation else None
+    if trigger is None:
+        return Limit(most=expected)
+    if trigger.unhealthy_in_range:
+        return _range(trigger.unhealthy_in_range)
+    value = trigger.unhealthy_less_than_or_equal_to
+    if value is None:
+        return Limit(most=expected)
+    try:
+        return Limit(most=scaled(value, expected, round_up=False), text=str(value))
+    except ValueError as error:
+        raise InvalidLimit(f"spec.remediation.triggerIf.unhealthyLessThanOrEqualTo: {error}") from error
+
+
+def _range(text: str) -> Limit:
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise InvalidLimit(f"spec.remediation.triggerIf.unhealthyInRange must look like [1-3], not {text!r}")
+    least, most = int(match[1]), int(match[2])
+    if least > most:
+        raise InvalidLimit(f"spec.remediation.triggerIf.unhealthyInRange {text}: the first number is greater than the second")
+    return Limit(least, most, text, is_range=True)

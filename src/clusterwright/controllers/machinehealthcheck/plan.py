@@ -1,0 +1,63 @@
+"""What a pass makes of a MachineHealthCheck and of its Machines. Pure: snapshot in, objects as they are to become out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from msgspec.structs import replace as replace_struct
+
+from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.controllers.external import with_owner
+from clusterwright.controllers.kit.adopt import owner_reference
+from clusterwright.controllers.kit.conditions import decided
+from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_TABLES
+from clusterwright.controllers.machinehealthcheck.evaluation import Target, evaluate
+from clusterwright.controllers.machinehealthcheck.limits import InvalidLimit, Limit, limit_of
+from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, TargetSnapshot
+from clusterwright.tables import Decision
+
+
+def with_owner_and_label(check: MachineHealthCheck, cluster: Cluster) -> MachineHealthCheck:
+    """The check with the label of its Cluster, and owned by it, so that it goes with it."""
+    metadata = check.metadata
+    owners = with_owner(metadata.owner_references, owner_reference(cluster, controller=False))
+    labels = {**metadata.labels, CLUSTER_NAME_LABEL: check.spec.cluster_name}
+    return replace_struct(check, metadata=replace_struct(metadata, labels=labels, owner_references=owners))
+
+
+def judged(seen: HealthCheckSnapshot, targets: Sequence[Target]) -> HealthCheckSnapshot:
+    """Every target evaluated, and whether the unhealthy ones among them may be remediated."""
+    check, cluster, now = seen.object, seen.cluster, seen.now
+    found = [TargetSnapshot(now=now, check=check, cluster=cluster, target=t, evaluation=evaluate(check, cluster, t, now)) for t in targets]
+    limit, error = Limit(), ""
+    try:
+        limit = limit_of(check, len(found))
+    except InvalidLimit as invalid:
+        error = str(invalid)
+    seen = replace(seen, targets=tuple(found), is_judged=True, limit=limit, limit_error=error)
+    return replace(seen, targets=tuple(replace(t, allowed=seen.is_remediation_allowed) for t in found))
+
+
+def with_counters(seen: HealthCheckSnapshot) -> MachineHealthCheck:
+    """The check with its counters; a limit that cannot be read leaves what was allowed before."""
+    check = seen.object
+    left = check.status.remediations_allowed if seen.limit_error else seen.limit.left(seen.expected - seen.healthy)
+    status = replace_struct(
+        check.status,
+        expected_machines=seen.expected,
+        current_healthy=seen.healthy,
+        remediations_allowed=left,
+        targets=tuple(sorted(t.machine.metadata.name for t in seen.targets)),
+    )
+    return check if status == check.status else replace_struct(check, status=status)
+
+
+def conclude(target: TargetSnapshot, machine: Machine) -> tuple[Machine, list[Decision]]:
+    """The Machine, which may be newer than the one that was judged, with the conditions that the check writes on it."""
+    decisions = []
+    for table in MACHINE_TABLES:
+        decisions.append(table.decide(target))
+        machine = decided(machine, table, decisions[-1], target.now)
+    return machine, decisions

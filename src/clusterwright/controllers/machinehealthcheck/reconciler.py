@@ -1,0 +1,159 @@
+"""The MachineHealthCheck's own steps of a pass: find its Machines and their Nodes, judge them, hand the unhealthy ones over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.conditions import ConditionConflict, is_false, is_true
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.label_selectors import UnsupportedSelector, selector_text
+from clusterwright.controllers.machinehealthcheck import plan
+from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, TABLES
+from clusterwright.controllers.machinehealthcheck.evaluation import Target, is_exempt, next_check
+from clusterwright.controllers.machinehealthcheck.remediation import request_for, request_kind, template_of
+from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, Request, TargetSnapshot
+from clusterwright.controllers.machinehealthcheck.wakes import Wakes
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
+from clusterwright.runtime.patch import Patcher
+
+SHAPE = Shape(kind=MachineHealthCheck, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot]
+
+
+def make(deps: Dependencies) -> KindReconciler[MachineHealthCheck, Cluster, HealthCheckSnapshot]:
+    """The reconciler of MachineHealthChecks."""
+    return KindReconciler(deps, SHAPE, MachineHealthChecks(deps))
+
+
+class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]):
+    """Says which Machines are unhealthy, and asks for their remediation."""
+
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._client = deps.client
+        self._patcher = Patcher(deps.client, deps.clock, deps.random)
+        self._wakes = Wakes(deps.enqueue)
+
+    def forget(self, key: ObjectKey) -> None:
+        """The check is gone."""
+        self._wakes.forget(key)
+
+    async def owner(self, obj: MachineHealthCheck) -> Cluster:
+        """The Cluster that the check names; it must be there."""
+        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+
+    def is_paused(self, owner: Cluster) -> bool:
+        """Whether the Cluster is."""
+        return bool(owner.spec.paused)
+
+    # ---------------------------------------------------------------------------------------------- observe
+
+    async def observe(self, obj: MachineHealthCheck, owner: Cluster) -> HealthCheckSnapshot:
+        """The check and its Cluster; the Machines are read by `act`, so that a failure still leaves the check with its owner."""
+        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=owner)
+
+    async def _targets(self, check: MachineHealthCheck, cluster: Cluster) -> Sequence[Target]:
+        """The Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
+        selector = selector_text(check.spec.selector)
+        own = f"{CLUSTER_NAME_LABEL}={check.spec.cluster_name}"
+        found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=f"{own},{selector}" if selector else own)
+        machines = [m for m in found if not is_exempt(m)]
+        self._wakes.learn(check.key, cluster.key, machines, template_of(check))
+        if not is_true(cluster.status.conditions, "ControlPlaneInitialized"):
+            return [Target(m) for m in machines]
+        client = await self._deps.workload.client(cluster.key)
+        await self._deps.workload.watch(cluster.key, "machinehealthcheck", Node, self._wakes.node_changed(cluster.key))
+        targets = []
+        for machine in machines:
+            ref = machine.status.node_ref
+            node = await client.find(Node, ObjectKey("", ref.name)) if ref else None
+            targets.append(Target(machine, node, is_node_gone=ref is not None and node is None))
+        return targets
+
+    # -------------------------------------------------------------------------------------------------- act
+
+    async def act(self, run: CheckPass) -> None:
+        """Write what was found on every Machine; one that fails does not keep the others from it."""
+        run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
+        try:
+            targets = await self._targets(run.object, run.seen.cluster)
+        except UnsupportedSelector as error:
+            run.fail(f"spec.selector: {error}", error)
+            return
+        run.seen = plan.judged(run.seen, targets)
+        if run.seen.limit_error:
+            return
+        done = [await self._handled(run, target) for target in run.seen.targets]
+        run.seen = replace(run.seen, targets=tuple(done))
+        if run.seen.is_remediation_allowed:
+            run.vote(next_check([t.evaluation for t in done]))
+
+    async def _handled(self, run: CheckPass, target: TargetSnapshot) -> TargetSnapshot:
+        try:
+            target = await self._requested(run, target)
+            await self._write(run, target)
+        except (ApiError, ConditionConflict) as error:
+            run.errors.append(error)
+        return target
+
+    async def _requested(self, run: CheckPass, target: TargetSnapshot) -> TargetSnapshot:
+        """Ask for an external remediation, or take the request back from a Machine that has recovered. Raises ApiError."""
+        template = template_of(target.check)
+        if template is None or not target.allowed:
+            return target
+        kind = request_kind(template[0])
+        await self._deps.dynamic.ensure(template[0], self._wakes.of_template)
+        await self._deps.dynamic.ensure(kind, self._wakes.of_request)
+        request = await self._client.find(kind, target.machine.key)
+        if target.evaluation.is_healthy and request is not None and request.metadata.deletion_timestamp is None:
+            with suppress(NotFound):
+                await self._client.delete(kind, target.machine.key, uid=request.metadata.uid)
+        if not target.evaluation.is_unhealthy:
+            return target
+        if request is not None:
+            return replace(target, request=Request.EXISTS)
+        step = Request.TEMPLATE_MISSING
+        try:
+            source = await self._client.get(*template)
+            step = Request.REFUSED
+            await self._client.create(request_for(target.machine, target.check, source))
+        except AlreadyExists:
+            return replace(target, request=Request.EXISTS)
+        except ApiError as error:
+            run.fail(f"external remediation of Machine {target.machine.key}: {error}", error)
+            run.seen = replace(run.seen, external_error=str(error))
+            return replace(target, request=step)
+        return replace(target, request=Request.CREATED)
+
+    async def _write(self, run: CheckPass, target: TargetSnapshot) -> None:
+        """Write the conditions of one Machine. Raises ApiError and ConditionConflict."""
+        original = await self._client.read(Machine, target.machine.key)
+        if original is None or original.object.metadata.uid != target.machine.metadata.uid:
+            return
+        machine, decisions = plan.conclude(target, original.object)
+        run.rows.update({f"{d.table} of {machine.metadata.name}": d.row for d in decisions})
+        await self._patcher.patch(original, machine, owned_conditions=MACHINE_OWNED, owned_v1beta1_conditions=MACHINE_OWNED)
+        if target.evaluation.is_unhealthy and not is_false(original.object.status.conditions, "HealthCheckSucceeded"):
+            text = f"Machine {machine.key} has been marked as unhealthy by MachineHealthCheck {run.object.key}"
+            self._deps.events.record(machine, "Normal", "MachineMarkedUnhealthy", text)
+
+    # --------------------------------------------------------------------------------------------- conclude
+
+    def conclude(self, run: CheckPass) -> None:
+        """Counters and conditions; where the Machines could not be judged, they stay as they were."""
+        if not run.seen.is_judged:
+            return
+        was_allowed = not is_false(run.object.status.conditions, "RemediationAllowed")
+        run.become(plan.with_counters(run.seen))
+        run.conclude(*TABLES)
+        restricted = next((c for c in run.object.status.conditions if c.type == "RemediationAllowed" and c.status == "False"), None)
+        if restricted is not None and was_allowed and run.seen.unhealthy:
+            run.record("Warning", "RemediationRestricted", restricted.message)

@@ -1,0 +1,77 @@
+"""What one pass knows about a MachineHealthCheck and the Machines that it looks after: read once, frozen.
+
+`TargetSnapshot` is one Machine beside the check; the tables of a Machine's conditions decide on it, those of the check's own
+conditions on `HealthCheckSnapshot`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, auto
+
+from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
+from clusterwright.controllers.machinehealthcheck.evaluation import Evaluation, Target
+from clusterwright.controllers.machinehealthcheck.limits import Limit
+
+
+class Request(Enum):
+    """What became of the request to whoever remediates instead of the Machine's owner."""
+
+    UNSOUGHT = auto()
+    EXISTS = auto()
+    TEMPLATE_MISSING = auto()
+    REFUSED = auto()
+    CREATED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSnapshot:
+    """A Machine that the check looks after, what was found out about it, and whether it may be remediated in this pass."""
+
+    now: datetime
+    check: MachineHealthCheck
+    cluster: Cluster
+    target: Target
+    evaluation: Evaluation
+    allowed: bool = False
+    request: Request = Request.UNSOUGHT
+
+    @property
+    def machine(self) -> Machine:
+        """The Machine as read."""
+        return self.target.machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheckSnapshot:
+    """The check as this pass would leave it so far, and what its conditions rest on."""
+
+    now: datetime
+    object: MachineHealthCheck
+    cluster: Cluster
+    targets: tuple[TargetSnapshot, ...] = ()
+    is_judged: bool = False
+    limit: Limit = field(default_factory=Limit)
+    limit_error: str = ""
+    external_error: str = ""
+
+    @property
+    def expected(self) -> int:
+        """How many Machines are looked after."""
+        return len(self.targets)
+
+    @property
+    def healthy(self) -> int:
+        """How many of them are healthy."""
+        return sum(t.evaluation.is_healthy for t in self.targets)
+
+    @property
+    def unhealthy(self) -> int:
+        """How many of them are judged unhealthy; those that are neither count against the limit, too."""
+        return sum(t.evaluation.is_unhealthy for t in self.targets)
+
+    @property
+    def is_remediation_allowed(self) -> bool:
+        """Whether the limit, which is one that can be read, allows it."""
+        return not self.limit_error and self.limit.allows(self.expected - self.healthy)

@@ -1,0 +1,121 @@
+"""Which checks a change of a Node, a Machine or a Cluster wakes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, ClusterSpec, Machine, MachineNodeReference, MachineStatus
+from clusterwright.api.kubernetes import Node, NodeCondition, NodeStatus
+from clusterwright.api.meta import Condition, GroupVersionKind, ObjectKey, ObjectMeta, Unstructured
+from clusterwright.controllers.machinehealthcheck.build import CONTROLLER
+from clusterwright.controllers.machinehealthcheck.wakes import Wakes
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+CLUSTER, OTHER = ObjectKey("ns1", "c1"), ObjectKey("ns1", "c2")
+FIRST, SECOND = ObjectKey("ns1", "first"), ObjectKey("ns1", "second")
+TEMPLATE = (GroupVersionKind("g.io", "v1", "RebootTemplate"), ObjectKey("ns1", "rt"))
+
+
+class Woken(list[str]):
+    def __call__(self, key: ObjectKey, reason: str) -> None:
+        self.append(key.name)
+
+
+def a_machine(name: str, node: str = "n1") -> Machine:
+    ref = MachineNodeReference(name=node) if node else None
+    return Machine(metadata=ObjectMeta(name=name, namespace="ns1"), status=MachineStatus(node_ref=ref))
+
+
+def a_node(name: str = "n1", ready: str = "True", beat: int = 0, deleting: bool = False) -> Node:
+    condition = NodeCondition(type="Ready", status=ready, last_heartbeat_time=NOW + timedelta(seconds=beat))
+    return Node(metadata=ObjectMeta(name=name, deletion_timestamp=NOW if deleting else None), status=NodeStatus(conditions=(condition,)))
+
+
+def test_17_a_node_that_two_machines_claim_wakes_nobody() -> None:
+    woken = Woken()
+    wakes = Wakes(woken)
+    wakes.learn(FIRST, CLUSTER, [a_machine("m1"), a_machine("m2")], None)
+
+    wakes.node_changed(CLUSTER)(a_node())
+
+    assert woken == []
+
+
+def test_18_every_check_that_looks_after_the_machine_is_woken_and_none_of_another_cluster() -> None:
+    woken = Woken()
+    wakes = Wakes(woken)
+    wakes.learn(FIRST, CLUSTER, [a_machine("m1")], None)
+    wakes.learn(SECOND, CLUSTER, [a_machine("m1"), a_machine("m2", "n2")], None)
+    wakes.learn(ObjectKey("ns1", "third"), OTHER, [a_machine("m1")], None)
+
+    wakes.node_changed(CLUSTER)(a_node())
+
+    assert woken == ["first", "second"]
+
+
+def test_heartbeats_wake_nobody_but_conditions_and_deletion_do() -> None:
+    woken = Woken()
+    wakes = Wakes(woken)
+    wakes.learn(FIRST, CLUSTER, [a_machine("m1")], None)
+    notify = wakes.node_changed(CLUSTER)
+
+    for node in (a_node(), a_node(beat=10), a_node(ready="False"), a_node(ready="False", beat=20), a_node(deleting=True)):
+        notify(node)
+
+    assert woken == ["first"] * 3
+
+
+def test_a_check_that_is_gone_or_moved_on_is_not_woken() -> None:
+    woken = Woken()
+    wakes = Wakes(woken)
+    wakes.learn(FIRST, CLUSTER, [a_machine("m1")], None)
+    wakes.learn(SECOND, CLUSTER, [a_machine("m1")], None)
+
+    wakes.forget(FIRST)
+    wakes.learn(SECOND, CLUSTER, [], None)
+    wakes.node_changed(CLUSTER)(a_node())
+
+    assert woken == []
+
+
+async def test_templates_and_requests_wake_the_checks_that_use_them() -> None:
+    wakes = Wakes(Woken())
+    wakes.learn(FIRST, CLUSTER, [a_machine("m1")], TEMPLATE)
+    wakes.learn(SECOND, CLUSTER, [a_machine("m1")], None)
+    template = Unstructured({"apiVersion": "g.io/v1", "kind": "RebootTemplate", "metadata": {"name": "rt", "namespace": "ns1"}})
+    request = Unstructured({"apiVersion": "g.io/v1", "kind": "Reboot", "metadata": {"name": "m1", "namespace": "ns1"}})
+
+    assert await wakes.of_template(template, None) == (FIRST,)  # type: ignore[arg-type]
+    assert await wakes.of_request(request, None) == (FIRST,)  # type: ignore[arg-type]
+
+
+def with_condition(machine: Machine, type: str, status: str) -> Machine:
+    return replace(machine, status=replace(machine.status, conditions=(Condition(type=type, status=status),)))
+
+
+@pytest.mark.parametrize(
+    ("new", "wakes"),
+    [
+        pytest.param(with_condition(a_machine("m1"), "HealthCheckSucceeded", "False"), False, id="our-own-verdict"),
+        pytest.param(with_condition(a_machine("m1"), "InfrastructureReady", "False"), True, id="another-condition"),
+        pytest.param(a_machine("m1", "n2"), True, id="node"),
+        pytest.param(Machine(metadata=ObjectMeta(name="m1", labels={"a": "b"}), status=a_machine("m1").status), True, id="labels"),
+    ],
+)
+def test_which_changes_of_a_machine_count(new: Machine, wakes: bool) -> None:
+    when = next(w.when for w in CONTROLLER.watches if w.kind is Machine)
+    assert when is not None
+
+    assert when(a_machine("m1"), new) is wakes
+
+
+@pytest.mark.parametrize(("change", "wakes"), [({"paused": True}, True), ({"paused": False}, False)])
+def test_which_changes_of_a_cluster_count(change: Any, wakes: bool) -> None:
+    when = next(w.when for w in CONTROLLER.watches if w.kind is Cluster)
+    assert when is not None
+
+    assert when(Cluster(), Cluster(spec=ClusterSpec(**change))) is wakes
