@@ -70,13 +70,17 @@ class Row:
 
 
 def by(*keys: str) -> Match:
-    """The first of the annotation with the same values of `keys`."""
+    """The one of the annotation with the same values of `keys`: at the same position if it has them, else the first."""
+
+    def key(item: Go) -> tuple[Any, ...]:
+        return tuple(item.get(name, "") for name in keys)
 
     def match(items: Sequence[Any], restored: Sequence[Any]) -> Sequence[Go | None]:
-        found: dict[tuple[Any, ...], Go] = {}
+        first: dict[tuple[Any, ...], Go] = {}
         for item in restored:
-            found.setdefault(tuple(item.get(key, "") for key in keys), item)
-        return [found.get(tuple(item.get(key, "") for key in keys)) for item in items]
+            first.setdefault(key(item), item)
+        there = by_position(items, restored)
+        return [one if one is not None and key(one) == key(item) else first.get(key(item)) for item, one in zip(items, there, strict=True)]
 
     return match
 
