@@ -52,7 +52,7 @@ class Kubectl:
             input=text,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             env={**self.environment, **environment},
             check=False,
         )
@@ -77,7 +77,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         yield driver
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=600)
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ def test_patch_label_annotate_and_edit(kubectl: Kubectl, namespace: str):
 def test_scale_and_wait(kubectl: Kubectl, namespace: str):
     kubectl.run("create", "-n", namespace, "-f", "-", stdin=WIDGET)
     kubectl.run("scale", "-n", namespace, "widget", "w", "--replicas=5")
-    waiting = kubectl.start("wait", "-n", namespace, "widget/w", "--for=condition=Ready", "--timeout=30s")
+    waiting = kubectl.start("wait", "-n", namespace, "widget/w", "--for=condition=Ready", "--timeout=600s")
     condition = {"type": "Ready", "status": "True"}
     kubectl.run(
         "patch",
@@ -252,21 +252,21 @@ def test_scale_and_wait(kubectl: Kubectl, namespace: str):
         "-p",
         json.dumps({"status": {"conditions": [condition]}}),
     )
-    output, _ = waiting.communicate(timeout=30)
+    output, _ = waiting.communicate(timeout=600)
 
     assert "condition met" in output
     assert kubectl.run("get", "-n", namespace, "widget", "w", "-o", "jsonpath={.spec.replicas}") == "5"
-    kubectl.run("wait", "-n", namespace, "widget/w", "--for=jsonpath={.spec.replicas}=5", "--timeout=10s")
+    kubectl.run("wait", "-n", namespace, "widget/w", "--for=jsonpath={.spec.replicas}=5", "--timeout=600s")
 
 
 def test_delete_waits_for_finalizers(kubectl: Kubectl, namespace: str):
     held = {**WIDGET, "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
     kubectl.run("create", "-n", namespace, "-f", "-", stdin=held)
-    deleting = kubectl.start("delete", "-n", namespace, "widget", "held", "--timeout=30s")
-    kubectl.run("wait", "-n", namespace, "widget/held", "--for=jsonpath={.metadata.deletionTimestamp}", "--timeout=20s")
+    deleting = kubectl.start("delete", "-n", namespace, "widget", "held", "--timeout=600s")
+    kubectl.run("wait", "-n", namespace, "widget/held", "--for=jsonpath={.metadata.deletionTimestamp}", "--timeout=600s")
     assert deleting.poll() is None
     kubectl.run("patch", "-n", namespace, "widget", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-    output, _ = deleting.communicate(timeout=30)
+    output, _ = deleting.communicate(timeout=600)
 
     assert deleting.returncode == 0, output
 
@@ -279,7 +279,7 @@ def test_delete_with_each_propagation(kubectl: Kubectl, namespace: str, policy: 
     child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child", "ownerReferences": [reference]}}
     kubectl.run("create", "-n", namespace, "-f", "-", stdin=child)
 
-    kubectl.run("delete", "-n", namespace, "widget", "w", f"--cascade={policy}", "--timeout=20s")
+    kubectl.run("delete", "-n", namespace, "widget", "w", f"--cascade={policy}", "--timeout=600s")
 
     assert ("child" in kubectl.run("get", "-n", namespace, "configmaps", "-o", "name")) is (policy == "orphan")
 
@@ -332,7 +332,7 @@ def test_lists_are_followed_through_their_pages(kubectl: Kubectl, namespace: str
 def test_watch_lists_of_newer_clients_are_served(kubectl: Kubectl, namespace: str):
     kubectl.run("create", "-n", namespace, "-f", "-", stdin=WIDGET)
     text = kubectl.run(
-        "wait", "-n", namespace, "widget/w", "--for=jsonpath={.spec.color}=red", "--timeout=10s", KUBE_FEATURE_WatchListClient="true"
+        "wait", "-n", namespace, "widget/w", "--for=jsonpath={.spec.color}=red", "--timeout=600s", KUBE_FEATURE_WatchListClient="true"
     )
 
     assert "condition met" in text

@@ -124,7 +124,7 @@ async def test_another_host_and_a_port_of_another_cluster_are_refused():
         assert cloud.find(B) is None
 
 
-async def test_a_port_is_not_used_again_and_the_range_ends(monkeypatch):
+async def test_a_port_is_used_again_only_after_all_others_and_the_range_ends(monkeypatch):
     monkeypatch.setattr(cloud_module, "LAST_PORT", FIRST_PORT + 1)
     async with clouds() as cloud:
         await cloud.ensure(A)
@@ -132,8 +132,15 @@ async def test_a_port_is_not_used_again_and_the_range_ends(monkeypatch):
         assert cloud.at("127.0.0.1", FIRST_PORT) is None
 
         assert (await cloud.ensure(A)).port == FIRST_PORT + 1
+        assert (await cloud.ensure(B)).port == FIRST_PORT
         with pytest.raises(NoPortLeft):
-            await cloud.ensure(B)
+            await cloud.ensure(ObjectKey("default", "c"))
+
+
+async def test_the_search_for_ports_begins_where_it_is_told_to(monkeypatch):
+    monkeypatch.setattr(cloud_module, "LAST_PORT", FIRST_PORT + 9)
+    async with clouds(first_port=FIRST_PORT + 9) as cloud:
+        assert [(await cloud.ensure(key)).port for key in (A, B)] == [FIRST_PORT + 9, FIRST_PORT]
 
 
 async def test_a_port_is_held_from_the_moment_it_is_chosen():

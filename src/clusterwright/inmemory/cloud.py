@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -49,7 +50,12 @@ class Cloud:
         listener: Listener | None = None,
         data_dir: Path | None = None,
         host: str = "127.0.0.1",
+        first_port: int = FIRST_PORT,
     ) -> None:
+        """`first_port`: where the search for free ports begins. Planes on one machine do well to begin at different places.
+
+        For a plane that is down holds no port, and finds its own ones taken if the others took them meanwhile.
+        """
         self.now = now
         self.host = host
         self._listener = listener
@@ -58,7 +64,7 @@ class Cloud:
         self._data_dir = data_dir
         self._clusters: dict[ObjectKey, SimulatedCluster] = {}
         self._ports: dict[int, ObjectKey] = {}
-        self._next_port = FIRST_PORT
+        self._next_port = first_port
         self._subscribers: dict[str, Callable[[ObjectKey], None]] = {}
 
     def subscribe(self, name: str, callback: Callable[[ObjectKey], None]) -> None:
@@ -87,8 +93,8 @@ class Cloud:
             raise EndpointRefused(f"port {port} belongs to the cluster of {self._ports[port]}")
         if self._listener is not None:
             self._listener.hold(host, port)  # if another has it now, opening it will say so
-        if FIRST_PORT <= port <= LAST_PORT:
-            self._next_port = max(self._next_port, port + 1)
+        if self._next_port <= port <= LAST_PORT:
+            self._next_port = port + 1
 
     def expects(self, key: ObjectKey) -> bool:
         """Whether the cluster of a Cluster has been here before, and has yet to come back after a restart."""
@@ -171,13 +177,12 @@ class Cloud:
         )
 
     def _free_port(self) -> int:
-        """The next port that nobody has; ports of clusters that are gone are not used again."""
-        port = self._next_port
-        while port <= LAST_PORT and (port in self._ports or not (self._listener is None or self._listener.hold(self.host, port))):
-            port += 1
-        if port > LAST_PORT:
-            raise NoPortLeft(f"no port is left between {FIRST_PORT} and {LAST_PORT}")
-        return port
+        """The next port that nobody has; ports of clusters that are gone are used again only after all others."""
+        for port in chain(range(self._next_port, LAST_PORT + 1), range(FIRST_PORT, min(self._next_port, LAST_PORT + 1))):
+            if port not in self._ports and (self._listener is None or self._listener.hold(self.host, port)):
+                self._next_port = port + 1
+                return port
+        raise NoPortLeft(f"no port is left between {FIRST_PORT} and {LAST_PORT}")
 
     def _upgrade_of(self, key: ObjectKey) -> Upgrade:
         async def upgrade(request: Request, info: RequestInfo, user: User) -> Duplex:
