@@ -20,7 +20,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(("recorded", "number"), [("variables", 550)])
+@pytest.mark.parametrize(("recorded", "number"), [("variables", 550), ("patches", 331)])
 def test_every_recorded_call_agrees(recorded: str, number: int) -> None:
     replay, evaluate = load("replay"), load("adapter").evaluate
     vectors = list(replay.vectors(recorded))

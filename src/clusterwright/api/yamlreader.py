@@ -40,17 +40,20 @@ def load_all(text: str | bytes, *, trusted: bool = False, loader: Any = SafeLoad
     return _bounded(lambda: list(yaml.load_all(text, loader)))
 
 
-def examine(text: str | bytes, *, depth: int = MAX_DEPTH, nodes: int = MAX_NODES) -> str:
-    """The text, as characters, once it is sure that reading it is cheap; raises Refused or another YAMLError."""
+def examine(text: str | bytes, *, depth: int = MAX_DEPTH, nodes: int = MAX_NODES, aliases: bool = False) -> str:
+    """The text, as characters, once it is sure that reading it is cheap; raises Refused or another YAMLError.
+
+    With `aliases` the caller counts what they stand for.
+    """
     try:
         characters = text if isinstance(text, str) else text.decode()
     except UnicodeDecodeError:
         raise Refused("the text is not UTF-8") from None
-    _bounded(lambda: _examine(characters, depth, nodes))
+    _bounded(lambda: _examine(characters, depth, nodes, aliases))
     return characters
 
 
-def _examine(text: str, max_depth: int, max_nodes: int) -> None:
+def _examine(text: str, max_depth: int, max_nodes: int, aliases: bool) -> None:
     depth = nodes = 0
     for event in yaml.parse(text, SafeLoader):
         kind = type(event)
@@ -63,7 +66,7 @@ def _examine(text: str, max_depth: int, max_nodes: int) -> None:
                 raise Refused(f"more than {max_depth} levels are nested")
         elif kind in _ENDS:
             depth -= 1
-        elif kind is yaml.AliasEvent:
+        elif kind is yaml.AliasEvent and not aliases:
             raise Refused("aliases are not allowed")
         if nodes > max_nodes:
             raise Refused(f"more than {max_nodes} values")

@@ -36,9 +36,9 @@ class Template:
     trees: Mapping[str, Body]
     functions: Mapping[str, Callable[..., Any]]
 
-    def render(self, data: Mapping[str, Any]) -> str:
-        """The text for these data; raises TemplateError for what Go refuses, an absent key being an error."""
-        return Evaluation(self.trees, self.functions).run(_NAME, data)
+    def render(self, data: Mapping[str, Any], *, strict: bool = True) -> str:
+        """The text for these data; raises TemplateError for what Go refuses. An absent key is an error if `strict`, else no value."""
+        return Evaluation(self.trees, self.functions, strict=strict).run(_NAME, data)
 
 
 def parse(text: str, functions: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Template:

@@ -1,4 +1,4 @@
-"""Execution of a parsed template with Go's `missingkey=error`: a map without the key is an error."""
+"""Execution of a parsed template. A map without the key is an error (Go's `missingkey=error`), or there is no value (its default)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from clusterwright.gotemplate.values import (
     Boxed,
     Int,
     Kind,
+    Opaque,
     TemplateError,
     Window,
     concatenate,
@@ -53,8 +54,9 @@ _ABSENT: Any = object()
 class Evaluation:
     """One execution: where the output goes, and what may still be spent."""
 
-    def __init__(self, trees: Mapping[str, Body], functions: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, trees: Mapping[str, Body], functions: Mapping[str, Callable[..., Any]], *, strict: bool = True) -> None:
         self._trees = trees
+        self.strict = strict
         self._functions = functions
         self._output: list[str] = []
         self._length = 0
@@ -247,12 +249,27 @@ class _Frame:
         first, *arguments = command
         if isinstance(first, Function):
             return self._function(first.name, arguments, dot, final)
-        # There are no methods here, so nothing else takes arguments.
         if arguments or final is not _ABSENT:
-            raise TemplateError("can't give argument to non-function")
+            return self._method(first, arguments, dot, final)
         if isinstance(first, Nil):
             raise TemplateError("nil is not a command")
         return self._operand(first, dot)
+
+    def _method(self, operand: Operand, arguments: list[Operand], dot: Any, final: Any) -> Any:
+        """A member of an opaque value that is given arguments; nothing else but functions takes any."""
+        receiver: Any = None
+        match operand:
+            case Field((*names, name)):
+                receiver = self._field(dot, tuple(names))
+            case Variable(variable, (*names, name)):
+                receiver = self._field(self._variable(variable), tuple(names))
+            case Chain(origin, (*names, name)):
+                receiver = self._field(self._operand(origin, dot), tuple(names))
+        receiver = unbox(receiver)
+        if not isinstance(receiver, Opaque):
+            raise TemplateError("can't give argument to non-function")
+        values = [unbox(self._operand(argument, dot)) for argument in arguments]
+        return receiver.member(name, tuple(values if final is _ABSENT else [*values, unbox(final)]))
 
     def _operand(self, operand: Operand, dot: Any) -> Any:
         match operand:
@@ -265,13 +282,13 @@ class _Frame:
             case Dot():
                 return dot
             case Field(names):
-                return _field(dot, names)
+                return self._field(dot, names)
             case Variable(name, names):
-                return _field(self._variable(name), names)
+                return self._field(self._variable(name), names)
             case Function(name):
                 return self._function(name, [], dot, _ABSENT)
             case Chain(origin, names):
-                return _field(self._operand(origin, dot), names)
+                return self._field(self._operand(origin, dot), names)
             case Pipeline():
                 return self._pipeline(operand, dot)
         assert_never(operand)
@@ -290,14 +307,21 @@ class _Frame:
         arguments = [self._operand(operand, dot) for operand in operands]
         return self._evaluation.apply(name, arguments if final is _ABSENT else [*arguments, final])
 
-
-def _field(value: Any, names: tuple[str, ...]) -> Any:
-    for name in names:
-        receiver = unbox(value)
-        kind = kind_of(receiver)
-        if kind is not Kind.MAP:
-            raise TemplateError(f"can't evaluate field {name} in type {kind.value}")
-        if name not in receiver:
-            raise TemplateError(f"map has no entry for key {name!r}")
-        value = Boxed(receiver[name])
-    return value
+    def _field(self, value: Any, names: tuple[str, ...]) -> Any:
+        for name in names:
+            receiver = unbox(value)
+            kind = kind_of(receiver)
+            if kind is Kind.NIL and not self._evaluation.strict:
+                return None
+            if kind is Kind.STRUCT:
+                value = receiver.member(name, ())
+                continue
+            if kind is not Kind.MAP:
+                raise TemplateError(f"can't evaluate field {name} in type {kind.value}")
+            if name in receiver:
+                value = Boxed(receiver[name])
+            elif self._evaluation.strict:
+                raise TemplateError(f"map has no entry for key {name!r}")
+            else:
+                value = None
+        return value

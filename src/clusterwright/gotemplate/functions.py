@@ -119,7 +119,7 @@ def _is_equal(first: Any, second: Any) -> bool:
     kind = _comparable(first)
     if kind is not _comparable(second):
         raise TemplateError(f"incompatible types for comparison: {kind_of(first).value} and {kind_of(second).value}")
-    if kind in {Kind.SLICE, Kind.MAP}:
+    if kind in {Kind.SLICE, Kind.MAP, Kind.STRUCT}:
         raise TemplateError(f"non-comparable type {kind.value}")
     return bool(first == second)
 

@@ -209,6 +209,8 @@ class _Verb:
                 return self._complex(value, verb) if verb in _FLOATS else self._bad(value, verb)
             case Kind.STRING:
                 return self._string(str(value), verb) if verb in "vsxXq" else self._bad(value, verb)
+            case Kind.STRUCT:
+                return self._pad(str(value))
             case Kind.SLICE as kind:
                 inside = bounded(self._element(element, verb) for element in value)
             case Kind.MAP as kind:

@@ -7,6 +7,7 @@
 | int64, int, uint8        | `int` (from the data), `Int` (from the template), `Byte`     |
 | string: any bytes        | `str`; a byte that is not UTF-8 is a surrogate escape        |
 | slice, map               | list or tuple, mapping with string keys                      |
+| any other type           | `Opaque`                                                     |
 """
 
 from __future__ import annotations
@@ -56,6 +57,17 @@ class Boxed:
     value: Any
 
 
+class Opaque:
+    """A value of a Go type that JSON does not have. It prints as `str` says, and has members that are asked for like fields."""
+
+    go_type: str = "struct"
+    go_kind: str = "struct"
+
+    def member(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        """The value of a field or method; raises TemplateError if there is none that takes these arguments."""
+        raise TemplateError(f"can't evaluate field {name} in type {self.go_type}")
+
+
 class Kind(Enum):
     """What Go's reflect calls a kind; each value is the name of the only type of that kind here."""
 
@@ -69,12 +81,13 @@ class Kind(Enum):
     STRING = "string"
     SLICE = "[]interface {}"
     MAP = "map[string]interface {}"
+    STRUCT = "struct"
 
 
 INTEGERS = frozenset({Kind.INT, Kind.INT64, Kind.BYTE})
 _KINDS: dict[type, Kind] = {
     type(None): Kind.NIL, bool: Kind.BOOL, Int: Kind.INT, int: Kind.INT64, Byte: Kind.BYTE, float: Kind.FLOAT, complex: Kind.COMPLEX,
-    str: Kind.STRING, list: Kind.SLICE, tuple: Kind.SLICE, Window: Kind.SLICE, dict: Kind.MAP,
+    str: Kind.STRING, Opaque: Kind.STRUCT, list: Kind.SLICE, tuple: Kind.SLICE, Window: Kind.SLICE, dict: Kind.MAP,
 }  # fmt: skip
 
 

@@ -1,0 +1,71 @@
+"""Functions on maps. `set`, `unset`, `merge` and `mergeOverwrite` change their first argument, as in Go."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Final
+
+from clusterwright.gotemplate.sprig.signatures import Library, Strings
+from clusterwright.gotemplate.sprig.strings import text_of
+from clusterwright.gotemplate.values import is_true
+
+LIBRARY: Final = Library()
+_define = LIBRARY.define
+
+
+def _dict(*parts: Any) -> dict[str, Any]:
+    return {text_of(parts[i]): parts[i + 1] if i + 1 < len(parts) else "" for i in range(0, len(parts), 2)}
+
+
+def _set(target: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+    target[key] = value
+    return target
+
+
+def _unset(target: dict[str, Any], key: str) -> dict[str, Any]:
+    target.pop(key, None)
+    return target
+
+
+def _merge(target: dict[str, Any], *sources: dict[str, Any], overwrite: bool) -> dict[str, Any]:
+    """Maps are merged into each other; an empty value is filled, a full one replaced only on demand, and never by an empty one."""
+    for source in sources:
+        for key, value in source.items():
+            old = target.get(key)
+            if isinstance(old, dict) and isinstance(value, dict):
+                _merge(old, value, overwrite=overwrite)
+            elif key not in target or (not is_true(old) and is_true(value)) or (overwrite and is_true(value)):
+                target[key] = deepcopy(value)
+    return target
+
+
+def _dig(*arguments: Any) -> Any:
+    if len(arguments) < 3:
+        raise TypeError("dig needs at least three arguments")
+    *keys, default, value = arguments
+    for key in keys:
+        if not isinstance(value, dict):
+            raise TypeError("interface conversion: interface {} is not map[string]interface {}")
+        if not isinstance(key, str):
+            raise TypeError("interface conversion: interface {} is not string")
+        if key not in value:
+            return default
+        value = value[key]
+    return value
+
+
+_define("dict", "any...", _dict)
+_define("get", "dict string", lambda d, key: d.get(key, ""))
+_define("set", "dict string any", _set)
+_define("unset", "dict string", _unset)
+_define("hasKey", "dict string", lambda d, key: key in d)
+_define("pluck", "string dict...", lambda key, *dicts: [d[key] for d in dicts if key in d])
+# Go's order is random; a template whose text changes from pass to pass is of no use to anyone.
+_define("keys", "dict...", lambda *dicts: Strings(key for d in dicts for key in sorted(d)))
+_define("values", "dict", lambda d: [d[key] for key in sorted(d)])
+_define("pick", "dict string...", lambda d, *keys: {k: d[k] for k in keys if k in d})
+_define("omit", "dict string...", lambda d, *keys: {k: v for k, v in d.items() if k not in keys})
+_define("merge mustMerge", "dict dict...", lambda d, *v: _merge(d, *v, overwrite=False))
+_define("mergeOverwrite mustMergeOverwrite", "dict dict...", lambda d, *v: _merge(d, *v, overwrite=True))
+_define("deepCopy mustDeepCopy", "any", deepcopy)
+_define("dig", "any...", _dig)

@@ -1,0 +1,231 @@
+"""Functions on texts."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import posixpath
+import re
+import unicodedata
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clusterwright.golang.quoting import quote
+from clusterwright.gotemplate.printing import sprint, sprintf
+from clusterwright.gotemplate.sprig.cases import dashed, pascal
+from clusterwright.gotemplate.sprig.signatures import Library, StringMap, Strings
+from clusterwright.gotemplate.values import Opaque, from_bytes, to_bytes
+
+LIBRARY: Final = Library()
+_define = LIBRARY.define
+_LONGEST: Final = 1 << 20
+
+
+def text_of(value: Any) -> str:
+    """A value as a text: as it is, or as it prints."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, Opaque) else sprint([value])
+
+
+def texts_of(value: Any) -> list[str]:
+    """The elements of a list as texts, without nil; anything else is a list of one."""
+    if value is None:
+        return []
+    if isinstance(value, (list, tuple)):
+        return [text_of(v) for v in value if v is not None]
+    return [text_of(value)]
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    raw = to_bytes(text)
+    if not 0 <= start <= end <= len(raw):
+        raise ValueError(f"slice bounds out of range [{start}:{end}]")
+    return from_bytes(raw[start:end])
+
+
+def _trunc(count: int, text: str) -> str:
+    length = len(to_bytes(text))
+    if count < 0 and length + count > 0:
+        return _cut(text, length + count, length)
+    return _cut(text, 0, count) if 0 <= count < length else text
+
+
+def _substring(start: int, end: int, text: str) -> str:
+    length = len(to_bytes(text))
+    if start < 0:
+        return _cut(text, 0, end)
+    return _cut(text, start, length if end < 0 or end > length else end)
+
+
+def _abbreviated(text: str, offset: int, width: int) -> str:
+    raw = to_bytes(text)
+    if not raw or len(raw) <= width:
+        return text
+    offset = min(offset, len(raw))
+    if len(raw) - offset < width - 3:
+        offset = len(raw) - (width - 3)
+    if offset <= 4:
+        return from_bytes(raw[: width - 3]) + "..."
+    if offset + width - 3 < len(raw):
+        return "..." + _abbreviated(from_bytes(raw[offset:]), 0, width - 3)
+    return "..." + from_bytes(raw[len(raw) - (width - 3) :])
+
+
+def _abbreviate(width: int, text: str) -> str:
+    return text if width < 4 else _abbreviated(text, 0, width)
+
+
+def _abbreviate_both(left: int, right: int, text: str) -> str:
+    return text if right < 4 or (left > 0 and right < 7) else _abbreviated(text, left, right)
+
+
+def _initials(text: str) -> str:
+    return "".join(word[0] for word in text.split())
+
+
+def _swap_case(text: str) -> str:
+    return "".join(c.lower() if unicodedata.category(c) in ("Lu", "Lt") else c.upper() for c in text)
+
+
+def _wrap(width: int, line_break: str, text: str) -> str:
+    width = max(width, 1)
+    raw, offset, lines = to_bytes(text), 0, []
+    while len(raw) - offset > width:
+        if raw[offset : offset + 1] == b" ":
+            offset += 1
+            continue
+        blank = raw.rfind(b" ", offset, offset + width + 1)
+        end = blank if blank >= offset else offset + width
+        lines.append(from_bytes(raw[offset:end]) + (line_break or "\n"))
+        offset = end + (blank >= offset)
+    return "".join(lines) + from_bytes(raw[offset:])
+
+
+def _quoted(*values: Any) -> str:
+    return " ".join(quote(text_of(v)) for v in values if v is not None)
+
+
+def _indent(spaces: int, text: str) -> str:
+    if spaces < 0:
+        raise ValueError("strings: negative Repeat count")
+    pad = _repeat(spaces, " ")
+    return pad + text.replace("\n", f"\n{pad}")
+
+
+def _repeat(count: int, text: str) -> str:
+    if count < 0:
+        raise ValueError("strings: negative Repeat count")
+    if count * len(text) > _LONGEST:
+        raise ValueError("the text becomes too long")
+    return text * count
+
+
+def split(text: str, separator: str, count: int = -1) -> list[str]:
+    """Go's strings.SplitN."""
+    if count == 0:
+        return []
+    if separator:
+        return text.split(separator, count - 1 if count > 0 else -1)
+    characters = list(text)
+    return characters if not 0 < count < len(characters) else [*characters[: count - 1], "".join(characters[count - 1 :])]
+
+
+def _numbered(parts: Sequence[str]) -> StringMap:
+    return StringMap({f"_{i}": part for i, part in enumerate(parts)})
+
+
+def _title(text: str) -> str:
+    return re.sub(r"(?<![\w'])[^\W\d_]", lambda m: m[0].upper(), text)
+
+
+def _decoded(encoded: str, decode: Any, name: str) -> str:
+    clean = encoded.replace("\n", "").replace("\r", "")
+    try:
+        return from_bytes(decode(clean))
+    except (binascii.Error, ValueError):
+        return f"illegal {name} data at input byte {_bad_position(clean, name)}"
+
+
+_ALPHABETS: Final = {"base64": r"[A-Za-z0-9+/]*", "base32": r"[A-Z2-7]*"}
+
+
+def _bad_position(encoded: str, name: str) -> int:
+    found = re.match(_ALPHABETS[name], encoded)
+    return found.end() if found else 0
+
+
+def _clean(path: str) -> str:
+    cleaned = posixpath.normpath(path) if path else "."
+    return cleaned.replace("//", "/", 1) if cleaned.startswith("//") else cleaned
+
+
+def _base(path: str) -> str:
+    if not path:
+        return "."
+    return path.rstrip("/").rpartition("/")[2] or "/"
+
+
+def _dir(path: str) -> str:
+    return _clean(path[: path.rfind("/") + 1])
+
+
+def _extension(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return name[name.rindex(".") :] if "." in name else ""
+
+
+_define("hello", "", lambda: "Hello!")
+_define("trim", "string", lambda s: s.strip())
+_define("upper", "string", lambda s: s.upper())
+_define("lower", "string", lambda s: s.lower())
+_define("title", "string", _title)
+_define("untitle", "string", lambda s: re.sub(r"(^|(?<=\s))\S", lambda m: m[0].lower(), s))
+_define("trunc", "int string", _trunc)
+_define("substr", "int int string", _substring)
+_define("repeat", "int string", _repeat)
+_define("trimAll trimall", "string string", lambda cutset, s: s.strip(cutset) if cutset else s)
+_define("trimSuffix", "string string", lambda suffix, s: s.removesuffix(suffix))
+_define("trimPrefix", "string string", lambda prefix, s: s.removeprefix(prefix))
+_define("nospace", "string", lambda s: re.sub(r"\s", "", s))
+_define("initials", "string", _initials)
+_define("swapcase", "string", _swap_case)
+_define("shuffle", "string", lambda s: "".join(sorted(s, key=lambda c: hashlib.sha256(f"{s}/{c}".encode(errors="replace")).digest())))
+_define("snakecase", "string", lambda s: dashed(s, "_"))
+_define("kebabcase", "string", lambda s: dashed(s, "-"))
+_define("camelcase", "string", pascal)
+_define("wrap", "int string", lambda width, s: _wrap(width, "\n", s))
+_define("wrapWith", "int string string", _wrap)
+_define("contains", "string string", lambda part, s: part in s)
+_define("hasPrefix", "string string", lambda prefix, s: s.startswith(prefix))
+_define("hasSuffix", "string string", lambda suffix, s: s.endswith(suffix))
+_define("quote", "any...", _quoted)
+_define("squote", "any...", lambda *v: " ".join(f"'{sprint([x])}'" for x in v if x is not None))
+_define("cat", "any...", lambda *v: sprintf(" ".join("%v" for x in v if x is not None), [x for x in v if x is not None]))
+_define("indent", "int string", _indent)
+_define("nindent", "int string", lambda spaces, s: "\n" + _indent(spaces, s))
+_define("replace", "string string string", lambda old, new, s: s.replace(old, new))
+_define("plural", "string string int", lambda one, many, count: one if count == 1 else many)
+_define("toString", "any", text_of)
+_define("toStrings", "any", lambda v: Strings(texts_of(v)))
+_define("join", "string any", lambda separator, v: separator.join(texts_of(v)))
+_define("split", "string string", lambda separator, s: _numbered(split(s, separator)))
+_define("splitn", "string int string", lambda separator, n, s: _numbered(split(s, separator, n)))
+_define("splitList", "string string", lambda separator, s: Strings(split(s, separator)))
+_define("abbrev", "int string", _abbreviate)
+_define("abbrevboth", "int int string", _abbreviate_both)
+_define("b64enc", "string", lambda s: base64.b64encode(to_bytes(s)).decode())
+_define("b64dec", "string", lambda s: _decoded(s, lambda t: base64.b64decode(t, validate=True), "base64"))
+_define("b32enc", "string", lambda s: base64.b32encode(to_bytes(s)).decode())
+_define("b32dec", "string", lambda s: _decoded(s, base64.b32decode, "base32"))
+_define("sha1sum", "string", lambda s: hashlib.sha1(to_bytes(s), usedforsecurity=False).hexdigest())
+_define("sha256sum", "string", lambda s: hashlib.sha256(to_bytes(s)).hexdigest())
+_define("sha512sum", "string", lambda s: hashlib.sha512(to_bytes(s)).hexdigest())
+_define("adler32sum", "string", lambda s: str(zlib.adler32(to_bytes(s))))
+_define("base osBase", "string", _base)
+_define("dir osDir", "string", _dir)
+_define("clean osClean", "string", _clean)
+_define("ext osExt", "string", _extension)
+_define("isAbs osIsAbs", "string", lambda path: path.startswith("/"))

@@ -1,0 +1,119 @@
+"""Functions on times and durations. What depends on the present is not there; local time is UTC."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from clusterwright.gotemplate.sprig.signatures import Library
+from clusterwright.gotemplate.values import Int, Opaque
+
+LIBRARY: Final = Library()
+_define = LIBRARY.define
+_LAYOUT: Final = {
+    "2006": "%Y", "01": "%m", "02": "%d", "15": "%H", "03": "%I", "04": "%M", "05": "%S", "06": "%y", "January": "%B", "Jan": "%b",
+    "Monday": "%A", "Mon": "%a", "PM": "%p", "-0700": "%z", "-07:00": "%z", "Z07:00": "%z", "MST": "%Z",
+    "1": "%m", "2": "%d", "3": "%I", "4": "%M", "5": "%S",
+}  # fmt: skip
+_TOKENS: Final = re.compile("|".join(re.escape(t) for t in sorted(_LAYOUT, key=len, reverse=True)))
+_UNITS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_DURATION: Final = re.compile(r"([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h)")
+_ROUNDED: Final = (("y", 365 * 86400), ("mo", 30 * 86400), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_ZERO: Final = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class Time(Opaque):
+    """Go's time.Time."""
+
+    go_type = "time.Time"
+
+    def __init__(self, moment: datetime) -> None:
+        self.moment = moment
+
+    def __str__(self) -> str:
+        return f"{self.moment:%Y-%m-%d %H:%M:%S} +0000 UTC"
+
+
+def _nanoseconds(text: str) -> int:
+    """A duration as Go writes it; raises ValueError."""
+    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
+    if rest == "0":
+        return 0
+    parts = _DURATION.findall(rest)
+    if not parts or "".join(n + u for n, u in parts) != rest or any(n in ("", ".") for n, _ in parts):
+        raise ValueError(f'time: invalid duration "{text}"')
+    return sign * int(sum(float(number) * _UNITS[unit] for number, unit in parts))
+
+
+def shown(nanoseconds: int) -> str:
+    """A duration as Go prints it: `1h0m0s`, `1.5s`, `2ms`."""
+    if nanoseconds == 0:
+        return "0s"
+    sign, size = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
+    if size < 10**9:
+        unit = "ns" if size < 10**3 else "µs" if size < 10**6 else "ms"
+        return f"{sign}{_fraction(size, _UNITS[unit])}{unit}"
+    minutes, rest = divmod(size, 60 * 10**9)
+    hours, minutes = divmod(minutes, 60)
+    return sign + (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{_fraction(rest, 10**9)}s"
+
+
+def _fraction(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0") if unit > 1 else ""
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
+def _duration(seconds: Any) -> str:
+    if isinstance(seconds, str):
+        number = int(seconds) if re.fullmatch(r"[+-]?[0-9]+", seconds) else 0
+    else:
+        number = int(seconds) if isinstance(seconds, int) and not isinstance(seconds, (bool, Int)) else 0
+    return shown(number * 10**9)
+
+
+def _rounded(duration: Any) -> str:
+    nanoseconds = 0
+    if isinstance(duration, str):
+        try:
+            nanoseconds = _nanoseconds(duration)
+        except ValueError:
+            nanoseconds = 0
+    elif isinstance(duration, int) and not isinstance(duration, (bool, Int)):
+        nanoseconds = int(duration)
+    size = abs(nanoseconds)
+    return next((f"{size // (s * 10**9)}{unit}" for unit, s in _ROUNDED if size > s * 10**9), "0s")
+
+
+def _date(layout: str, text: str) -> Time:
+    pattern = "".join(
+        _LAYOUT[part] if _TOKENS.fullmatch(part) else part.replace("%", "%%") for part in re.split(f"({_TOKENS.pattern})", layout) if part
+    )
+    moment = datetime.strptime(text, pattern)  # noqa: DTZ007 - the zone may be in the text
+    return Time(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _lenient_date(layout: str, text: str) -> Time:
+    try:
+        return _date(layout, text)
+    except ValueError:
+        return Time(_ZERO)
+
+
+def _time(value: Any) -> Time:
+    if not isinstance(value, Time):
+        raise TypeError("wrong type for value; expected time.Time")
+    return value
+
+
+_define("duration", "any", _duration)
+_define("durationRound", "any", _rounded)
+_define("toDate", "string string", _lenient_date)
+_define("mustToDate", "string string", _date)
+_define("unixEpoch", "any", lambda date: str(int(_time(date).moment.timestamp())))
+_define(
+    "mustDateModify must_date_modify",
+    "string any",
+    lambda by, date: Time(_time(date).moment + timedelta(microseconds=_nanoseconds(by) / 1000)),
+)

@@ -1,0 +1,245 @@
+"""Applying the patches of a class, in order, and taking the result over into the desired objects."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clusterwright.api.contract import ContractVersion
+from clusterwright.api.meta import Json
+from clusterwright.golang.quoting import quote
+from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError
+from clusterwright.topology.model import Blueprint, Desired
+from clusterwright.topology.patches import jsonpatch
+from clusterwright.topology.patches.items import Item, items_of, matches
+from clusterwright.topology.patches.values import BadValue, is_enabled, value_of
+from clusterwright.topology.patches.variables import PatchVariables, Values, merged, patch_variables
+from clusterwright.topology.paths import at, has, put
+
+INLINE: Final = "inline"
+_TEMPLATE_SPEC: Final = ("spec", "template", "spec")
+KEPT: Final = tuple(
+    tuple(path.split("."))
+    for path in (
+        "spec.version",
+        "spec.replicas",
+        "spec.rollout.after",
+        "spec.machineTemplate.metadata",
+        "spec.machineTemplate.infrastructureRef",
+        "spec.machineTemplate.spec.infrastructureRef",
+        "spec.machineTemplate.readinessGates",
+        "spec.machineTemplate.spec.readinessGates",
+        "spec.machineTemplate.taints",
+        "spec.machineTemplate.spec.taints",
+        "spec.machineTemplate.nodeDrainTimeout",
+        "spec.machineTemplate.nodeVolumeDetachTimeout",
+        "spec.machineTemplate.nodeDeletionTimeout",
+        "spec.machineTemplate.spec.deletion.nodeDrainTimeoutSeconds",
+        "spec.machineTemplate.spec.deletion.nodeVolumeDetachTimeoutSeconds",
+        "spec.machineTemplate.spec.deletion.nodeDeletionTimeoutSeconds",
+    )
+)
+"""What the topology sets itself in a control plane, and no patch may change."""
+
+
+class PatchError(Exception):
+    """The patches cannot be applied. `patch` is the name of the one at fault, `variable` what it asked for in vain, if that is known."""
+
+    def __init__(self, text: str, patch: str = "") -> None:
+        super().__init__(text)
+        self.patch = patch
+
+
+def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runtime_sdk: bool) -> Asking[Desired]:
+    """The desired state after all patches of the class; asks external ones. Raises PatchError.
+
+    `cluster` has the variables, `desired` is changed in place and returned. Without patches nothing is asked.
+    """
+    patches = (blueprint.cluster_class.get("spec") or {}).get("patches") or ()
+    if not patches:
+        return desired
+    if blueprint.contract is None:
+        raise PatchError(f"failed to get contract version for the ControlPlane object: {blueprint.contract_problem}")
+    items = items_of(blueprint, desired, blueprint.contract)
+    for patch in patches:
+        variables = _variables(cluster, blueprint, desired, patch, blueprint.contract)
+        yield from _apply(cluster, patch, items, variables, runtime_sdk=runtime_sdk)
+    for patch in patches:
+        yield from _validate(cluster, blueprint, desired, patch, items, blueprint.contract)
+    _take_over(items, desired)
+    return desired
+
+
+def _variables(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, contract: ContractVersion) -> PatchVariables:
+    source = patch["name"] if patch.get("external") else INLINE
+    return patch_variables(cluster, blueprint.cluster_class, desired, source, contract)
+
+
+def _apply(cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVariables, *, runtime_sdk: bool) -> Asking[None]:
+    name, external = patch["name"], patch.get("external") or {}
+    if patch.get("definitions"):
+        made = _generated(patch, items, variables)
+    elif external.get("generatePatchesExtension"):
+        if not runtime_sdk:
+            raise PatchError(f"can not use external patch {quote(name)} if RuntimeSDK feature flag is disabled", name)
+        made = yield from _asked(cluster, patch, items, variables)
+    elif external.get("validateTopologyExtension"):
+        if not runtime_sdk:
+            raise PatchError(f"can not use external patch {quote(name)} if RuntimeSDK feature flag is disabled", name)
+        return
+    else:
+        raise PatchError(f"failed to create patch generator for patch {quote(name)}", name)
+    for item, kind, content in made:
+        try:
+            _patch_item(item, kind, content)
+        except jsonpatch.PatchFailed as error:
+            raise PatchError(f"failed to apply patches for patch {quote(name)}: failed to apply patch: {error}", name) from None
+
+
+_Made = tuple[Item, str, Any]
+"""A patch for an item: of which type, and its content."""
+
+
+def _generated(patch: Json, items: Sequence[Item], variables: PatchVariables) -> list[_Made]:
+    """What an inline patch makes of its definitions; raises PatchError with all that is wrong."""
+    made: list[_Made] = []
+    errors: dict[str, None] = {}
+    for item in items:
+        chosen = [d for d in patch["definitions"] if matches(d.get("selector") or {}, item)]
+        if not chosen:
+            continue
+        seen = merged(variables.everywhere, item.own_variables(variables))
+        try:
+            if is_enabled(patch.get("enabledIf") or "", seen):
+                made.extend((item, "JSONPatch", _operations(d, seen)) for d in chosen)
+        except BadValue as error:
+            errors[f"{error}"] = None
+    if errors:
+        texts = list(errors)
+        text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        raise PatchError(f"failed to generate patches for patch {quote(patch['name'])}: {text}", patch["name"])
+    return made
+
+
+def _operations(definition: Json, variables: Json) -> list[Json]:
+    out = []
+    for operation in definition.get("jsonPatches") or ():
+        plain = {k: operation[k] for k in ("op", "path") if k in operation}
+        out.append(plain if operation.get("op") == "remove" else {**plain, "value": value_of(operation, variables)})
+    return out
+
+
+def _listed(values: Values) -> list[Json]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _asked(cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVariables) -> Asking[list[_Made]]:
+    name, external = patch["name"], patch["external"]
+    request = {
+        "variables": _listed(variables.everywhere),
+        "items": [
+            {
+                "uid": item.uid,
+                "holderReference": item.holder,
+                "object": item.template,
+                "variables": _listed(item.own_variables(variables)),
+            }
+            for item in items
+        ],
+    }
+    question = CallHandler(
+        "GeneratePatches", external["generatePatchesExtension"], cluster, request, settings=external.get("settings") or {}
+    )
+    try:
+        response = yield question
+    except ExtensionError as error:
+        raise PatchError(f"failed to generate patches for patch {quote(name)}: {error}", name) from error
+    by_uid = {item.uid: item for item in items}
+    made: list[_Made] = []
+    for answer in response.get("items") or ():
+        item = by_uid.get(answer.get("uid") or "")
+        if item is None:
+            text = f"failed to apply patches for patch {quote(name)}: unable to find corresponding request item for patch"
+            raise PatchError(text, name)
+        kind = answer.get("patchType") or ""
+        try:
+            content = base64.b64decode(answer.get("patch") or "", validate=True).decode()
+            made.append((item, kind, jsonpatch.decoded(content) if content else None))
+        except (binascii.Error, UnicodeDecodeError, jsonpatch.PatchFailed) as error:
+            text = f"failed to apply patches for patch {quote(name)}: error decoding json patch: {error}"
+            raise PatchError(text, name) from None
+    return made
+
+
+def _patch_item(item: Item, kind: str, content: Any) -> None:
+    """One patch on one item. Only `spec` is taken over; raises PatchFailed."""
+    if kind not in ("JSONPatch", "JSONMergePatch"):
+        raise jsonpatch.PatchFailed(f"unknown patchType {kind}")
+    if content is None or content in ([], {}):
+        return
+    try:
+        patched = jsonpatch.apply(item.template, content) if kind == "JSONPatch" else jsonpatch.merge(item.template, content)
+    except jsonpatch.PatchFailed as error:
+        name = "json patch (RFC6902)" if kind == "JSONPatch" else "json merge patch (RFC7386)"
+        raise jsonpatch.PatchFailed(f"error applying {name}: {error}") from None
+    if not isinstance(patched, dict) or not patched.get("kind") or not patched.get("apiVersion"):
+        raise jsonpatch.PatchFailed("the patched template has no apiVersion or kind")
+    if isinstance(patched.get("spec"), dict):
+        item.template = {**item.template, "spec": patched["spec"]}
+
+
+def _validate(
+    cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, items: Sequence[Item], contract: ContractVersion
+) -> Asking[None]:
+    """Ask a patch's extension whether the result is right. It sees the variables that are defined for this patch."""
+    external = patch.get("external") or {}
+    handler = external.get("validateTopologyExtension")
+    if not handler:
+        return
+    variables = _variables(cluster, blueprint, desired, patch, contract)
+    request = {
+        "variables": _listed(variables.everywhere),
+        "items": [
+            {"holderReference": item.holder, "object": item.template, "variables": _listed(item.own_variables(variables))} for item in items
+        ],
+    }
+    try:
+        yield CallHandler("ValidateTopology", handler, cluster, request, settings=external.get("settings") or {})
+    except ExtensionError as error:
+        raise PatchError(f"validation of patch {quote(patch['name'])} failed: {error}", patch["name"]) from error
+
+
+def _take_over(items: Sequence[Item], desired: Desired) -> None:
+    for item in items:
+        spec = at(item.template, *_TEMPLATE_SPEC)
+        if not isinstance(spec, dict):
+            continue
+        match item.role:
+            case "infrastructureCluster":
+                desired.infrastructure_cluster["spec"] = spec
+            case "controlPlane":
+                _take_over_control_plane(desired.control_plane, spec)
+            case "controlPlaneMachine":
+                assert desired.control_plane_machine is not None
+                put(desired.control_plane_machine, spec, *_TEMPLATE_SPEC)
+            case "machineDeployment" | "machinePool":
+                workers = desired.machine_deployments if item.role == "machineDeployment" else desired.machine_pools
+                worker = workers[item.topology_name]
+                target = worker.bootstrap if item.holder["fieldPath"].endswith("configRef") else worker.infrastructure
+                put(target, spec, *(_TEMPLATE_SPEC if item.role == "machineDeployment" else ("spec",)))
+
+
+def _take_over_control_plane(control_plane: Json, spec: Json) -> None:
+    kept = [(path, at(control_plane, *path)) for path in KEPT if has(control_plane, *path)]
+    fresh = {"spec": _copied(spec)}
+    for path, value in kept:
+        put(fresh, value, *path)
+    control_plane["spec"] = fresh["spec"]
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _copied(v) for k, v in value.items()}
+    return [_copied(v) for v in value] if isinstance(value, list) else value
