@@ -24,7 +24,7 @@ from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.calls import Call, query_of
 from clusterwright.apiserver.core import Authorizer, Core
 from clusterwright.apiserver.encoding import rendering
-from clusterwright.apiserver.encoding.negotiation import PLAIN, accepted
+from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import Registry, ResourceKey, index
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
@@ -32,7 +32,7 @@ from clusterwright.apiserver.schema.permissive import known_resources
 from clusterwright.apiserver.selectors import field_requirements
 from clusterwright.apiserver.serving import nonresource
 from clusterwright.apiserver.status import StatusError, bad_request, failure, forbidden_error, generic, internal
-from clusterwright.apiserver.storage.store import Entry, Journal, Store
+from clusterwright.apiserver.storage.store import Entry, Journal, NotDurable, Store
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.system import controllers, definitions, loading, namespaces
 from clusterwright.apiserver.verbs import routing
@@ -144,11 +144,13 @@ class ApiServer(Core):
             call = Call(self, request, info, user, resource, query, form)
             call.begin()
             answer = await routing.dispatch(call)
+            if "dryRun" in query:
+                await self.store.settled()
             if query.get("pretty") in {"true", "1"} and isinstance(answer, Response) and form.media == "application/json":
                 answer = dataclasses.replace(answer, body=msgspec.json.format(answer.body, indent=2) + b"\n")
             return answer
         except StatusError as e:
-            return rendering.failed(e, form, () if call is None else tuple(call.warnings))
+            return await self._failed(e, form, call)
         except RecursionError:
             return rendering.failed(bad_request("the request nests too deeply"), form)
         except Exception:
@@ -160,6 +162,15 @@ class ApiServer(Core):
     def _authorize(self, user: User, info: RequestInfo) -> None:
         if self.authorizer is not None and not self.authorizer.allows(self, user, info):
             raise _refusal(user, info)
+
+    async def _failed(self, error: StatusError, form: Form, call: Call | None) -> Response:
+        """A failure, once everything that it may rest on is durable: nobody is told of a deletion that a crash undoes."""
+        if call is not None:
+            try:
+                await self.store.settled()
+            except NotDurable as e:
+                return rendering.failed(internal(str(e)), form)
+        return rendering.failed(error, form, () if call is None else tuple(call.warnings))
 
     def _unknown(self, info: RequestInfo) -> Response:
         if any(r.group == info.group and not r.custom for r in self.registry) or not info.group:

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "delete": ("delete", "delete a cluster and wait until it is gone"),
     "render": ("render", "print a machine's bootstrap data as it would be written"),
     "record": ("record", "write a bundle of a cluster's objects, secrets redacted"),
+    "store": ("store", "check, repair, back up or restore what the plane keeps"),
     "tables": ("tables", "print the decision tables"),
     "crds": ("crds", "print the CustomResourceDefinitions"),
 }

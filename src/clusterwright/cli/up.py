@@ -96,6 +96,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     data_dir = None if arguments.in_memory else arguments.data_dir
     stop = asyncio.Event()
     controllers: asyncio.Task[None] | None = None
+    cloud: Cloud | None = None
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
@@ -126,13 +127,16 @@ async def _run(arguments: argparse.Namespace) -> int:
             print(f"clusterwright API server is ready at {running.url} ({kept}); KUBECONFIG={kubeconfig}", flush=True)
             transport = InProcessTransport(running.server)
         if not arguments.no_controllers:
-            controllers = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop)
+            controllers, cloud = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop)
         if arguments.demo:
             stack.push_async_callback(_cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments))))
         await stop.wait()
         print("clusterwright: stopping", flush=True)
     if not arguments.against and running.broken.done():
         print(f"clusterwright: the store can no longer be written: {running.broken.exception()}", file=sys.stderr)
+        return 1
+    if cloud is not None and cloud.broken:
+        print(f"clusterwright: {cloud.broken}", file=sys.stderr)
         return 1
     # a supervisor starts again only what did not end well
     return 1 if controllers is not None and (controllers.cancelled() or controllers.exception() is not None) else 0
@@ -146,7 +150,7 @@ async def _start_controllers(
     random: SystemRandom,
     data_dir: Path | None,
     stop: asyncio.Event,
-) -> asyncio.Task[None]:
+) -> tuple[asyncio.Task[None], Cloud | None]:
     keys = PooledKeySource()
     stack.push_async_callback(keys.close)
     cloud = None
@@ -155,6 +159,7 @@ async def _start_controllers(
         first_port = random.randrange(FIRST_PORT, LAST_PORT)
         cloud = Cloud(now=clock.now, random=random, keys=keys, listener=TlsListener(), data_dir=folder, first_port=first_port)
         stack.push_async_callback(cloud.close)
+        cloud.on_failure(stop.set)
 
     options = Options(
         namespace=arguments.namespace,
@@ -187,7 +192,7 @@ async def _start_controllers(
         await asyncio.wait([task])
 
     stack.push_async_callback(shut_down)
-    return task
+    return task, cloud
 
 
 def _cause(error: BaseException | None) -> str:

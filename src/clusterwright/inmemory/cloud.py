@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import chain
@@ -16,12 +17,15 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import bootstrap_token_source
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.server import ApiServer, Upgrade
-from clusterwright.apiserver.storage.sqlite import SqliteJournal
+from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
 from clusterwright.inmemory.pipe import duplex_pair
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import KeyPair
+from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.keys import KeySource
+
+log = logging.getLogger(__name__)
 
 FIRST_PORT, LAST_PORT = 20000, 30000
 HEARTBEAT = timedelta(seconds=10)
@@ -66,10 +70,17 @@ class Cloud:
         self._ports: dict[int, ObjectKey] = {}
         self._next_port = first_port
         self._subscribers: dict[str, Callable[[ObjectKey], None]] = {}
+        self._on_failure: list[Callable[[], None]] = []
+        self.broken = ""
+        """Why nothing that a workload cluster is told now would outlive the process; empty: all is well."""
 
     def subscribe(self, name: str, callback: Callable[[ObjectKey], None]) -> None:
         """Have `callback` called when a cluster begins or ceases to answer; it replaces the former one of the same name."""
         self._subscribers[name] = callback
+
+    def on_failure(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called when `broken` has something to say."""
+        self._on_failure.append(callback)
 
     def _changed(self, key: ObjectKey) -> None:
         for callback in list(self._subscribers.values()):
@@ -107,10 +118,18 @@ class Cloud:
         if endpoint is None:
             endpoint = self.host, self._free_port()
         self.reserve(key, endpoint)
-        journal = None if self._data_dir is None else SqliteJournal(self._data_dir / _file_name(key))
+        try:
+            journal = None if self._data_dir is None else SqliteJournal(self._data_dir / _file_name(key))
+        except StoreBroken as error:
+            raise ConnectionFailed(f"the workload cluster of {key} cannot come back: {error}") from error
         server = ApiServer(now=self.now, random=self._random, journal=journal, authorizer=RbacAuthorizer(), upgrade=self._upgrade_of(key))
         if journal is not None:
-            server.recover(journal.entries(), journal.revision)
+            try:
+                server.recover(journal.entries(), journal.revision)
+            except StoreBroken as error:
+                journal.close()
+                raise ConnectionFailed(f"the workload cluster of {key} cannot come back: {error}") from error
+            journal.on_failure(lambda error: self._broke(key, error))
             journal.start()
         server.ensure_namespaces()
         server.ensure(bootstrap_roles())
@@ -128,6 +147,13 @@ class Cloud:
         )
         self._changed(key)
         return cluster
+
+    def _broke(self, key: ObjectKey, error: BaseException) -> None:
+        """A workload cluster's store can no longer be written: what it answers from now on would not outlive the process."""
+        log.critical("the store of workload cluster %s can no longer be written: %s", key, error)
+        self.broken = f"the store of workload cluster {key} can no longer be written: {error}"
+        for callback in self._on_failure:
+            callback()
 
     async def delete(self, key: ObjectKey) -> None:
         """Forget a cluster with all its objects, its port and its file."""

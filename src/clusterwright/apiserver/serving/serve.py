@@ -31,7 +31,7 @@ from clusterwright.apiserver.serving.audit import Record
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.apiserver.serving.metrics import Metrics
 from clusterwright.apiserver.serving.tls import KeyPair, make_authority, server_context, sign, write_private
-from clusterwright.apiserver.storage.sqlite import SqliteJournal
+from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,11 @@ async def start(options: ServeOptions) -> RunningServer:
     server.admission.append(Webhooks(server))
     server.metrics = Metrics()
     if journal is not None:
-        server.recover(journal.entries(), journal.revision)
+        try:
+            server.recover(journal.entries(), journal.revision)
+        except StoreBroken:
+            journal.close()
+            raise
         journal.start()
     server.ensure_namespaces()
     server.ensure(bootstrap_roles())

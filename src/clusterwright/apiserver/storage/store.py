@@ -210,6 +210,8 @@ class Store:
             journal.on_durable(self._settle)
             journal.on_failure(self._break)
         self._broken: BaseException | None = None
+        self._written = 0
+        """The revision of the last write; a revision that was taken and not used is never waited for."""
 
     def table(self, name: str) -> Table:
         """The table of that name, made on first use."""
@@ -257,6 +259,7 @@ class Store:
 
     def _commit(self, table: Table, event: Event) -> None:
         table._change(event)
+        self._written = event.entry.rv
         if self.journal is None:
             table.publish(event)
         else:
@@ -285,12 +288,20 @@ class Store:
 
     async def durable(self, rv: int) -> None:
         """Return when everything up to `rv` is durable; raises NotDurable when it never will be."""
-        if self.journal is None or rv <= self.journal.durable_rv:
+        if self.journal is None or min(rv, self._written) <= self.journal.durable_rv:
             return
         if self._broken is not None:
             raise NotDurable("the store can no longer be written")
         future = asyncio.get_running_loop().create_future()
+        rv = min(rv, self._written)
         self._waiting.append((rv, future))
         if len(self._waiting) > 1 and self._waiting[-2][0] > rv:
             self._waiting = deque(sorted(self._waiting, key=lambda w: w[0]))
         await future
+
+    async def settled(self) -> None:
+        """Return when everything that was written so far is durable; raises NotDurable.
+
+        For answers that rest on what is not there, or show what is thrown away: none may rest on a write that a crash undoes.
+        """
+        await self.durable(self._written)

@@ -286,14 +286,21 @@ def put(call: Call, obj: Json) -> Entry:
             storage.decode(stored)
             storage.default(stored)
     meta = stored["metadata"]
-    rv = server.store.next_revision()
+    rv = server.store.revision + 1
     meta["resourceVersion"] = str(rv)
     if stored is not obj:
         obj["metadata"]["resourceVersion"] = str(rv)
     namespace, name = meta.get("namespace") or "", meta["name"]
-    entry = Entry(object_key(namespace, name), namespace, name, meta["uid"], rv, _encode(ordered(stored, custom=resource.custom)))
+    raw = _encode(ordered(stored, custom=resource.custom))
+    if len(raw) > MAXIMUM_OBJECT:
+        raise failure(500, "", "etcdserver: request is too large")
+    entry = Entry(object_key(namespace, name), namespace, name, meta["uid"], server.store.next_revision(), raw)
     server.store.put(call.table, entry)
     return entry
+
+
+MAXIMUM_OBJECT: Final = 1_572_864
+"""Bytes of a stored object: what etcd takes, and its words; a request may be twice as long, because not all of it is stored."""
 
 
 def check_kind(call: Call, obj: Json) -> None:

@@ -1,0 +1,262 @@
+"""Looking after a data directory: check, repair, back up (while it serves, too) and restore.
+
+A data directory holds the store, the keys beside it, and a store for every simulated workload cluster in `workload/`. A backup
+is a folder with a consistent copy of each file and a manifest of their digests; each store in it is of one moment, different
+stores may be of moments a little apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from clusterwright.apiserver.storage import sqlite
+from clusterwright.apiserver.storage.sqlite import COLUMNS, FORMAT, Lock, StoreBroken
+
+MANIFEST: Final = "manifest.json"
+KEYS: Final = ("ca.crt", "ca.key", "tokens.key", "tokens.pem")
+SKIPPED_REVISIONS: Final = 1_000_000
+"""By how much a store that was put back goes on later: what clients have seen since the backup must not be told apart wrongly."""
+_COMPANIONS: Final = ("-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a look at one store found."""
+
+    path: Path
+    objects: int = 0
+    revision: int = 0
+    damaged: tuple[str, ...] = ()
+    """Rows whose checksum is wrong, by kind and key."""
+    problems: tuple[str, ...] = ()
+    """Anything else."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether everything that was written is there as it was written."""
+        return not self.damaged and not self.problems
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What could be read of a store."""
+
+    intact: list[tuple[Any, ...]] = field(default_factory=list)
+    damaged: list[tuple[Any, ...]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    state: tuple[Any, ...] | None = None
+
+
+def stores(data_dir: Path) -> list[Path]:
+    """The stores of a data directory: its own, then those of workload clusters; raises StoreBroken where there is none."""
+    found = [p for p in (data_dir / "store.sqlite", *sorted((data_dir / "workload").glob("*.sqlite"))) if p.exists()]
+    if not found:
+        raise StoreBroken(f"{data_dir}: no store is here")
+    return found
+
+
+def check(path: Path) -> Report:
+    """Look at every page and every row; a process that serves meanwhile is not disturbed."""
+    connection = _reader(path)
+    try:
+        rows = _read(connection)
+        problems = list(rows.problems)
+        try:
+            problems += [text for (text,) in connection.execute("PRAGMA quick_check(10)") if text != "ok"]
+        except sqlite3.Error as error:
+            problems.append(str(error))
+    finally:
+        connection.close()
+    return Report(
+        path=path,
+        objects=len(rows.intact),
+        revision=rows.state[0] if rows.state is not None else 0,
+        damaged=tuple(map(sqlite.row_name, rows.damaged)),
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+def repair(path: Path, now: datetime) -> tuple[Report, Path | None]:
+    """Keep what is intact; what is not is named in the report, and the damaged file is kept beside. Nothing serves meanwhile.
+
+    Answers what was found, and where the file as it was is now (None: there was nothing to repair).
+    """
+    lock = Lock(path)
+    try:
+        report = check(path)
+        if report.is_sound:
+            return report, None
+        connection = _reader(path)
+        try:
+            rows = _read(connection)
+        finally:
+            connection.close()
+        repaired = path.with_name(path.name + ".repaired")
+        _remove(repaired)
+        highest = max((row[5] for row in rows.intact), default=0)
+        revision = max(rows.state[0] if rows.state is not None and isinstance(rows.state[0], int) else 0, highest)
+        _write(repaired, rows.intact, revision + SKIPPED_REVISIONS)
+        kept = path.with_name(f"{path.name}.damaged-{now:%Y%m%dT%H%M%SZ}")
+        for suffix in ("", *_COMPANIONS):
+            if (part := path.with_name(path.name + suffix)).exists():
+                os.replace(part, kept.with_name(kept.name + suffix))
+        os.replace(repaired, path)
+        _sync(path.parent)
+        return report, kept
+    finally:
+        lock.release()
+
+
+def backup(data_dir: Path, to: Path, now: datetime) -> list[Report]:
+    """Copy everything into a new folder; it may be served meanwhile. Raises StoreBroken where a copy is not sound."""
+    if to.exists():
+        raise StoreBroken(f"{to}: exists already; a backup goes into a folder of its own")
+    reports: list[Report] = []
+    found = stores(data_dir)
+    to.mkdir(mode=0o700, parents=True)
+    for path in found:
+        copy = to / path.relative_to(data_dir)
+        copy.parent.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        source, target = _reader(path), sqlite3.connect(copy)
+        try:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.Error as error:
+            raise StoreBroken(f"{path}: {error}") from error
+        finally:
+            source.close()
+            target.close()
+        report = check(copy)
+        if not report.is_sound:
+            raise StoreBroken(f"{path}: damaged, not backed up: {', '.join((*report.damaged, *report.problems)[:10])}")
+        reports.append(report)
+    for name in KEYS:
+        if (data_dir / name).exists():
+            shutil.copy2(data_dir / name, to / name)
+    files = {str(f.relative_to(to)): _digest(f) for f in sorted(to.rglob("*")) if f.is_file()}
+    manifest = {"format": FORMAT, "taken": f"{now:%Y-%m-%dT%H:%M:%SZ}", "sha256": files}
+    (to / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    for file in (*files, MANIFEST):
+        _sync(to / file)
+    _sync(to)
+    return reports
+
+
+def restore(source: Path, data_dir: Path) -> list[Report]:
+    """Put a backup into a data directory that is empty; raises StoreBroken, before anything is written, where it is not whole."""
+    if data_dir.exists() and any(data_dir.iterdir()):
+        raise StoreBroken(f"{data_dir}: is not empty; a backup is restored into an empty folder")
+    try:
+        manifest = json.loads((source / MANIFEST).read_text())
+        files: dict[str, str] = manifest["sha256"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreBroken(f"{source}: no backup, or its {MANIFEST} cannot be read") from error
+    for name, expected in files.items():
+        path = source / name
+        if ".." in Path(name).parts or Path(name).is_absolute() or not path.is_file():
+            raise StoreBroken(f"{source}: {name} of its {MANIFEST} is not there")
+        if _digest(path) != expected:
+            raise StoreBroken(f"{path}: is not as it was when the backup was taken")
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    reports: list[Report] = []
+    for name in files:
+        target = data_dir / name
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        shutil.copy2(source / name, target)
+        target.chmod(0o600)
+        if target.suffix == ".sqlite":
+            connection = _reader(target)
+            rows = _read(connection)
+            connection.close()
+            _remove(target)
+            revision = rows.state[0] if rows.state is not None else 0
+            _write(target, rows.intact, revision + SKIPPED_REVISIONS)
+            reports.append(check(target))
+        _sync(target)
+    _sync(data_dir)
+    return reports
+
+
+def _reader(path: Path) -> sqlite3.Connection:
+    """A connection that never writes, beside one that may."""
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0)
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        connection.execute("PRAGMA query_only=1")
+        return connection
+    except sqlite3.Error as error:
+        raise StoreBroken(f"{path}: {error}") from error
+
+
+def _read(connection: sqlite3.Connection) -> _Rows:
+    found = _Rows()
+    try:
+        connection.execute("BEGIN")
+        row = connection.execute("SELECT revision, format, count, total, sum FROM state").fetchone()
+    except sqlite3.Error as error:
+        found.problems.append(f"its state cannot be read: {error}")
+        row = None
+    if row is not None and tuple(row) != sqlite.state_row(row[0], row[2], row[3]):
+        found.problems.append("the row of its state is damaged")
+    elif row is not None:
+        found.state = tuple(row)
+    try:
+        for row in _each(connection):
+            (found.intact if sqlite.is_intact(row) else found.damaged).append(row)
+    except sqlite3.Error as error:
+        found.problems.append(str(error))
+    count = len(found.intact) + len(found.damaged)
+    if found.state is not None and count != found.state[2]:
+        found.problems.append(f"holds {count} objects where {found.state[2]} were written")
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+    return found
+
+
+def _each(connection: sqlite3.Connection) -> Iterable[tuple[Any, ...]]:
+    """Rows one after the other; a page that cannot be read ends it, what came before it counts."""
+    cursor = connection.execute(f"SELECT {COLUMNS} FROM objects")  # noqa: S608 - our own column names
+    while (row := cursor.fetchone()) is not None:
+        yield tuple(row)
+
+
+def _write(path: Path, rows: Sequence[tuple[Any, ...]], revision: int) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite.connect(path)
+    try:
+        sqlite.create(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(f"INSERT OR REPLACE INTO objects ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
+        sqlite.write_state(connection, revision, len(rows), sum(row[7] for row in rows))
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", *_COMPANIONS):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

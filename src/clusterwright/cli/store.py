@@ -1,0 +1,84 @@
+"""`clusterwright store check|repair|backup|restore`: look after what `clusterwright up` keeps in its data directory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from clusterwright.apiserver.storage import upkeep
+from clusterwright.apiserver.storage.sqlite import StoreBroken
+from clusterwright.apiserver.storage.upkeep import Report
+from clusterwright.cli.connect import LOCAL
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one of the four; the exit status is 1 where something is damaged, was lost, or could not be done."""
+    parser = argparse.ArgumentParser(prog="clusterwright store", description="Look after the data directory of `clusterwright up`.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="default: %(default)s")
+    shared.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    commands.add_parser("check", parents=[shared], help="look at every row; may be done while serving")
+    commands.add_parser("repair", parents=[shared], help="keep what is intact, name what is not; not while serving")
+    backup = commands.add_parser("backup", parents=[shared], help="copy everything into a new folder; may be done while serving")
+    backup.add_argument("folder", type=Path)
+    restore = commands.add_parser("restore", parents=[shared], help="put a backup into an empty data directory")
+    restore.add_argument("folder", type=Path)
+    arguments = parser.parse_args(list(argv))
+    try:
+        return _RUN[arguments.command](arguments)
+    except (StoreBroken, OSError) as error:
+        print(f"clusterwright store {arguments.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    reports = [upkeep.check(path) for path in upkeep.stores(arguments.data_dir)]
+    return _tell(arguments, reports)
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    found = [upkeep.repair(path, datetime.now(UTC)) for path in upkeep.stores(arguments.data_dir)]
+    status = _tell(arguments, [report for report, _ in found])
+    for report, kept in found:
+        if kept is not None:
+            print(f"{report.path}: repaired without what is named above; as it was: {kept}", file=sys.stderr)
+    return status
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    return _tell(arguments, upkeep.backup(arguments.data_dir, arguments.folder, datetime.now(UTC)))
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    return _tell(arguments, upkeep.restore(arguments.folder, arguments.data_dir))
+
+
+_RUN = {"check": _check, "repair": _repair, "backup": _backup, "restore": _restore}
+
+
+def _tell(arguments: argparse.Namespace, reports: Sequence[Report]) -> int:
+    if arguments.output == "json":
+        print(json.dumps([_json(report) for report in reports], indent=2))
+    else:
+        for report in reports:
+            print(f"{report.path}: {'sound' if report.is_sound else 'damaged'}, {report.objects} objects, revision {report.revision}")
+            for line in (*(f"damaged: {name}" for name in report.damaged), *report.problems):
+                print(f"  {line}")
+    return 0 if all(report.is_sound for report in reports) else 1
+
+
+def _json(report: Report) -> dict[str, Any]:
+    return {
+        "path": str(report.path),
+        "sound": report.is_sound,
+        "objects": report.objects,
+        "revision": report.revision,
+        "damaged": list(report.damaged),
+        "problems": list(report.problems),
+    }
