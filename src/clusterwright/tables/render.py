@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from clusterwright.api.meta import Json
-from clusterwright.tables.table import Because, Collect, Ensure, Explanation, Phase, Row, Table, describe
+from clusterwright.tables.table import Because, Collect, Ensure, Explanation, Later, Phase, Row, Table, describe
 
 S = TypeVar("S")
 
@@ -65,7 +65,9 @@ def _row_json(row: Row[S]) -> Json:
         shown["ensure"] = ensure
     if error:
         shown["error"] = error
-    shown["requeueAfterSeconds"] = row.requeue.total_seconds() if row.requeue else None
+    shown["requeueAfterSeconds"] = row.requeue.total_seconds() if isinstance(row.requeue, timedelta) else None
+    if isinstance(row.requeue, Later):
+        shown["requeueAfter"] = row.requeue.text
     return shown
 
 
@@ -115,7 +117,9 @@ def _ensure(row: Row[S]) -> str:
     return "; ".join(filter(None, (str(row.act.value) if row.act is not None else "", words)))
 
 
-def _after(requeue: timedelta | None) -> str:
+def _after(requeue: timedelta | Later[S] | None) -> str:
+    if isinstance(requeue, Later):
+        return f"after {requeue.text}"
     return f"after {requeue.total_seconds():g} s" if requeue else "none"
 
 

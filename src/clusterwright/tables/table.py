@@ -103,6 +103,14 @@ def computed(make: Callable[[S], Outcome], *, status: str, reason: str, message:
     return Transition(status, reason, message, make=make)
 
 
+@dataclass(frozen=True, eq=False)
+class Later(Generic[S]):
+    """A requeue vote that depends on the snapshot, and what it means in words."""
+
+    text: str
+    make: Callable[[S], timedelta]
+
+
 @dataclass(frozen=True, slots=True)
 class Phase:
     """What a row of a phase table decides: the word that people read in `status.phase`. A phase is not a condition's status."""
@@ -152,7 +160,7 @@ class Row(Generic[S]):
     guard: Guard[S]
     transition: Transition[S] | Phase
     ensure: str | Ensure[S] = ""
-    requeue: timedelta | None = None
+    requeue: timedelta | Later[S] | None = None
     error: str | Message[S] = ""
     act: Enum | None = None
     v1beta1: Transition[S] | None = None
@@ -166,7 +174,7 @@ class Row(Generic[S]):
             table,
             self.name,
             None if isinstance(then, Phase) else then.outcome(snapshot),
-            self.requeue,
+            self.requeue.make(snapshot) if isinstance(self.requeue, Later) else self.requeue,
             self.act,
             then.name if isinstance(then, Phase) else "",
             None if self.v1beta1 is None else self.v1beta1.outcome(snapshot),

@@ -11,12 +11,23 @@ from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.controllers.machine import build
 from clusterwright.controllers.machine.build import CONTROLLER
 from clusterwright.runtime.models import decode
+from clusterwright.runtime.reconcile import Watch
 
 
 def typed(kind: type[Object], json: Any) -> Any:
     import msgspec
 
     return decode(kind, msgspec.json.encode(json))
+
+
+def watch_of(kind: type[Object]) -> Watch:
+    return next(w for w in CONTROLLER.watches if w.kind is kind)
+
+
+def counts(kind: type[Object], old: Any, new: Any) -> bool:
+    when = watch_of(kind).when
+    assert when is not None
+    return when(old, new)
 
 
 @pytest.fixture
@@ -42,7 +53,7 @@ async def test_a_cluster_wakes_its_machines(a: Any, running: Any) -> None:
 async def test_a_machine_set_wakes_the_machines_it_owns(running: Any) -> None:
     machine_set = typed(MachineSet, {"metadata": {"name": "ms1", "namespace": "ns1", "uid": "uid-ms1"}})
 
-    assert await build.machines_of_machine_set(machine_set, running.world.client) == [ObjectKey("ns1", "w1")]
+    assert await watch_of(MachineSet).map(machine_set, running.world.client) == (ObjectKey("ns1", "w1"),)
 
 
 async def test_a_deployment_wakes_the_machines_with_its_name(running: Any) -> None:
@@ -58,12 +69,13 @@ async def test_a_deployment_wakes_the_machines_with_its_name(running: Any) -> No
         pytest.param({"metadata": {"deletionTimestamp": "2026-05-01T12:00:00Z"}}, True, id="deleted"),
         pytest.param({"status": {"initialization": {"infrastructureProvisioned": False}}}, True, id="infrastructure"),
         pytest.param({"status": {"conditions": []}}, True, id="control-plane-initialized"),
-        pytest.param({"metadata": {"labels": {"a": "b"}}}, False, id="label"),
+        pytest.param({"metadata": {"labels": {"a": "b"}}}, True, id="label, which drain rules select by"),
+        pytest.param({"metadata": {"annotations": {"a": "b"}}}, False, id="annotation"),
         pytest.param({"status": {"phase": "Provisioned"}}, False, id="phase"),
     ],
 )
 def test_which_changes_of_a_cluster_matter(a: Any, change: Any, matters: bool) -> None:
-    assert build.cluster_matters(typed(Cluster, a.cluster()), typed(Cluster, a.cluster(**change))) is matters
+    assert counts(Cluster, typed(Cluster, a.cluster()), typed(Cluster, a.cluster(**change))) is matters
 
 
 @pytest.mark.parametrize(
@@ -77,7 +89,7 @@ def test_which_changes_of_a_cluster_matter(a: Any, change: Any, matters: bool) -
 def test_which_changes_of_an_owner_matter(a: Any, change: Any, matters: bool) -> None:
     base = {"metadata": {"name": "ms1", "namespace": "ns1"}, "spec": {"clusterName": "c1"}}
 
-    assert build.template_matters(typed(MachineSet, base), typed(MachineSet, a.merged(base, change))) is matters
+    assert counts(MachineSet, typed(MachineSet, base), typed(MachineSet, a.merged(base, change))) is matters
 
 
 def test_the_definition_names_what_is_watched() -> None:

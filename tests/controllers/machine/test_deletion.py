@@ -9,12 +9,12 @@ import pytest
 
 from clusterwright.api.core import Machine, MachineDeletionSpec, MachineDeletionStatus, MachineSpec, MachineStatus
 from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference, Unstructured
-from clusterwright.controllers.machine import deletion, release, removal
-from clusterwright.controllers.machine.deletion import Done, Failed, HandlingSnapshot, Untried
+from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable
+from clusterwright.controllers.machine import host_deletion, node_access, node_shutdown
 from clusterwright.controllers.machine.drain import DrainPlan, DrainProgress
-from clusterwright.controllers.machine.release import ReleaseSnapshot
-from clusterwright.controllers.machine.removal import Remains, RemovalSnapshot
-from clusterwright.controllers.machine.snapshot import Found, Lookup, Missing, NotReferenced, Unreadable
+from clusterwright.controllers.machine.host_deletion import HostSnapshot, Remains
+from clusterwright.controllers.machine.node_access import Access, Done, Failed, HandlingSnapshot, Untried
+from clusterwright.controllers.machine.node_shutdown import ShutdownSnapshot
 from clusterwright.controllers.machine.volumes import VolumeWait
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -50,14 +50,14 @@ def test_hooks_are_found_by_prefix_and_sorted() -> None:
         }
     )
 
-    waiting = release.RELEASE_NODE.decide(ReleaseSnapshot(machine=machine, now=NOW))
+    waiting = node_shutdown.NODE_SHUTDOWN.decide(ShutdownSnapshot(machine=machine, now=NOW))
 
     assert waiting.outcome is not None
     assert waiting.outcome.message == (
         "Waiting for pre-drain hooks to succeed "
         "(hooks: pre-drain.delete.hook.machine.cluster.x-k8s.io/a,pre-drain.delete.hook.machine.cluster.x-k8s.io/b)"
     )
-    assert deletion.pre_terminate_hooks(machine) == ("pre-terminate.delete.hook.machine.cluster.x-k8s.io",)
+    assert node_access.pre_terminate_hooks(machine) == ("pre-terminate.delete.hook.machine.cluster.x-k8s.io",)
 
 
 # ------------------------------------------------------------------------------------------------- drain and volumes
@@ -95,15 +95,15 @@ KCP_HOOK = {"pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup": ""
 def test_what_is_allowed(facts: Any, drain: bool, volumes: bool) -> None:
     machine = a_machine(**facts)
 
-    assert deletion.drain_is_allowed(machine, NOW) is drain
-    assert deletion.volume_wait_is_allowed(machine, NOW) is volumes
+    assert node_access.drain_is_allowed(machine, NOW) is drain
+    assert node_access.volume_wait_is_allowed(machine, NOW) is volumes
 
 
 @pytest.mark.parametrize(("limit", "since", "stays"), [(10, 9, False), (10, 10, True), (0, 10_000, False), (None, 10_000, False)])
 def test_when_a_node_that_cannot_be_deleted_is_left_behind(limit: int | None, since: int, stays: bool) -> None:
     machine = a_machine(spec=MachineDeletionSpec(node_deletion_timeout_seconds=limit), deleted_for=since)
 
-    assert deletion.node_may_stay(machine, NOW) is stays
+    assert node_access.node_may_stay(machine, NOW) is stays
 
 
 # ----------------------------------------------------------------------------------------------------- node handling
@@ -115,44 +115,44 @@ def control_plane(*, deleting: bool = False, external: Any = None) -> Found:
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "row", "status"),
+    ("snapshot", "row", "access"),
     [
-        pytest.param(HandlingSnapshot(cluster_deleting=True), "cluster-deleting", "Denied", id="cluster-deleting"),
-        pytest.param(HandlingSnapshot(node_known=False), "no-node", "Denied", id="no-node"),
-        pytest.param(HandlingSnapshot(control_plane=Unreadable(OSError("x"))), "control-plane-unreadable", None, id="unreadable"),
-        pytest.param(HandlingSnapshot(control_plane=Missing()), "allowed", "Allowed", id="control-plane-missing"),
+        pytest.param(HandlingSnapshot(cluster_deleting=True), "cluster-deleting", Access.DENIED, id="cluster-deleting"),
+        pytest.param(HandlingSnapshot(node_known=False), "no-node", Access.DENIED, id="no-node"),
+        pytest.param(HandlingSnapshot(control_plane=Unreadable("x", OSError("x"))), "control-plane-unreadable", None, id="unreadable"),
+        pytest.param(HandlingSnapshot(control_plane=Missing()), "allowed", Access.ALLOWED, id="control-plane-missing"),
         pytest.param(
-            HandlingSnapshot(control_plane=control_plane(deleting=True, external=True)), "control-plane-deleting", "Denied", id="going"
+            HandlingSnapshot(control_plane=control_plane(deleting=True, external=True)), "control-plane-deleting", Access.DENIED, id="going"
         ),
         pytest.param(
             HandlingSnapshot(control_plane=control_plane(external=True), control_planes_left=0),
             "externally-managed",
-            "Allowed",
+            Access.ALLOWED,
             id="external",
         ),
         pytest.param(
             HandlingSnapshot(control_plane=control_plane(external="yes"), control_planes_left=0),
             "last-control-plane",
-            "Denied",
+            Access.DENIED,
             id="not-a-boolean",
         ),
         pytest.param(HandlingSnapshot(control_planes_left=OSError("x")), "machines-unlisted", None, id="unlisted"),
-        pytest.param(HandlingSnapshot(control_planes_left=0), "last-control-plane", "Denied", id="last"),
-        pytest.param(HandlingSnapshot(control_plane=NotReferenced()), "allowed", "Allowed", id="allowed"),
+        pytest.param(HandlingSnapshot(control_planes_left=0), "last-control-plane", Access.DENIED, id="last"),
+        pytest.param(HandlingSnapshot(control_plane=NotReferenced()), "allowed", Access.ALLOWED, id="allowed"),
     ],
 )
-def test_node_handling(snapshot: HandlingSnapshot, row: str, status: str | None) -> None:
-    decision = deletion.NODE_HANDLING.decide(snapshot)
+def test_node_handling(snapshot: HandlingSnapshot, row: str, access: Access | None) -> None:
+    decision = node_access.NODE_HANDLING.decide(snapshot)
 
     assert decision.row == row
-    assert (decision.outcome.status if decision.outcome else None) == status
-    assert bool(decision.error) is (status is None)
+    assert decision.chosen(Access) is access
+    assert bool(decision.error) is (access is None)
 
 
 def test_every_row_of_node_handling_is_tested() -> None:
     tested = {p.values[1] for p in test_node_handling.pytestmark[0].args[1]}  # type: ignore[attr-defined]
 
-    assert tested == set(deletion.NODE_HANDLING.row_names)
+    assert tested == set(node_access.NODE_HANDLING.row_names)
 
 
 # ----------------------------------------------------------------------------------------------------- release and removal
@@ -187,7 +187,7 @@ EXCLUDED = {"machine.cluster.x-k8s.io/exclude-node-draining": "", "machine.clust
     ],
 )
 def test_the_order_in_which_a_node_is_released(facts: Any, state: Any, row: str, reason: str | None) -> None:
-    decision = release.RELEASE_NODE.decide(ReleaseSnapshot(machine=a_machine(**facts), now=NOW, **state))
+    decision = node_shutdown.NODE_SHUTDOWN.decide(ShutdownSnapshot(machine=a_machine(**facts), now=NOW, **state))
 
     assert decision.row == row
     assert (decision.outcome.reason if decision.outcome else None) == reason
@@ -231,8 +231,8 @@ GONE = {"infrastructure": Remains.GONE, "bootstrap": Remains.GONE}
     ],
 )
 def test_the_order_in_which_a_machine_is_removed(facts: Any, state: Any, row: str, reason: str | None) -> None:
-    snapshot = RemovalSnapshot(**{"machine": a_machine(**facts), "now": NOW, "handles_node": True, **GONE, **state})
-    decision = removal.REMOVE.decide(snapshot)
+    snapshot = HostSnapshot(**{"machine": a_machine(**facts), "now": NOW, "handles_node": True, **GONE, **state})
+    decision = host_deletion.HOST_DELETION.decide(snapshot)
 
     assert decision.row == row
     assert (decision.outcome.reason if decision.outcome else None) == reason
@@ -240,7 +240,10 @@ def test_the_order_in_which_a_machine_is_removed(facts: Any, state: Any, row: st
 
 @pytest.mark.parametrize(
     ("test", "table"),
-    [(test_the_order_in_which_a_node_is_released, release.RELEASE_NODE), (test_the_order_in_which_a_machine_is_removed, removal.REMOVE)],
+    [
+        (test_the_order_in_which_a_node_is_released, node_shutdown.NODE_SHUTDOWN),
+        (test_the_order_in_which_a_machine_is_removed, host_deletion.HOST_DELETION),
+    ],
     ids=lambda x: getattr(x, "name", ""),
 )
 def test_every_row_of_the_orders_is_tested(test: Any, table: Any) -> None:
@@ -252,15 +255,15 @@ def test_every_row_of_the_orders_is_tested(test: Any, table: Any) -> None:
     [
         (NotReferenced(), Remains.NEVER),
         (Missing(), Remains.GONE),
-        (Unreadable(OSError("x")), Remains.GOING),
+        (Unreadable("x", OSError("x")), Remains.GOING),
         (control_plane(), Remains.ALIVE),
         (control_plane(deleting=True), Remains.GOING),
     ],
     ids=lambda x: type(x).__name__ if not isinstance(x, Remains) else x.name,
 )
 def test_what_remains_of_an_object(lookup: Lookup, state: Remains) -> None:
-    assert removal.remains(lookup) is state
+    assert host_deletion.remains(lookup) is state
 
 
 def test_what_was_not_tried_is_untried() -> None:
-    assert ReleaseSnapshot(machine=a_machine(), now=NOW).drain == Untried()
+    assert ShutdownSnapshot(machine=a_machine(), now=NOW).drain == Untried()

@@ -5,6 +5,7 @@ The numbers in the names are those of the list of edge cases; what is pure is te
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -201,14 +202,18 @@ def test_13_only_stand_alone_machines_are_owned_by_the_cluster(a: Any, metadata:
 def test_13_a_machine_that_the_cluster_owns_already_is_not_owned_twice(a: Any) -> None:
     from clusterwright.api.core import Cluster, Machine, MachineSpec
     from clusterwright.api.meta import ObjectMeta, OwnerReference
+    from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Missing
     from clusterwright.controllers.machine.plan import with_owner_and_label
-    from clusterwright.controllers.machine.snapshot import MachineSnapshot
+    from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineSnapshot
 
     older = OwnerReference(api_version="cluster.x-k8s.io/v1beta1", kind="Cluster", name="c1", uid="u")
     labels = {"cluster.x-k8s.io/cluster-name": "c1"}
     machine = Machine(metadata=ObjectMeta(name="m1", labels=labels, owner_references=(older,)), spec=MachineSpec(cluster_name="c1"))
 
-    assert with_owner_and_label(MachineSnapshot(now=a.NOW, machine=machine, cluster=Cluster())) is machine
+    facts = ClusterFacts.of(Cluster())
+    seen = MachineSnapshot(now=a.NOW, object=machine, cluster=facts, bootstrap=NOT_REFERENCED, infrastructure=Missing())
+
+    assert with_owner_and_label(seen) is machine
 
 
 def test_13_other_finalizers_are_kept_when_ours_is_added(a: Any) -> None:
@@ -848,3 +853,19 @@ async def test_other_failures_beside_it_are(a: Any) -> None:
         await running.run()
 
     assert (raised.value.retry_after, raised.value.is_expected) == (None, False)
+
+
+# ------------------------------------------------------------------------------------- what providers may report
+
+
+@pytest.mark.parametrize("reason", ["Quota exceeded!", "", "-", "x" * 2000], ids=["words", "empty", "dash", "endless"])
+def test_a_reason_that_the_api_would_refuse_does_not_block_the_status(a: Any, reason: str) -> None:
+    reported = a.condition("Ready", "False", reason, "no disk left") | {"reason": reason}
+    answer = a.Build(infra=a.infra(status={"conditions": [reported]})).decide()
+
+    written = next(c for c in answer.object["status"]["conditions"] if c["type"] == "InfrastructureReady")
+    assert written["status"] == "False"
+    assert re.fullmatch(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", written["reason"])
+    assert len(written["reason"]) <= 1024
+    assert "no disk left" in written["message"]
+    assert reason in written["message"]

@@ -14,6 +14,7 @@ from clusterwright.api.kubernetes import Node, NodeCondition, NodeSpec, NodeStat
 from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference
 from clusterwright.controllers.machine import node
 from clusterwright.controllers.machine.node import Desired
+from clusterwright.controllers.machine.snapshot import OwnerFacts
 
 TRACKED = "cluster.x-k8s.io/taints-from-machine"
 LABELS = "cluster.x-k8s.io/labels-from-machine"
@@ -224,7 +225,7 @@ def test_taints_of_nobody_survive_and_always_taints_are_there(
 
 def revision(kind: Any, text: str | None) -> Any:
     annotations = {} if text is None else {"machinedeployment.clusters.x-k8s.io/revision": text}
-    return kind(metadata=ObjectMeta(name="x", annotations=annotations))
+    return OwnerFacts.of(kind(metadata=ObjectMeta(name="x", annotations=annotations)))
 
 
 @pytest.mark.parametrize(

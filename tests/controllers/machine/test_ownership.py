@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from clusterwright.api.core import Cluster, ClusterSpec, ContractVersionedObjectReference, Machine, MachineSpec
+from clusterwright.api.core import ContractVersionedObjectReference, Machine, MachineSpec
 from clusterwright.api.meta import ObjectMeta, Unstructured
 from clusterwright.controllers.external import AlreadyControlled
-from clusterwright.controllers.machine.ownership import owned_metadata
+from clusterwright.controllers.machine.plan import adoption
 
 CONTROL_PLANE = ContractVersionedObjectReference(api_group="controlplane.cluster.x-k8s.io", kind="KubeadmControlPlane", name="cp")
 LABEL = "cluster.x-k8s.io/cluster-name"
@@ -34,8 +34,7 @@ def patched(owners: Any, labels: Any = None, *, control_plane: bool = False) -> 
         "labels": labels or {LABEL: "c1"},
     }
     obj = Unstructured({"apiVersion": "g/v1", "kind": "Thing", "metadata": metadata})
-    cluster = Cluster(metadata=ObjectMeta(name="c1", namespace="ns1"), spec=ClusterSpec(control_plane_ref=CONTROL_PLANE))
-    patch = owned_metadata(obj, a_machine(control_plane=control_plane), cluster)
+    patch = adoption(a_machine(control_plane=control_plane), CONTROL_PLANE, obj)
     return None if patch is None else patch["metadata"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.controllers.machine.work import MachineError
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.runtime.errors import Conflict, ServerError
 
 KEY = ObjectKey("ns1", "m1")
@@ -248,13 +248,19 @@ async def test_a_node_that_refuses_to_go_is_asked_again_within_the_pass(a: Any) 
 
 async def test_an_object_that_appears_later_wakes_the_machine(a: Any) -> None:
     running = a.Build(machine=a.fresh(), infra=None, node=None).start()
+    mappers: dict[str, Any] = {}
+
+    async def ensure(kind: GroupVersionKind, also: Any = None) -> None:
+        mappers[kind.kind] = also
+
+    running.world.ensure = ensure
     await running.run()
     infra = await running.world.client.create(a.infra(metadata={"uid": None, "ownerReferences": None}))
-    woken = await running.reconciler._wakes.expecting(infra, running.world.client)
+    woken = await mappers[infra.kind](infra, running.world.client)
     await running.run()
 
     assert list(woken) == [KEY]
-    assert list(await running.reconciler._wakes.expecting(infra, running.world.client)) == []
+    assert list(await mappers[infra.kind](infra, running.world.client)) == []
 
 
 async def test_nodes_are_watched_before_the_control_plane_is_initialized(a: Any) -> None:
@@ -315,7 +321,7 @@ async def test_what_fails_on_the_node_is_told(a: Any, faults: Any, reason: str) 
         more=[a.other_control_plane()],
         workload=faults,
     ).start()
-    with pytest.raises(MachineError, match=r"cannot be listed|is refused"):
+    with pytest.raises(PassFailed, match=r"cannot be listed|is refused"):
         await running.run()
 
     assert ("Warning", reason) in recorded(running)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from clusterwright.api.core import Cluster, Machine, MachineStatus
-from clusterwright.controllers.machine.snapshot import MachineSnapshot
+from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Missing
+from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineSnapshot
 from clusterwright.controllers.machine.status import PHASE, failed, initialized, with_phase
 
 UPDATING = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
@@ -40,10 +41,12 @@ def test_phases(a: Any, build: Any, phase: str) -> None:
 def test_a_phase_once_reached_is_not_left_for_pending() -> None:
     machine = Machine(status=MachineStatus(phase="Provisioned"))
     now = datetime(2026, 5, 1, tzinfo=UTC)
-    decision = PHASE.decide(MachineSnapshot(now=now, machine=machine, cluster=Cluster()))
+    decision = PHASE.decide(
+        MachineSnapshot(now=now, object=machine, cluster=ClusterFacts.of(Cluster()), bootstrap=NOT_REFERENCED, infrastructure=Missing())
+    )
 
     assert decision.row == "unchanged"
-    assert with_phase(machine, decision.outcome, now) is machine
+    assert with_phase(machine, decision.phase, now) is machine
 
 
 def test_flags_are_added_to_those_that_are_set() -> None:

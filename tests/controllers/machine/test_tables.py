@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from clusterwright.controllers.machine import conditions, deletion, inplace, plan, release, removal
+from clusterwright.controllers.machine import conditions, host_deletion, inplace, node_access, node_shutdown, plan
 from clusterwright.tables import as_markdown, gaps, unreachable
 
 TABLES = (
     *plan.TABLES,
     *conditions.TABLES,
-    deletion.NODE_HANDLING,
-    release.RELEASE_NODE,
-    removal.REMOVE,
+    node_access.NODE_HANDLING,
+    node_shutdown.NODE_SHUTDOWN,
+    host_deletion.HOST_DELETION,
     inplace.IN_PLACE_UPDATE,
 )
 

@@ -9,8 +9,9 @@ import pytest
 
 from clusterwright.api.core import Machine, MachineNodeReference, MachineSpec, MachineStatus
 from clusterwright.api.kubernetes import Node, NodeSpec, Pod, PodSpec, PodStatus, VolumeAttachment, VolumeAttachmentSpec
-from clusterwright.api.meta import ObjectKey, ObjectMeta, Unstructured
-from clusterwright.controllers.machine.wakes import SHORTEST_REST, Awaited, Wakes
+from clusterwright.api.meta import ObjectKey, ObjectMeta
+from clusterwright.controllers.machine.node_shutdown import Shutdown
+from clusterwright.controllers.machine.wakes import SHORTEST_REST, Wakes
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CLUSTER = ObjectKey("ns1", "c1")
@@ -89,7 +90,7 @@ def resting() -> tuple[Wakes, Woken, ObjectKey]:
     machine = a_machine(node="n1")
     wakes.learn(machine, CLUSTER)
     wakes.begin_look(machine.key)
-    wakes.rest(machine.key, "draining", NOW, RETRY, "seen")
+    wakes.rest(machine.key, Shutdown.AWAIT_PODS, NOW, RETRY, "seen")
     return wakes, woken, machine.key
 
 
@@ -106,7 +107,7 @@ def test_a_machine_rests_until_its_time_or_until_something_else_is_to_be_seen() 
     rest = wakes.resting(key, NOW + timedelta(seconds=5), "seen")
 
     assert rest is not None
-    assert (rest.stage, rest.until) == ("draining", NOW + RETRY)
+    assert (rest.stage, rest.until) == (Shutdown.AWAIT_PODS, NOW + RETRY)
     assert wakes.resting(key, NOW + timedelta(seconds=5), "something else") is None
     assert wakes.resting(key, NOW + timedelta(seconds=5), "seen") is None
 
@@ -154,7 +155,7 @@ def test_what_happens_during_a_look_is_not_missed() -> None:
     wakes.begin_look(machine.key)
     wakes.pod_changed(CLUSTER)(a_pod(gone=True))
 
-    assert wakes.rest(machine.key, "draining", NOW, RETRY, "seen") == SHORTEST_REST
+    assert wakes.rest(machine.key, Shutdown.AWAIT_PODS, NOW, RETRY, "seen") == SHORTEST_REST
 
 
 def test_a_volume_attachment_shortens_the_rest() -> None:
@@ -163,28 +164,6 @@ def test_a_volume_attachment_shortens_the_rest() -> None:
     wakes.attachment_changed(CLUSTER)(VolumeAttachment(spec=VolumeAttachmentSpec(node_name="n1")))
 
     assert woken == ["m1"]
-
-
-async def test_an_object_that_is_awaited_wakes_who_waits_and_nobody_afterwards() -> None:
-    wakes = Wakes(Woken(), unwatched)
-    obj = Unstructured({"apiVersion": "infra.example.com/v1", "kind": "Thing", "metadata": {"name": "t", "namespace": "ns1"}})
-    awaited = Awaited("infra.example.com", "Thing", ObjectKey("ns1", "t"))
-    machine = ObjectKey("ns1", "m1")
-    wakes.expect(machine, awaited)
-    before = await wakes.expecting(obj, None)  # type: ignore[arg-type]
-    wakes.met(machine, awaited)
-
-    assert before == (machine,)
-    assert await wakes.expecting(obj, None) == ()  # type: ignore[arg-type]
-    assert not wakes._awaited
-
-
-def test_a_machine_that_is_gone_waits_for_nothing() -> None:
-    wakes = Wakes(Woken(), unwatched)
-    wakes.expect(ObjectKey("ns1", "m1"), Awaited("g", "K", ObjectKey("ns1", "t")))
-    wakes.forget(ObjectKey("ns1", "m1"))
-
-    assert not wakes._awaited
 
 
 def test_a_watch_ends_with_the_last_machine_that_needs_it() -> None:

@@ -88,8 +88,12 @@ class Pass(Generic[T, S]):
             self.fail(decision.error, cause)
         return decision
 
-    def conclude(self, *tables: Table[S]) -> None:
-        """Let tables decide their conditions, each seeing what those before it decided."""
+    def conclude(self, *tables: Table[S], together: bool = False) -> None:
+        """Let tables decide their conditions, each seeing what those before it decided; `together`: none sees the others."""
+        if together:
+            for table, decision in [(table, self.decide(table)) for table in tables]:
+                self.become(conditions.decided(self.object, table, decision, self.seen.now))
+            return
         for table in tables:
             self.become(conditions.decided(self.object, table, self.decide(table), self.seen.now))
 

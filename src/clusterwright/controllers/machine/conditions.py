@@ -1,18 +1,15 @@
 """The v1beta2 conditions of a Machine, as tables in the order of the specification. Pure.
 
-`conclude` runs them in their order: summaries come last and read what was decided before them.
+Summaries come last and read what was decided before them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from clusterwright.api.core import MachineTemplateSpec
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import Condition
-from clusterwright.api.wellknown import PENDING_HOOKS_ANNOTATION, UPDATE_IN_PROGRESS_ANNOTATION
 from clusterwright.conditions import (
     Fallback,
     InvalidConditions,
@@ -27,69 +24,73 @@ from clusterwright.conditions import (
     reporter,
     summary,
 )
+from clusterwright.controllers.kit.conditions import CHECK_LOGS
+from clusterwright.controllers.kit.lookup import Found, Lookup
 from clusterwright.controllers.machine.drain import BUDGET_VIOLATED, EVICTION_FAILED, NOT_COMPLETED, NOT_REMOVED
-from clusterwright.controllers.machine.node import node_health
-from clusterwright.controllers.machine.snapshot import (
-    Found,
-    Lookup,
-    MachineSnapshot,
-    Missing,
-    NodeFound,
-    NodeMissing,
-    NodeOutOfReach,
-    NodeUnreadable,
-    NodeUnsought,
-    NotReferenced,
-    Unreadable,
+from clusterwright.controllers.machine.guards import (
+    bootstrap_differs,
+    both_reported,
+    cluster_provisioned,
+    config_conditions_valid,
+    config_found,
+    config_missing,
+    config_unreadable,
+    control_plane_initialized,
+    data_secret_created,
+    deleting,
+    deletion_worked_on,
+    deployed,
+    failure_domain_differs,
+    gates_name_ready,
+    grace_passed,
+    has_bootstrap_template,
+    infra_conditions_valid,
+    infra_found,
+    infra_missing,
+    infra_unreadable,
+    infrastructure_differs,
+    no_config_ref,
+    node_found,
+    node_missing,
+    node_ref,
+    node_unreadable,
+    not_probed_yet,
+    out_of_reach,
+    provider_id,
+    provisioned,
+    ready,
+    ready_long_enough,
+    ready_reported,
+    remaining_min_ready,
+    rollout_due,
+    templates,
+    update_spoke,
+    updating,
+    updating_reported,
+    version_differs,
 )
-from clusterwright.controllers.machine.status import PHASE, with_outcome, with_phase
+from clusterwright.controllers.machine.node import node_health
+from clusterwright.controllers.machine.snapshot import MachineSnapshot, NodeFound
 from clusterwright.tables import (
     KEEP,
     OTHERWISE,
     Because,
     Collect,
-    Decision,
+    Later,
     Outcome,
     Row,
     Table,
     Transition,
     computed,
     false,
-    guard,
     message,
     true,
     unknown,
 )
 
-OWNED = ("Paused", "Available", "Ready", "BootstrapConfigReady", "InfrastructureReady", "NodeReady", "NodeHealthy", "Deleting", "Updating")
-"""Conditions that are ours alone. UpToDate is written here too, but also by the owners of Machines."""
-
-OWNED_V1BETA1 = ("Ready", "BootstrapReady", "InfrastructureReady", "DrainingSucceeded")
-
-CHECK_LOGS = "Please check controller logs for errors"
 INTERNAL_ERROR: Transition[MachineSnapshot] = unknown("InternalError", CHECK_LOGS)
-PROBE_FAILURES = 5
-"""So many failed probes in a row mean that a cluster never reached is not merely slow."""
-
-UPDATE_MACHINE_HOOK = "UpdateMachine"
-
-
-@guard("metadata.deletionTimestamp is set")
-def deleting(s: MachineSnapshot) -> bool:
-    return s.deleting
-
 
 # ------------------------------------------------------------------------------- BootstrapConfigReady, InfrastructureReady
-
-
-def _readable(lookup: Lookup) -> bool:
-    if not isinstance(lookup, Found):
-        return True
-    try:
-        conditions_of(lookup.object)
-    except InvalidConditions:
-        return False
-    return True
 
 
 def _complaint(lookup: Lookup) -> str:
@@ -105,36 +106,6 @@ def _mirrored(lookup: Lookup, fallback: Fallback) -> Outcome:
     # a True without a reason is an old condition: say something less confusing
     reason = "Ready" if ready.status == "True" and ready.reason == "NoReasonReported" else ready.reason
     return Outcome(ready.status, reason, ready.message, last_transition_time=ready.last_transition_time)
-
-
-@guard("spec.bootstrap.configRef is not set")
-def no_config_ref(s: MachineSnapshot) -> bool:
-    return isinstance(s.bootstrap, NotReferenced)
-
-
-@guard("the bootstrap config was read")
-def config_found(s: MachineSnapshot) -> bool:
-    return isinstance(s.bootstrap, Found)
-
-
-@guard("the bootstrap config could not be read")
-def config_unreadable(s: MachineSnapshot) -> bool:
-    return isinstance(s.bootstrap, Unreadable)
-
-
-@guard("the bootstrap config does not exist")
-def config_missing(s: MachineSnapshot) -> bool:
-    return isinstance(s.bootstrap, Missing)
-
-
-@guard("its conditions are well-formed")
-def config_conditions_valid(s: MachineSnapshot) -> bool:
-    return _readable(s.bootstrap)
-
-
-@guard("bootstrap data was created")
-def data_secret_created(s: MachineSnapshot) -> bool:
-    return s.data_secret_created
 
 
 def _mirror_config(s: MachineSnapshot) -> Outcome:
@@ -170,31 +141,6 @@ BOOTSTRAP_CONFIG_READY: Table[MachineSnapshot] = Table(
     exactly_one=[(no_config_ref, config_found, config_unreadable, config_missing)],
 )
 # fmt: on
-
-
-@guard("the infrastructure machine was read")
-def infra_found(s: MachineSnapshot) -> bool:
-    return isinstance(s.infrastructure, Found)
-
-
-@guard("the infrastructure machine could not be read")
-def infra_unreadable(s: MachineSnapshot) -> bool:
-    return isinstance(s.infrastructure, Unreadable)
-
-
-@guard("the infrastructure machine does not exist")
-def infra_missing(s: MachineSnapshot) -> bool:
-    return isinstance(s.infrastructure, Missing | NotReferenced)
-
-
-@guard("its conditions are well-formed")
-def infra_conditions_valid(s: MachineSnapshot) -> bool:
-    return _readable(s.infrastructure)
-
-
-@guard("infrastructure was provisioned")
-def provisioned(s: MachineSnapshot) -> bool:
-    return s.provisioned
 
 
 def _mirror_infra(s: MachineSnapshot) -> Outcome:
@@ -239,68 +185,6 @@ INFRASTRUCTURE_READY: Table[MachineSnapshot] = Table(
 
 
 # ---------------------------------------------------------------------------------------------- NodeReady, NodeHealthy
-
-
-@guard("Cluster status.initialization.infrastructureProvisioned")
-def cluster_provisioned(s: MachineSnapshot) -> bool:
-    flags = s.cluster.status.initialization
-    return flags is not None and bool(flags.infrastructure_provisioned)
-
-
-@guard("Cluster ControlPlaneInitialized is True")
-def control_plane_initialized(s: MachineSnapshot) -> bool:
-    return _initialized_at(s) is not None
-
-
-def _initialized_at(s: MachineSnapshot) -> datetime | None:
-    found = get(s.cluster.status.conditions, "ControlPlaneInitialized")
-    return (found.last_transition_time or s.now) if found is not None and found.status == "True" else None
-
-
-@guard("no probe ever succeeded, and fewer than 5 failed in a row")
-def not_probed_yet(s: MachineSnapshot) -> bool:
-    return s.health.last_probe_success is None and s.health.consecutive_failures < PROBE_FAILURES
-
-
-@guard("both conditions are reported")
-def both_reported(s: MachineSnapshot) -> bool:
-    return has(s.machine.status.conditions, "NodeReady") and has(s.machine.status.conditions, "NodeHealthy")
-
-
-@guard("neither a probe succeeded nor the control plane became initialized within the grace period")
-def grace_passed(s: MachineSnapshot) -> bool:
-    moments = [t for t in (s.health.last_probe_success, _initialized_at(s)) if t is not None]
-    return bool(moments) and s.now - max(moments) > s.grace_period
-
-
-@guard("there is no connection to the workload cluster")
-def out_of_reach(s: MachineSnapshot) -> bool:
-    return isinstance(s.node, NodeOutOfReach)
-
-
-@guard("reading the Node failed")
-def node_unreadable(s: MachineSnapshot) -> bool:
-    return isinstance(s.node, NodeUnreadable)
-
-
-@guard("the Node was read")
-def node_found(s: MachineSnapshot) -> bool:
-    return isinstance(s.node, NodeFound)
-
-
-@guard("there is no Node")
-def node_missing(s: MachineSnapshot) -> bool:
-    return isinstance(s.node, NodeMissing | NodeUnsought)
-
-
-@guard("status.nodeRef is set")
-def node_ref(s: MachineSnapshot) -> bool:
-    return s.machine.status.node_ref is not None
-
-
-@guard("spec.providerID is set")
-def provider_id(s: MachineSnapshot) -> bool:
-    return bool(s.machine.spec.provider_id)
 
 
 @message("Last successful probe at <time>")
@@ -388,11 +272,6 @@ NODE_HEALTHY = _node_table("NodeHealthy", _node_healthy, "NodeHealthy, NodeNotHe
 # ------------------------------------------------------------------------------------------------------------ Deleting
 
 
-@guard("deletion was worked on in this pass")
-def deletion_worked_on(s: MachineSnapshot) -> bool:
-    return s.deletion is not None
-
-
 def _deletion_stage(s: MachineSnapshot) -> Outcome:
     return Outcome("True", s.deletion.reason, s.deletion.message) if s.deletion else Outcome("True", "Deleting", "Deletion started")
 
@@ -401,7 +280,7 @@ def _deletion_stage(s: MachineSnapshot) -> Outcome:
 DELETING: Table[MachineSnapshot] = Table(
     "Deleting",
     Row("not-deleting", ~deleting,          false("NotDeleting")),
-    Row("stage",        deletion_worked_on, computed(_deletion_stage, status="True", reason="the stage", message="as the tables NodeHandling, ReleaseNode and Remove have it")),
+    Row("stage",        deletion_worked_on, computed(_deletion_stage, status="True", reason="the stage", message="as the tables NodeHandling, NodeShutdown and HostDeletion have it")),
     Row("resting",      OTHERWISE,          KEEP),
     about="A deletion that rests between two looks at the drain keeps what it said.",
 )
@@ -409,22 +288,6 @@ DELETING: Table[MachineSnapshot] = Table(
 
 
 # ------------------------------------------------------------------------------------------------------------ Updating
-
-
-def is_updating(s: MachineSnapshot) -> bool:
-    """Whether an in-place update is under way, as the annotations of the Machine tell."""
-    annotations = s.machine.metadata.annotations
-    return UPDATE_IN_PROGRESS_ANNOTATION in annotations or UPDATE_MACHINE_HOOK in annotations.get(PENDING_HOOKS_ANNOTATION, "").split(",")
-
-
-@guard("an in-place update is in progress")
-def updating(s: MachineSnapshot) -> bool:
-    return is_updating(s)
-
-
-@guard("the update had something to say in this pass")
-def update_spoke(s: MachineSnapshot) -> bool:
-    return s.updating is not None
 
 
 def _update_stage(s: MachineSnapshot) -> Outcome:
@@ -444,90 +307,37 @@ UPDATING: Table[MachineSnapshot] = Table(
 # ------------------------------------------------------------------------------------------------------------ UpToDate
 
 
-@guard("a MachineSet of a MachineDeployment owns the Machine")
-def deployed(s: MachineSnapshot) -> bool:
-    return s.machine_set is not None and s.deployment is not None
-
-
-def _templates(s: MachineSnapshot) -> tuple[MachineTemplateSpec, MachineTemplateSpec]:
-    if s.machine_set is None or s.deployment is None:
-        return MachineTemplateSpec(), MachineTemplateSpec()
-    return s.machine_set.spec.template, s.deployment.spec.template
-
-
 def _bare_kind(template_kind: str) -> str:
     return template_kind.removesuffix("Template")
 
 
-@guard("versions differ")
-def version_differs(s: MachineSnapshot) -> bool:
-    mine, wanted = _templates(s)
-    return mine.spec.version != wanted.spec.version
-
-
-@guard("bootstrap templates differ")
-def bootstrap_differs(s: MachineSnapshot) -> bool:
-    mine, wanted = _templates(s)
-    return mine.spec.bootstrap != wanted.spec.bootstrap
-
-
-@guard("the MachineSet has a bootstrap template")
-def has_bootstrap_template(s: MachineSnapshot) -> bool:
-    return _templates(s)[0].spec.bootstrap.config_ref is not None
-
-
-@guard("infrastructure templates differ")
-def infrastructure_differs(s: MachineSnapshot) -> bool:
-    mine, wanted = _templates(s)
-    return mine.spec.infrastructure_ref != wanted.spec.infrastructure_ref
-
-
-@guard("failure domains differ")
-def failure_domain_differs(s: MachineSnapshot) -> bool:
-    mine, wanted = _templates(s)
-    return mine.spec.failure_domain != wanted.spec.failure_domain
-
-
-@guard("MachineDeployment spec.rollout.after has passed, and the MachineSet was created before it")
-def rollout_due(s: MachineSnapshot) -> bool:
-    after = s.deployment.spec.rollout.after if s.deployment is not None and s.deployment.spec.rollout is not None else None
-    created = s.machine_set.metadata.creation_timestamp if s.machine_set is not None else None
-    return after is not None and created is not None and after < s.now and created < after
-
-
 @message("Version <X>, <Y> required")
 def version_required(s: MachineSnapshot) -> str:
-    mine, wanted = _templates(s)
+    mine, wanted = templates(s)
     return f"Version {mine.spec.version}, {wanted.spec.version} required"
 
 
 @message("<BootstrapKind> is not up-to-date")
 def bootstrap_not_up_to_date(s: MachineSnapshot) -> str:
-    ref = _templates(s)[0].spec.bootstrap.config_ref
+    ref = templates(s)[0].spec.bootstrap.config_ref
     return f"{_bare_kind(ref.kind if ref else '')} is not up-to-date"
 
 
 @message("spec.bootstrap.dataSecretName <X>, <Y> required")
 def data_secret_required(s: MachineSnapshot) -> str:
-    mine, wanted = (t.spec.bootstrap.data_secret_name for t in _templates(s))
+    mine, wanted = (t.spec.bootstrap.data_secret_name for t in templates(s))
     return f"spec.bootstrap.dataSecretName {'nil' if mine is None else mine}, {'nil' if wanted is None else wanted} required"
 
 
 @message("<InfraKind> is not up-to-date")
 def infrastructure_not_up_to_date(s: MachineSnapshot) -> str:
-    return f"{_bare_kind(_templates(s)[0].spec.infrastructure_ref.kind)} is not up-to-date"
+    return f"{_bare_kind(templates(s)[0].spec.infrastructure_ref.kind)} is not up-to-date"
 
 
 @message("Failure domain <X>, <Y> required")
 def failure_domain_required(s: MachineSnapshot) -> str:
-    mine, wanted = _templates(s)
+    mine, wanted = templates(s)
     return f"Failure domain {mine.spec.failure_domain}, {wanted.spec.failure_domain} required"
-
-
-@guard("Updating is True")
-def updating_reported(s: MachineSnapshot) -> bool:
-    found = get(s.machine.status.conditions, "Updating")
-    return found is not None and found.status == "True"
 
 
 @message("* <Updating's message>")
@@ -592,11 +402,6 @@ def deleting_in_short(s: MachineSnapshot) -> str:
     return text
 
 
-@guard("a readiness gate names Ready itself")
-def gates_name_ready(s: MachineSnapshot) -> bool:
-    return any(gate.condition_type == "Ready" for gate in s.machine.spec.readiness_gates)
-
-
 def _summarized(s: MachineSnapshot) -> Outcome:
     gates = s.machine.spec.readiness_gates
     overrides = []
@@ -634,59 +439,22 @@ READY: Table[MachineSnapshot] = Table(
 # ----------------------------------------------------------------------------------------------------------- Available
 
 
-@guard("Ready is reported")
-def ready_reported(s: MachineSnapshot) -> bool:
-    return has(s.machine.status.conditions, "Ready")
-
-
-@guard("Ready is True")
-def ready(s: MachineSnapshot) -> bool:
-    found = get(s.machine.status.conditions, "Ready")
-    return found is not None and found.status == "True"
-
-
-@guard("Ready has been True for spec.minReadySeconds")
-def ready_long_enough(s: MachineSnapshot) -> bool:
-    return ready(s) and remaining_min_ready(s) <= timedelta(0)
-
-
-def remaining_min_ready(s: MachineSnapshot) -> timedelta:
-    """How long the Machine must still stay Ready before it is Available."""
-    found = get(s.machine.status.conditions, "Ready")
-    since = found.last_transition_time if found is not None else None
-    return timedelta(seconds=s.machine.spec.min_ready_seconds or 0) - (s.now - (since or s.now))
-
-
 # fmt: off
 AVAILABLE: Table[MachineSnapshot] = Table(
     "Available",
     Row("ready-unreported", ~ready_reported,   INTERNAL_ERROR),
     Row("not-ready",        ~ready,            false("NotReady")),
     Row("available",        ready_long_enough, true("Available")),
-    Row("maturing",         OTHERWISE,         false("WaitingForMinReadySeconds")),
+    Row("maturing",         OTHERWISE,         false("WaitingForMinReadySeconds"), requeue=Later("the rest of spec.minReadySeconds", remaining_min_ready)),
     assuming=[ready_reported | ~ready, ready | ~ready_long_enough],
 )
 # fmt: on
 
-TABLES = (
-    BOOTSTRAP_CONFIG_READY, INFRASTRUCTURE_READY, NODE_READY, NODE_HEALTHY, DELETING, UPDATING, UP_TO_DATE, READY, PHASE, AVAILABLE,
-)  # fmt: skip
-
-
-def conclude(s: MachineSnapshot) -> tuple[MachineSnapshot, tuple[Decision, ...], timedelta | None]:
-    """The Machine with all its conditions and its phase; which rows decided; and when Available is worth another look.
-
-    Both conditions of the Node are decided before either is written: each asks whether the other is reported.
-    """
-    decisions: list[Decision] = []
-    for group in ((BOOTSTRAP_CONFIG_READY, INFRASTRUCTURE_READY), (NODE_READY, NODE_HEALTHY), *((t,) for t in TABLES[4:])):
-        made = [table.decide(s) for table in group]
-        for decision in made:
-            if decision.table == PHASE.name:
-                machine = with_phase(s.machine, decision.outcome, s.now)
-            else:
-                machine = with_outcome(s.machine, decision.table, decision.outcome, s.now)
-            s = replace(s, machine=machine)
-        decisions += made
-    maturing = decisions[-1].row == "maturing"
-    return s, tuple(decisions), remaining_min_ready(s) if maturing else None
+STATES = (BOOTSTRAP_CONFIG_READY, INFRASTRUCTURE_READY)
+OF_THE_NODE = (NODE_READY, NODE_HEALTHY)
+"""Decided before either is written: each asks whether the other is reported."""
+STAGES = (DELETING, UPDATING, UP_TO_DATE, READY)
+TABLES = (*STATES, *OF_THE_NODE, *STAGES, AVAILABLE)
+OWNED = ("Paused", *(t.name for t in TABLES if t is not UP_TO_DATE))
+"""Conditions that are ours alone. UpToDate is written here too, but also by the owners of Machines."""
+OWNED_V1BETA1 = ("Ready", "BootstrapReady", "InfrastructureReady", "DrainingSucceeded")

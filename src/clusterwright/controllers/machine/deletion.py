@@ -1,191 +1,295 @@
-"""What the deletion of a Machine may do to its Node, what holds it back, and when it gives up. Pure.
+"""Takes a Machine down: what the tables of `node_access`, `node_shutdown` and `host_deletion` want done, done.
 
-`NODE_HANDLING` says whether the Node is touched at all: never where no API server would be left to ask. The order in which things
-go is in `release`, for the Node, and in `removal`, for the machine.
+Nothing is decided here; what an act brought is given back to the table that asked for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import replace
+from typing import assert_never
 
-from clusterwright.api.core import Machine
-from clusterwright.api.wellknown import (
-    EXCLUDE_NODE_DRAINING_ANNOTATION,
-    EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH_ANNOTATION,
-    KCP_PRE_TERMINATE_HOOK,
-    PRE_DRAIN_HOOK_PREFIX,
-    PRE_TERMINATE_HOOK_PREFIX,
-)
-from clusterwright.controllers.machine.conditions import CHECK_LOGS
-from clusterwright.controllers.machine.snapshot import Found, Lookup, NotReferenced, Stage, Unreadable
-from clusterwright.controllers.machine.status import is_control_plane
-from clusterwright.tables import KEEP, OTHERWISE, Row, Table, Transition, guard, message
+from msgspec.structs import replace as replace_struct
 
-STARTED = Stage("Deleting", "Deletion started")
-INTERNAL_ERROR = Stage("InternalError", CHECK_LOGS)
+from clusterwright.api.core import Machine, MachineDeletionStatus, MachineNodeReference
+from clusterwright.api.kubernetes import Pod, VolumeAttachment
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_FINALIZER
+from clusterwright.conditions import v1beta1
+from clusterwright.controllers.external import ContractUnknown, WrongType, get_external, text_at
+from clusterwright.controllers.kit.conditions import v1beta1_conditions
+from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.machine import drain, host_deletion, node_access, node_shutdown, remote, volumes
+from clusterwright.controllers.machine.host_deletion import Removal
+from clusterwright.controllers.machine.node import is_unreachable
+from clusterwright.controllers.machine.node_access import Access
+from clusterwright.controllers.machine.node_shutdown import Shutdown
+from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineSnapshot, NodeFound, Stage
+from clusterwright.controllers.machine.status import with_status, with_v1beta1_ready
+from clusterwright.controllers.machine.wakes import Wakes
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.tables import Decision
 
-NODE_DELETION_TRIES = 6
-NODE_DELETION_PAUSE = timedelta(seconds=2)
-"""A Node that cannot be deleted is tried again within the pass: so many times, with this pause between."""
+CONSIDER_ATTACHMENTS = "MachineWaitForVolumeDetachConsiderVolumeAttachments"
 
-
-def pre_drain_hooks(machine: Machine) -> tuple[str, ...]:
-    """The annotations that hold the drain back, sorted."""
-    return _hooks(machine, PRE_DRAIN_HOOK_PREFIX)
-
-
-def pre_terminate_hooks(machine: Machine) -> tuple[str, ...]:
-    """The annotations that hold the end of the machine back, sorted."""
-    return _hooks(machine, PRE_TERMINATE_HOOK_PREFIX)
+MachinePass = Pass[Machine, MachineSnapshot]
 
 
-def _hooks(machine: Machine, prefix: str) -> tuple[str, ...]:
-    return tuple(sorted(key for key in machine.metadata.annotations if key.startswith(prefix)))
+class Deletion:
+    """Works on the deletion of Machines."""
+
+    def __init__(self, deps: Dependencies, wakes: Wakes) -> None:
+        self._deps = deps
+        self._client = deps.client
+        self._clock = deps.clock
+        self._wakes = wakes
+
+    async def advance(self, run: MachinePass) -> None:
+        """Work on the deletion until something must be waited for."""
+        run.seen = replace(run.seen, deletion=node_access.STARTED)
+        match await self._node_access(run):
+            case None:
+                run.seen = replace(run.seen, deletion=node_access.INTERNAL_ERROR)
+            case Access.DENIED:
+                await self._delete_host(run, handles_node=False)
+            case Access.ALLOWED:
+                if await self._shut_node_down(run):
+                    await self._delete_host(run, handles_node=True)
+            case never:
+                assert_never(never)
+
+    async def _node_access(self, run: MachinePass) -> Access | None:
+        """Whether the Node may be touched; None if that could not be found out."""
+        cluster, machine = run.seen.cluster, run.object
+        deleting = cluster.deleting
+        if not deleting and machine.status.node_ref is None and (provider_id := _provider_id(run.seen)):
+            name = await remote.find_node_name(self._deps.workload, cluster.key, provider_id)
+            if name:
+                run.become(with_status(machine, node_ref=MachineNodeReference(name=name)))
+        handling = node_access.HandlingSnapshot(cluster_deleting=deleting, node_known=run.object.status.node_ref is not None)
+        if not deleting and handling.node_known:
+            handling = replace(
+                handling, control_plane=await self._control_plane(cluster), control_planes_left=await self._control_planes_left(cluster)
+            )
+        cause = handling.control_plane.cause if isinstance(handling.control_plane, Unreadable) else None
+        return run.decide_on(node_access.NODE_HANDLING, handling, cause).chosen(Access)
+
+    async def _control_plane(self, cluster: ClusterFacts) -> Lookup:
+        if cluster.control_plane_ref is None:
+            return NotReferenced()
+        try:
+            external = await get_external(self._client, cluster.control_plane_ref, cluster.namespace)
+        except NotFound:
+            return Missing()
+        except (ApiError, ContractUnknown) as error:
+            return Unreadable(str(error), error)
+        return Found(external.object, external.contract)
+
+    async def _control_planes_left(self, cluster: ClusterFacts) -> int | Exception:
+        try:
+            machines = await self._client.list(Machine, namespace=cluster.namespace, labels={CLUSTER_NAME_LABEL: cluster.name})
+        except ApiError as error:
+            return error
+        return sum(CONTROL_PLANE_LABEL in m.metadata.labels and m.metadata.deletion_timestamp is None for m in machines)
+
+    async def _shut_node_down(self, run: MachinePass) -> bool:
+        """Take the Node out of service; False if something must be waited for."""
+        key, now = run.object.key, run.seen.now
+        rest = self._wakes.resting(key, now, _sight(run))
+        state = node_shutdown.ShutdownSnapshot(machine=run.object, now=now, resting=rest is not None and _may_rest(rest.stage, run))
+        while True:
+            decision = node_shutdown.NODE_SHUTDOWN.decide(state)
+            run.rows[decision.table] = decision.row
+            act = decision.chosen(Shutdown)
+            match act:
+                case Shutdown.DRAIN:
+                    state = replace(state, drain=await self._drain(run), machine=run.object)
+                    continue
+                case Shutdown.LOOK_AT_VOLUMES:
+                    state = replace(state, volumes=await self._look_at_volumes(run), machine=run.object)
+                    continue
+                case Shutdown.AWAIT_PODS:
+                    run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", decision.outcome.message if decision.outcome else ""))
+                case Shutdown.REST:
+                    run.vote(rest.until - now if rest is not None else None)
+                case Shutdown.AWAIT_HOOKS | Shutdown.AWAIT_VOLUMES | Shutdown.TRY_AGAIN | Shutdown.DONE | None:
+                    pass
+                case never:
+                    assert_never(never)
+            hook = "PreDrainDeleteHookSucceeded"
+            waits = act is Shutdown.AWAIT_HOOKS
+            run.mark(v1beta1.false(hook, "WaitingExternalHook", "Info") if waits else v1beta1.true(hook))
+            if act is Shutdown.DONE:
+                return True
+            if decision.requeue is not None and act is not None:
+                run.vote(self._wakes.rest(key, act, now, decision.requeue, _sight(run)))
+            # where deletion rests, what was said of it stands
+            run.seen = replace(run.seen, deletion=_stage(decision))
+            return False
+
+    async def _drain(self, run: MachinePass) -> node_access.Failed | drain.DrainProgress | node_access.Done:
+        """Cordon the Node and evict what must go now."""
+        cluster, node_name = run.seen.cluster, _node_name(run)
+        await self._start_drain(run)
+        self._wakes.learn(run.object, cluster.key)
+        self._wakes.begin_look(run.object.key)
+        try:
+            client = await self._deps.workload.client(cluster.key)
+            self._wakes.needs_watch(run.object.key, cluster.key, "machine-pods", Pod)
+            await self._deps.workload.watch(cluster.key, "machine-pods", Pod, self._wakes.pod_changed(cluster.key))
+            progress = await remote.drain_node(self._client, client, self._clock, cluster, run.object, node_name)
+        except (ApiError, drain.DrainError) as error:
+            run.mark(v1beta1.false("DrainingSucceeded", "DrainingFailed", "Warning", str(error)))
+            run.record("Warning", "FailedDrainNode", f'error draining Machine\'s node "{node_name}": {error}')
+            run.errors.append(error)
+            return node_access.Failed(error)
+        if progress is not None and not progress.completed:
+            return progress
+        if not v1beta1.is_true(v1beta1_conditions(run.object), "DrainingSucceeded"):
+            run.record("Normal", "SuccessfulDrainNode", f'success draining Machine\'s node "{node_name}"')
+        run.mark(v1beta1.true("DrainingSucceeded"))
+        return node_access.Done()
+
+    async def _start_drain(self, run: MachinePass) -> None:
+        """Note when the drain starts, before anything is done: no crash shall start the clock anew."""
+        machine, status = run.object, run.object.status.deletion or MachineDeletionStatus()
+        if status.node_drain_start_time is not None:
+            return
+        now = run.seen.now.replace(microsecond=0)
+        run.become(with_status(machine, deletion=replace_struct(status, node_drain_start_time=now)))
+        if v1beta1.get(v1beta1_conditions(machine), "DrainingSucceeded") is None:
+            run.mark(v1beta1.false("DrainingSucceeded", "Draining", "Info", "Draining the node before deletion"))
+        await run.save(with_v1beta1_ready(run.object, run.seen.now))
+
+    async def _look_at_volumes(self, run: MachinePass) -> node_access.Failed | volumes.VolumeWait:
+        """Find out which volumes are attached to the Node."""
+        cluster, machine, node_name = run.seen.cluster, run.object, _node_name(run)
+        status = machine.status.deletion or MachineDeletionStatus()
+        if status.wait_for_node_volume_detach_start_time is None:
+            now = run.seen.now.replace(microsecond=0)
+            run.become(with_status(machine, deletion=replace_struct(status, wait_for_node_volume_detach_start_time=now)))
+        if v1beta1.get(v1beta1_conditions(machine), "VolumeDetachSucceeded") is None:
+            text = "Waiting for node volumes to be detached"
+            run.mark(v1beta1.false("VolumeDetachSucceeded", "WaitingForVolumeDetach", "Info", text))
+        self._wakes.begin_look(machine.key)
+        consider = self._deps.features.get(CONSIDER_ATTACHMENTS, True)
+        try:
+            client = await self._deps.workload.client(cluster.key)
+            if consider:
+                self._wakes.needs_watch(machine.key, cluster.key, "machine-volumes", VolumeAttachment)
+                notify = self._wakes.attachment_changed(cluster.key)
+                await self._deps.workload.watch(cluster.key, "machine-volumes", VolumeAttachment, notify)
+            wait = await remote.observe_volumes(
+                self._client, client, cluster, run.object, node_name, consider_attachments=consider, now=run.seen.now
+            )
+        except (ApiError, drain.DrainError, volumes.VolumeError) as error:
+            text = f'error waiting for node volumes detaching, Machine\'s node "{node_name}": {error}'
+            run.record("Warning", "FailedWaitForVolumeDetach", text)
+            run.errors.append(error)
+            return node_access.Failed(error)
+        if wait.over:
+            if not v1beta1.is_true(v1beta1_conditions(run.object), "VolumeDetachSucceeded"):
+                text = f'success waiting for node volumes detaching Machine\'s node "{node_name}"'
+                run.record("Normal", "NodeVolumesDetached", text)
+            run.mark(v1beta1.true("VolumeDetachSucceeded"))
+        return wait
+
+    async def _delete_host(self, run: MachinePass, *, handles_node: bool) -> None:
+        """Take the host away, as far as it goes."""
+        self._wakes.end_watches(run.object.key)
+        state = host_deletion.HostSnapshot(
+            machine=run.object,
+            now=self._clock.now(),
+            handles_node=handles_node,
+            infrastructure=host_deletion.remains(run.seen.infrastructure),
+            bootstrap=host_deletion.remains(run.seen.bootstrap),
+        )
+        while True:
+            failed = state.node.error if isinstance(state.node, node_access.Failed) else None
+            decision = run.decide_on(host_deletion.HOST_DELETION, state, failed)
+            match decision.chosen(Removal):
+                case Removal.DELETE_INFRASTRUCTURE:
+                    state = replace(state, infrastructure=await self._delete_object(run, run.seen.infrastructure))
+                    continue
+                case Removal.DELETE_BOOTSTRAP:
+                    state = replace(state, bootstrap=await self._delete_object(run, run.seen.bootstrap))
+                    continue
+                case Removal.DELETE_NODE:
+                    state = replace(state, node=await self._delete_node(run), now=self._clock.now())
+                    continue
+                case Removal.AWAIT_HOOKS:
+                    run.mark(v1beta1.false("PreTerminateDeleteHookSucceeded", "WaitingExternalHook", "Info"))
+                case Removal.AWAIT_OBJECT | Removal.TRY_AGAIN | None:
+                    _mark_what_is_gone(run, state)
+                case Removal.REMOVE_FINALIZER:
+                    _mark_what_is_gone(run, state)
+                    run.become(without_finalizer(run.object, MACHINE_FINALIZER))
+                case never:
+                    assert_never(never)
+            if failed is not None:
+                run.mark(v1beta1.false("NodeHealthy", "DeletionFailed", "Warning"))
+                run.record("Warning", "FailedDeleteNode", f"error deleting Machine's node: {failed}")
+            run.seen = replace(run.seen, deletion=_stage(decision))
+            return
+
+    async def _delete_object(self, run: MachinePass, lookup: Lookup) -> host_deletion.Remains:
+        """Ask for the deletion of a provider's object."""
+        if isinstance(lookup, Found):
+            obj = lookup.object
+            try:
+                await self._client.delete(obj.gvk, obj.key, uid=obj.metadata.uid)
+            except NotFound:
+                pass
+            except ApiError as error:
+                run.errors.append(error)
+                return host_deletion.Remains.REFUSED
+        return host_deletion.Remains.GOING
+
+    async def _delete_node(self, run: MachinePass) -> node_access.Failed | node_access.Done:
+        """Delete the Node."""
+        error = await remote.delete_node(self._deps.workload, self._clock, run.seen.cluster.key, run.object, _node_name(run))
+        return node_access.Done() if error is None else node_access.Failed(error)
 
 
-# ------------------------------------------------------------------------------------------------ whether and how long
+def _may_rest(stage: Shutdown, run: MachinePass) -> bool:
+    """Whether what the deletion rests in may still go on; a time limit may be over."""
+    machine, now = run.object, run.seen.now
+    if stage is Shutdown.AWAIT_PODS:
+        return node_access.drain_is_allowed(machine, now)
+    return node_access.volume_wait_is_allowed(machine, now)
 
 
-def drain_is_allowed(machine: Machine, now: datetime) -> bool:
-    """Whether the Node is to be drained: unless it is excluded, its time is over, or its control plane is gone already."""
-    limit = machine.spec.deletion.node_drain_timeout_seconds if machine.spec.deletion else None
-    started = machine.status.deletion.node_drain_start_time if machine.status.deletion else None
-    return (
-        not _without_etcd(machine)
-        and EXCLUDE_NODE_DRAINING_ANNOTATION not in machine.metadata.annotations
-        and not is_over(started, limit, now)
-    )
+def _mark_what_is_gone(run: MachinePass, state: host_deletion.HostSnapshot) -> None:
+    run.mark(v1beta1.true("PreTerminateDeleteHookSucceeded"))
+    if state.infrastructure is host_deletion.Remains.GONE:
+        run.mark(v1beta1.false("InfrastructureReady", "Deleted", "Info"))
+        if state.bootstrap is host_deletion.Remains.GONE:
+            run.mark(v1beta1.false("BootstrapReady", "Deleted", "Info"))
 
 
-def volume_wait_is_allowed(machine: Machine, now: datetime) -> bool:
-    """Whether to wait until volumes are detached: on the same terms."""
-    limit = machine.spec.deletion.node_volume_detach_timeout_seconds if machine.spec.deletion else None
-    started = machine.status.deletion.wait_for_node_volume_detach_start_time if machine.status.deletion else None
-    return (
-        not _without_etcd(machine)
-        and EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH_ANNOTATION not in machine.metadata.annotations
-        and not is_over(started, limit, now)
-    )
+def _stage(decision: Decision) -> Stage | None:
+    """How far deletion is, as a table has it."""
+    return None if decision.outcome is None else Stage(decision.outcome.reason, decision.outcome.message)
 
 
-def is_over(started: datetime | None, limit_seconds: int | None, now: datetime) -> bool:
-    """Whether a wait has lasted as long as it may; 0 or none is no limit, and the clock runs from the recorded start only."""
-    return started is not None and bool(limit_seconds) and now - started >= timedelta(seconds=limit_seconds or 0)
+def _node_name(run: MachinePass) -> str:
+    return run.object.status.node_ref.name if run.object.status.node_ref else ""
 
 
-def node_may_stay(machine: Machine, now: datetime) -> bool:
-    """Whether a Node that cannot be deleted is left behind: once the time for it, counted from the deletion, is over."""
-    limit = machine.spec.deletion.node_deletion_timeout_seconds if machine.spec.deletion else None
-    deleted = machine.metadata.deletion_timestamp
-    return bool(limit) and deleted is not None and now >= deleted + timedelta(seconds=limit or 0)
+def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
+    """What of a Node a drain and a wait for volumes go by, as far as it is known without asking the workload cluster again."""
+    found = run.seen.node
+    if not isinstance(found, NodeFound):
+        return _node_name(run), False, frozenset()
+    return _node_name(run), is_unreachable(found.node), frozenset(v.name for v in found.node.status.volumes_attached)
 
 
-def _without_etcd(machine: Machine) -> bool:
-    """A KubeadmControlPlane has taken this Machine out of etcd already: its API server answers no more."""
-    owned = any(o.kind == "KubeadmControlPlane" and o.api_version.startswith("controlplane.") for o in machine.metadata.owner_references)
-    return is_control_plane(machine) and owned and KCP_PRE_TERMINATE_HOOK not in machine.metadata.annotations
-
-
-# -------------------------------------------------------------------------------------------------------- node handling
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandlingSnapshot:
-    """What decides whether the Node of a Machine that is deleted may be touched.
-
-    `control_planes_left` counts control-plane Machines that stay; it is an error where they could not be listed.
-    """
-
-    cluster_deleting: bool = False
-    node_known: bool = True
-    control_plane: Lookup = field(default_factory=NotReferenced)
-    control_planes_left: int | Exception = 1
-
-
-@guard("the Cluster is being deleted")
-def cluster_deleting(s: HandlingSnapshot) -> bool:
-    return s.cluster_deleting
-
-
-@guard("the Node is known")
-def node_known(s: HandlingSnapshot) -> bool:
-    return s.node_known
-
-
-@guard("the control plane object could not be read")
-def control_plane_unreadable(s: HandlingSnapshot) -> bool:
-    return isinstance(s.control_plane, Unreadable)
-
-
-@guard("the control plane object is being deleted")
-def control_plane_deleting(s: HandlingSnapshot) -> bool:
-    return isinstance(s.control_plane, Found) and s.control_plane.object.metadata.deletion_timestamp is not None
-
-
-@guard("the control plane is managed externally")
-def externally_managed(s: HandlingSnapshot) -> bool:
-    return isinstance(s.control_plane, Found) and s.control_plane.object.at("status", "externalManagedControlPlane") is True
-
-
-@guard("Machines could be listed")
-def machines_listed(s: HandlingSnapshot) -> bool:
-    return isinstance(s.control_planes_left, int)
-
-
-@guard("a control-plane Machine stays")
-def control_plane_stays(s: HandlingSnapshot) -> bool:
-    return isinstance(s.control_planes_left, int) and s.control_planes_left > 0
-
-
-@message("<the error>")
-def control_plane_error(s: HandlingSnapshot) -> str:
-    return str(s.control_plane.error) if isinstance(s.control_plane, Unreadable) else ""
-
-
-@message("<the error>")
-def machines_error(s: HandlingSnapshot) -> str:
-    return str(s.control_planes_left)
-
-
-ALLOWED: Transition[HandlingSnapshot] = Transition("Allowed", "")
-DENIED: Transition[HandlingSnapshot] = Transition("Denied", "")
-
-# fmt: off
-NODE_HANDLING: Table[HandlingSnapshot] = Table(
-    "NodeHandling",
-    Row("cluster-deleting",         cluster_deleting,         DENIED),
-    Row("no-node",                  ~node_known,              DENIED),
-    Row("control-plane-unreadable", control_plane_unreadable, KEEP, error=control_plane_error),
-    Row("control-plane-deleting",   control_plane_deleting,   DENIED),
-    Row("externally-managed",       externally_managed,       ALLOWED),
-    Row("machines-unlisted",        ~machines_listed,         KEEP, error=machines_error),
-    Row("last-control-plane",       ~control_plane_stays,     DENIED),
-    Row("allowed",                  OTHERWISE,                ALLOWED),
-    assuming=[
-        machines_listed | ~control_plane_stays,
-        ~control_plane_unreadable | ~(control_plane_deleting | externally_managed),
-    ],
-    about="Whether the Node of a Machine that is deleted is drained and removed: never where no API server would be left to ask.",
-)
-# fmt: on
-
-
-# ------------------------------------------------------------------------------------------------------- what was tried
-
-
-@dataclass(frozen=True, slots=True)
-class Untried:
-    """Not tried in this pass."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """It could not be done."""
-
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """It is done."""
+def _provider_id(s: MachineSnapshot) -> str:
+    """The providerID that the Machine knows, else the one that its infrastructure machine reports."""
+    if s.machine.spec.provider_id or not isinstance(s.infrastructure, Found):
+        return s.machine.spec.provider_id
+    try:
+        return text_at(s.infrastructure.object, "spec", "providerID")
+    except WrongType:
+        return ""

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 
 from msgspec.structs import replace
 
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import Unstructured
 from clusterwright.api.wellknown import PENDING_HOOKS_ANNOTATION, UPDATE_IN_PROGRESS_ANNOTATION
-from clusterwright.controllers.machine.conditions import UPDATE_MACHINE_HOOK, infra_found, node_ref
-from clusterwright.controllers.machine.snapshot import Found, MachineSnapshot, NotReferenced, Stage
-from clusterwright.tables import KEEP, OTHERWISE, Row, Table, Transition, guard
+from clusterwright.controllers.kit.lookup import Found, NotReferenced
+from clusterwright.controllers.machine.guards import UPDATE_MACHINE_HOOK, infra_found, node_ref
+from clusterwright.controllers.machine.snapshot import MachineSnapshot, Stage
+from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
 
 INFRA_GONE = Stage("InPlaceUpdateFailed", "In-place update not possible: InfraMachine not found")
 HOOK_FAILED = Stage("InPlaceUpdateFailed", "UpdateMachine hook failed: please check controller logs for errors")
@@ -69,21 +71,25 @@ def _is_marked(lookup: object) -> bool:
     return isinstance(lookup, Found) and UPDATE_IN_PROGRESS_ANNOTATION in lookup.object.metadata.annotations
 
 
-_CLEAN_UP: Transition[MachineSnapshot] = Transition("CleanUp", "")
-_FAIL: Transition[MachineSnapshot] = Transition("Fail", "")
-_CALL: Transition[MachineSnapshot] = Transition("Call", "")
+class Update(Enum):
+    """What comes next."""
+
+    CLEAN_UP = "take the marks away"
+    FAIL = "end the pass in an error: nothing can be updated"
+    CALL = "let the extension work"
+
 
 # fmt: off
 IN_PLACE_UPDATE: Table[MachineSnapshot] = Table(
     "InPlaceUpdate",
     Row("gate-off",       ~gate_on,                KEEP),
-    Row("orphaned",       ~marked & hook_pending,  _CLEAN_UP),
+    Row("orphaned",       ~marked & hook_pending,  KEEP, act=Update.CLEAN_UP),
     Row("none",           ~marked,                 KEEP),
     Row("not-triggered",  ~hook_pending,           KEEP),
     Row("not-set-up",     ~set_up,                 KEEP),
-    Row("infra-missing",  ~infra_found,            _FAIL),
+    Row("infra-missing",  ~infra_found,            KEEP, act=Update.FAIL),
     Row("not-all-marked", ~all_marked,             KEEP),
-    Row("update",         OTHERWISE,               _CALL),
+    Row("update",         OTHERWISE,               KEEP, act=Update.CALL),
     assuming=[infra_found | ~all_marked],
 )
 # fmt: on

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusterwright.api.core import Machine, MachineDeployment, MachineSet, MachineTaint
+from clusterwright.api.core import Machine, MachineTaint
 from clusterwright.api.kubernetes import Node, Taint
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import (
@@ -27,6 +27,7 @@ from clusterwright.api.wellknown import (
     TAINTS_FROM_MACHINE_ANNOTATION,
     UNINITIALIZED_TAINT,
 )
+from clusterwright.controllers.machine.snapshot import OwnerFacts
 
 BOOKKEEPING = (CLUSTER_NAME_ANNOTATION, CLUSTER_NAMESPACE_ANNOTATION, MACHINE_ANNOTATION, OWNER_KIND_ANNOTATION, OWNER_NAME_ANNOTATION)
 """Annotations that every Node of ours has; they are not listed among those that come from the Machine."""
@@ -211,18 +212,17 @@ def _taint_json(taint: Taint) -> Json:
     return json
 
 
-def is_outdated(machine_set: MachineSet | None, deployment: MachineDeployment | None) -> bool:
+def is_outdated(machine_set: OwnerFacts | None, deployment: OwnerFacts | None) -> bool:
     """Whether the Machine's MachineSet is of an earlier revision than its MachineDeployment; a revision not set counts as 0."""
     if machine_set is None or deployment is None:
         return False
     return _revision(machine_set) < _revision(deployment)
 
 
-def _revision(obj: MachineSet | MachineDeployment) -> int:
-    text = obj.metadata.annotations.get(REVISION_ANNOTATION, "0")
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise NodeSyncError(f"{obj.kind} {obj.key}: annotation {REVISION_ANNOTATION} is no number: {text!r}")
-    return int(text)
+def _revision(owner: OwnerFacts) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", owner.revision):
+        raise NodeSyncError(f"{owner.described}: annotation {REVISION_ANNOTATION} is no number: {owner.revision!r}")
+    return int(owner.revision)
 
 
 # -------------------------------------------------------------------------------------------------------- health

@@ -1,23 +1,25 @@
 """What the bootstrap config, the infrastructure machine and the Node do to a Machine, and to its v1beta1 conditions. Pure.
 
-Each table decides one phase of a pass: the v1beta1 condition, what the Machine takes over (`ensure`: the Machine as it becomes),
-when to look again, and whether the pass ends in an error. All phases run, whatever befalls the others.
+Each table decides one phase of a pass: the v1beta1 condition, what the Machine takes over (`act`), when to look again, and whether
+the pass ends in an error. All phases run, whatever befalls the others.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from enum import Enum
+from typing import Any, assert_never
 
 from msgspec.structs import replace as replace_struct
 
 from clusterwright.api.core import Machine, MachineAddress, MachineNodeReference
-from clusterwright.api.meta import OwnerReference, Unstructured, V1Beta1Condition
+from clusterwright.api.meta import Json, OwnerReference, Unstructured, V1Beta1Condition
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL, MACHINE_POOL_NAME_LABEL, MACHINE_SET_NAME_LABEL
 from clusterwright.conditions import v1beta1
-from clusterwright.controllers.external import WrongType, flag_at, text_at, value_at
-from clusterwright.controllers.machine.conditions import (
+from clusterwright.controllers.external import Reference, WrongType, flag_at, text_at, value_at
+from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
+from clusterwright.controllers.kit.lookup import Found, Lookup, Unreadable
+from clusterwright.controllers.machine.guards import (
     config_found,
     config_missing,
     config_unreadable,
@@ -33,31 +35,28 @@ from clusterwright.controllers.machine.conditions import (
     out_of_reach,
     provider_id,
     provisioned,
+    the_config,
+    the_infrastructure,
 )
 from clusterwright.controllers.machine.node import node_health_v1beta1
-from clusterwright.controllers.machine.snapshot import Found, Lookup, MachineSnapshot, NodeFound, NodeOutOfReach, NodeUnreadable, Unreadable
-from clusterwright.controllers.machine.status import failed, initialized, with_spec, with_status, with_v1beta1_outcome
-from clusterwright.tables import (
-    KEEP,
-    OTHERWISE,
-    Decision,
-    Ensure,
-    Outcome,
-    Row,
-    Table,
-    Transition,
-    computed,
-    false,
-    guard,
-    message,
-    true,
-    unknown,
-)
+from clusterwright.controllers.machine.snapshot import MachineSnapshot, NodeFound, NodeOutOfReach, NodeUnreadable
+from clusterwright.controllers.machine.status import failed, initialized, is_control_plane, with_spec, with_status
+from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, guard, message, true, unknown
 
 EXTERNAL_RETRY = timedelta(seconds=30)
 """An object that is referenced but not there is looked for again after this time: nothing can be watched by its owner yet."""
 
 _ADOPTED_LABELS = (MACHINE_SET_NAME_LABEL, MACHINE_POOL_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
+
+
+class Take(Enum):
+    """What a Machine takes over, in memory."""
+
+    BOOTSTRAP_FLAG = "status.initialization.bootstrapDataSecretCreated"
+    BOOTSTRAP_DATA = "spec.bootstrap.dataSecretName, status.initialization.bootstrapDataSecretCreated"
+    INFRASTRUCTURE = "addresses, failure domains, spec.providerID, infrastructureProvisioned"
+    FAILURE = "status.deprecated.v1beta1.failureReason and failureMessage"
+    NODE = "status.nodeRef, if it is empty; status.nodeInfo"
 
 
 # ----------------------------------------------------------------------------------------------------- owner and labels
@@ -70,11 +69,7 @@ def with_owner_and_label(s: MachineSnapshot) -> Machine:
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: machine.spec.cluster_name}
     owners = metadata.owner_references
     if is_stand_alone(machine) and not any(o.kind == "Cluster" and _group(o) == "cluster.x-k8s.io" for o in owners):
-        cluster = s.cluster
-        owners = (
-            *owners,
-            OwnerReference(api_version=cluster.api_version, kind=cluster.kind, name=cluster.metadata.name, uid=cluster.metadata.uid),
-        )
+        owners = (*owners, s.cluster.reference)
     if labels == metadata.labels and owners == metadata.owner_references:
         return machine
     return replace_struct(machine, metadata=replace_struct(metadata, labels=labels, owner_references=owners))
@@ -88,6 +83,22 @@ def is_stand_alone(machine: Machine) -> bool:
 
 def _group(owner: OwnerReference) -> str:
     return owner.api_version.rpartition("/")[0]
+
+
+def adoption(machine: Machine, control_plane: Reference | None, obj: Unstructured) -> Json | None:
+    """A merge patch after which the Machine controls the object; None if it does. Raises AlreadyControlled.
+
+    Whoever made the object owned it before the Machine existed; those references are dropped.
+    """
+
+    def made_it(reference: OwnerReference) -> bool:
+        named = (_group(reference), reference.kind)
+        if named == ("cluster.x-k8s.io", "MachineSet"):
+            return True
+        return is_control_plane(machine) and control_plane is not None and named == (control_plane.api_group, control_plane.kind)
+
+    labels = {CLUSTER_NAME_LABEL: machine.spec.cluster_name}
+    return owned_metadata(obj, owner_reference(machine, controller=True), labels, drops=made_it)
 
 
 # -------------------------------------------------------------------------------------------------- reading by contract
@@ -138,7 +149,9 @@ def with_failure(machine: Machine, lookup: Lookup) -> Machine:
 
 
 def _error_of(lookup: Any) -> str:
-    if isinstance(lookup, Unreadable | NodeUnreadable | NodeOutOfReach):
+    if isinstance(lookup, Unreadable):
+        return lookup.error
+    if isinstance(lookup, NodeUnreadable | NodeOutOfReach):
         return str(lookup.error) or type(lookup.error).__name__
     return ""
 
@@ -161,7 +174,7 @@ def _mirrored(s: MachineSnapshot, lookup: Lookup, *, holds: bool, waiting: str) 
 
 
 def _is_deleting(lookup: Lookup) -> bool:
-    return isinstance(lookup, Found) and lookup.object.metadata.deletion_timestamp is not None
+    return isinstance(lookup, Found) and lookup.deleting
 
 
 _V1BETA1_TRUE: Transition[MachineSnapshot] = true("")
@@ -175,22 +188,22 @@ def secret_name_set(s: MachineSnapshot) -> bool:
     return s.machine.spec.bootstrap.data_secret_name is not None
 
 
-@guard("the contract's flag can be read")
+@guard("the contract's flag can be read", about=the_config)
 def config_flag_valid(s: MachineSnapshot) -> bool:
     return not isinstance(s.bootstrap, Found) or not _complaint(data_secret_created, s.bootstrap)
 
 
-@guard("the bootstrap config is being deleted")
+@guard("the bootstrap config is being deleted", about=the_config)
 def config_deleting(s: MachineSnapshot) -> bool:
     return _is_deleting(s.bootstrap)
 
 
-@guard("the bootstrap config says that the data is there")
+@guard("the bootstrap config says that the data is there", about=the_config)
 def config_says_created(s: MachineSnapshot) -> bool:
     return isinstance(s.bootstrap, Found) and config_flag_valid(s) and data_secret_created(s.bootstrap)
 
 
-@guard("it names the secret")
+@guard("it names the secret", about=the_config)
 def config_names_secret(s: MachineSnapshot) -> bool:
     if not isinstance(s.bootstrap, Found):
         return False
@@ -218,22 +231,16 @@ def _mirror_config(s: MachineSnapshot) -> Outcome:
     return _mirrored(s, s.bootstrap, holds=config_says_created(s), waiting="WaitingForDataSecret")
 
 
-def _take_secret(s: MachineSnapshot) -> list[Machine]:
+def _take_secret(s: MachineSnapshot) -> Machine:
     if not isinstance(s.bootstrap, Found):
-        return []
+        return s.machine
     name = text_at(s.bootstrap.object, "status", "dataSecretName")
     machine = with_spec(s.machine, bootstrap=replace_struct(s.machine.spec.bootstrap, data_secret_name=name))
-    return [initialized(machine, bootstrap_data_secret_created=True)]
+    return initialized(machine, bootstrap_data_secret_created=True)
 
 
 _MIRROR_CONFIG: Transition[MachineSnapshot] = computed(
     _mirror_config, status="mirrored", reason="", message="Ready of the object; not reported: by the contract's flag"
-)
-_SECRET_CREATED: Ensure[MachineSnapshot] = Ensure(
-    "status.initialization.bootstrapDataSecretCreated", lambda s: [initialized(s.machine, bootstrap_data_secret_created=True)]
-)
-_TAKE_SECRET: Ensure[MachineSnapshot] = Ensure(
-    "spec.bootstrap.dataSecretName, status.initialization.bootstrapDataSecretCreated", _take_secret
 )
 
 # fmt: off
@@ -243,12 +250,13 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
     Row("missing-deleting", config_missing & deleting,                     KEEP),
     Row("missing",          config_missing,                                KEEP,           requeue=EXTERNAL_RETRY),
     Row("unreadable",       config_unreadable,                             KEEP,           error=config_error),
-    Row("taken-before",     secret_name_set,                               _V1BETA1_TRUE,  ensure=_SECRET_CREATED),
+    Row("taken-before",     secret_name_set,                               _V1BETA1_TRUE,  act=Take.BOOTSTRAP_FLAG),
     Row("garbled",          ~config_flag_valid,                            KEEP,           error=config_garbled),
     Row("config-deleting",  config_deleting,                               _MIRROR_CONFIG),
     Row("waiting",          ~config_says_created,                          _MIRROR_CONFIG),
     Row("nameless",         ~config_names_secret,                          _MIRROR_CONFIG, error=config_nameless),
-    Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, ensure=_TAKE_SECRET),
+    Row("created",          OTHERWISE,                                     _MIRROR_CONFIG, act=Take.BOOTSTRAP_DATA),
+    v1beta1="BootstrapReady",
     exactly_one=[(no_config_ref, config_found, config_unreadable, config_missing)],
     about="The first secret name that the bootstrap config reports is taken over for good.",
 )
@@ -258,22 +266,22 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
 # ------------------------------------------------------------------------------------------------------- infrastructure
 
 
-@guard("the contract's flag can be read")
+@guard("the contract's flag can be read", about=the_infrastructure)
 def infra_flag_valid(s: MachineSnapshot) -> bool:
     return not isinstance(s.infrastructure, Found) or not _complaint(infrastructure_provisioned, s.infrastructure)
 
 
-@guard("the infrastructure machine is being deleted")
+@guard("the infrastructure machine is being deleted", about=the_infrastructure)
 def infra_deleting(s: MachineSnapshot) -> bool:
     return _is_deleting(s.infrastructure)
 
 
-@guard("the infrastructure machine says that it is provisioned")
+@guard("the infrastructure machine says that it is provisioned", about=the_infrastructure)
 def infra_says_provisioned(s: MachineSnapshot) -> bool:
     return isinstance(s.infrastructure, Found) and infra_flag_valid(s) and infrastructure_provisioned(s.infrastructure)
 
 
-@guard("it reports spec.providerID")
+@guard("it reports spec.providerID", about=the_infrastructure)
 def infra_reports_provider_id(s: MachineSnapshot) -> bool:
     if not isinstance(s.infrastructure, Found):
         return False
@@ -281,7 +289,7 @@ def infra_reports_provider_id(s: MachineSnapshot) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-@guard("its addresses and failure domains can be read")
+@guard("its addresses and failure domains can be read", about=the_infrastructure)
 def infra_details_valid(s: MachineSnapshot) -> bool:
     return not infra_details_garbled(s)
 
@@ -321,14 +329,14 @@ def _mirror_infra(s: MachineSnapshot) -> Outcome:
     return _mirrored(s, s.infrastructure, holds=infra_says_provisioned(s), waiting="WaitingForInfrastructure")
 
 
-def _fail(s: MachineSnapshot) -> list[Machine]:
+def _fail(s: MachineSnapshot) -> Machine:
     text = f"Machine infrastructure resource {s.infrastructure_kind} {_infra_name(s)} has been deleted after provisioning was completed"
-    return [failed(s.machine, reason="InvalidConfiguration", message=text)]
+    return failed(s.machine, reason="InvalidConfiguration", message=text)
 
 
-def _take_over(s: MachineSnapshot) -> list[Machine]:
+def _take_over(s: MachineSnapshot) -> Machine:
     if not isinstance(s.infrastructure, Found):
-        return []
+        return s.machine
     obj, machine = s.infrastructure.object, s.machine
     if (addresses := addresses_of(obj)) is not None:
         machine = with_status(machine, addresses=addresses)
@@ -337,20 +345,18 @@ def _take_over(s: MachineSnapshot) -> list[Machine]:
     if actual := text_at(obj, "status", "failureDomain"):
         machine = with_status(machine, failure_domain=actual)
     machine = with_spec(machine, provider_id=text_at(obj, "spec", "providerID"))
-    return [initialized(machine, infrastructure_provisioned=True)]
+    return initialized(machine, infrastructure_provisioned=True)
 
 
 _MIRROR_INFRA: Transition[MachineSnapshot] = computed(
     _mirror_infra, status="mirrored", reason="", message="Ready of the object; not reported: by the contract's flag"
 )
-_FAIL: Ensure[MachineSnapshot] = Ensure("status.deprecated.v1beta1.failureReason and failureMessage", _fail)
-_TAKE_OVER: Ensure[MachineSnapshot] = Ensure("addresses, failure domains, spec.providerID, infrastructureProvisioned", _take_over)
 
 # fmt: off
 INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     "InfrastructureReady (v1beta1)",
     Row("missing-deleting", infra_missing & deleting,                  KEEP),
-    Row("lost",             infra_missing & provisioned,               KEEP,          ensure=_FAIL, error=infra_gone),
+    Row("lost",             infra_missing & provisioned,               KEEP,          act=Take.FAILURE, error=infra_gone),
     Row("missing",          infra_missing,                             KEEP,          requeue=EXTERNAL_RETRY),
     Row("unreadable",       infra_unreadable,                          KEEP,          error=infra_error),
     Row("garbled",          ~infra_flag_valid,                         KEEP,          error=infra_garbled),
@@ -358,7 +364,8 @@ INFRASTRUCTURE: Table[MachineSnapshot] = Table(
     Row("waiting",          ~infra_says_provisioned & ~provisioned,    _MIRROR_INFRA),
     Row("no-provider-id",   ~infra_reports_provider_id,                _MIRROR_INFRA),
     Row("details-garbled",  ~infra_details_valid,                      _MIRROR_INFRA, error=infra_details_garbled),
-    Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, ensure=_TAKE_OVER),
+    Row("provisioned",      OTHERWISE,                                 _MIRROR_INFRA, act=Take.INFRASTRUCTURE),
+    v1beta1="InfrastructureReady",
     exactly_one=[(infra_found, infra_unreadable, infra_missing)],
     about="What is taken over is refreshed for ever; that the Machine was provisioned is never taken back.",
 )
@@ -373,7 +380,7 @@ def node_synced(s: MachineSnapshot) -> bool:
     return not isinstance(s.node, NodeFound) or s.node.sync_error is None
 
 
-@guard("the infrastructure machine is there to stay")
+@guard("the infrastructure machine is there to stay", about=the_infrastructure)
 def infra_stays(s: MachineSnapshot) -> bool:
     return isinstance(s.infrastructure, Found) and not _is_deleting(s.infrastructure)
 
@@ -407,16 +414,15 @@ def _judge_node(s: MachineSnapshot) -> Outcome:
             return Outcome("Unknown", "NodeConditionsFailed", health.message)
 
 
-def _take_node(s: MachineSnapshot) -> list[Machine]:
+def _take_node(s: MachineSnapshot) -> Machine:
     if not isinstance(s.node, NodeFound):
-        return []
+        return s.machine
     machine, node = s.machine, s.node.node
     if machine.status.node_ref is None:
         machine = with_status(machine, node_ref=MachineNodeReference(name=node.metadata.name))
-    return [with_status(machine, node_info=node.status.node_info)]
+    return with_status(machine, node_info=node.status.node_info)
 
 
-_TAKE_NODE: Ensure[MachineSnapshot] = Ensure("status.nodeRef, if it is empty; status.nodeInfo", _take_node)
 _HEALTH: Transition[MachineSnapshot] = computed(
     _judge_node, status="from the Node", reason="NodeConditionsFailed", message="Node condition <type> is <status>"
 )
@@ -430,20 +436,31 @@ NODE: Table[MachineSnapshot] = Table(
     Row("missing-deleting", node_missing & deleting,                KEEP),
     Row("lost",             node_missing & node_ref,                false("NodeNotFound", severity="Error"), error=no_matching_node),
     Row("provisioning",     node_missing,                           false("NodeProvisioning", "Waiting for a node with matching ProviderID to exist", "Warning")),
-    Row("unsynced",         ~node_synced,                           KEEP, ensure=_TAKE_NODE, error=node_sync_error),
-    Row("infra-going",      ~infra_stays,                           false("Deleting", severity="Info"), ensure=_TAKE_NODE),
-    Row("judged",           OTHERWISE,                              _HEALTH, ensure=_TAKE_NODE),
+    Row("unsynced",         ~node_synced,                           KEEP, act=Take.NODE, error=node_sync_error),
+    Row("infra-going",      ~infra_stays,                           false("Deleting", severity="Info"), act=Take.NODE),
+    Row("judged",           OTHERWISE,                              _HEALTH, act=Take.NODE),
+    v1beta1="NodeHealthy",
     exactly_one=[(out_of_reach, node_unreadable, node_found, node_missing)],
 )
 # fmt: on
 
-V1BETA1_TYPES = {BOOTSTRAP.name: "BootstrapReady", INFRASTRUCTURE.name: "InfrastructureReady", NODE.name: "NodeHealthy"}
 TABLES = (BOOTSTRAP, INFRASTRUCTURE, NODE)
 
 
-def advance(s: MachineSnapshot, table: Table[MachineSnapshot]) -> tuple[MachineSnapshot, Decision]:
-    """The snapshot after a phase: the Machine as it becomes, with the v1beta1 condition."""
-    decision = table.decide(s)
-    machine: Machine = decision.intents[-1] if decision.intents else s.machine
-    machine = with_v1beta1_outcome(machine, V1BETA1_TYPES[table.name], decision.outcome, s.now)
-    return replace(s, machine=machine), decision
+def taken(s: MachineSnapshot, what: Take | None) -> Machine:
+    """The Machine after taking over."""
+    match what:
+        case None:
+            return s.machine
+        case Take.BOOTSTRAP_FLAG:
+            return initialized(s.machine, bootstrap_data_secret_created=True)
+        case Take.BOOTSTRAP_DATA:
+            return _take_secret(s)
+        case Take.FAILURE:
+            return _fail(s)
+        case Take.INFRASTRUCTURE:
+            return _take_over(s)
+        case Take.NODE:
+            return _take_node(s)
+        case never:
+            assert_never(never)

@@ -1,4 +1,4 @@
-"""One pass over a Machine: read, advance through the phases, delete or update, conclude, write one patch.
+"""The Machine's own steps of a pass: read what it refers to, advance through the phases, delete or update, conclude.
 
 A straight script, because what the workload cluster answers decides the next step; every choice in it is a table or a pure
 function of this package. All phases run whatever befalls the others; errors are raised together at the end.
@@ -10,37 +10,52 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import assert_never
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
-from clusterwright.api.meta import ObjectKey, OwnerReference, Unstructured
-from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, MACHINE_FINALIZER, UPDATE_IN_PROGRESS_ANNOTATION
-from clusterwright.controllers.external import AlreadyControlled, ContractUnknown, Reference, contract_of
+from clusterwright.api.meta import Json, ObjectKey, OwnerReference, Unstructured
+from clusterwright.api.wellknown import MACHINE_FINALIZER, UPDATE_IN_PROGRESS_ANNOTATION
+from clusterwright.controllers.kit.adopt import Providers
+from clusterwright.controllers.kit.conditions import decided
+from clusterwright.controllers.kit.lookup import Found, Unreadable
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machine import inplace, plan, remote
-from clusterwright.controllers.machine.conditions import OWNED, OWNED_V1BETA1, conclude
-from clusterwright.controllers.machine.ownership import owned_metadata
-from clusterwright.controllers.machine.snapshot import GRACE_PERIOD, Found, Lookup, MachineSnapshot, Missing, Unreadable
-from clusterwright.controllers.machine.status import BadExpiry, with_certificates_expiry, with_status, with_v1beta1_ready
-from clusterwright.controllers.machine.teardown import Teardown
-from clusterwright.controllers.machine.wakes import Awaited, Wakes
-from clusterwright.controllers.machine.work import Pass, cause_of, failure
+from clusterwright.controllers.machine.conditions import AVAILABLE, OF_THE_NODE, OWNED, OWNED_V1BETA1, STAGES, STATES
+from clusterwright.controllers.machine.deletion import Deletion, MachinePass
+from clusterwright.controllers.machine.inplace import Update
+from clusterwright.controllers.machine.snapshot import (
+    GRACE_PERIOD,
+    ClusterFacts,
+    MachineSnapshot,
+    NodeFound,
+    NodeLookup,
+    NodeOutOfReach,
+    NodeUnreadable,
+    OwnerFacts,
+)
+from clusterwright.controllers.machine.status import PHASE, BadExpiry, with_certificates_expiry, with_phase, with_v1beta1_ready
+from clusterwright.controllers.machine.wakes import Wakes
 from clusterwright.controllers.wiring import Dependencies
-from clusterwright.runtime.errors import ApiError, Conflict, NotFound
-from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
-from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.paused import ensure_paused_condition
-from clusterwright.runtime.reconcile import Result
+from clusterwright.runtime.errors import ApiError
+from clusterwright.tables import Table
+
+SHAPE = Shape(kind=Machine, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 
 
-class MachineReconciler:
+def make(deps: Dependencies) -> KindReconciler[Machine, Cluster, MachineSnapshot]:
+    """The reconciler of Machines."""
+    return KindReconciler(deps, SHAPE, Machines(deps))
+
+
+class Machines(Kind[Machine, Cluster, MachineSnapshot]):
     """Brings Machines nearer to their spec."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
         self._client = deps.client
-        self._clock = deps.clock
-        self._patcher = Patcher(deps.client, deps.clock, deps.random)
+        self._providers = Providers(deps)
         self._wakes = Wakes(deps.enqueue, deps.workload.unwatch)
-        self._teardown = Teardown(deps, self._wakes, self._patch)
+        self._deletion = Deletion(deps, self._wakes)
         self._sync = remote.NodeSync(
             _patterns(deps.options.get("additional-sync-machine-labels") or ()),
             _patterns(deps.options.get("additional-sync-machine-annotations") or ()),
@@ -48,134 +63,113 @@ class MachineReconciler:
         self._grace_period: timedelta = deps.options.get("remote-conditions-grace-period") or GRACE_PERIOD
         self._update_extensions: Sequence[inplace.UpdateExtension] = deps.options.get("update-machine-extensions") or ()
 
-    async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
-        original = await self._client.read(Machine, key)
-        if original is None:
-            self._wakes.forget(key)
-            return Result.await_change()
-        machine = original.object
-        cluster = await self._client.get(Cluster, ObjectKey(key.namespace, machine.spec.cluster_name))
-        if await ensure_finalizer(self._patcher, original, MACHINE_FINALIZER) is Finalization.ADDED:
-            return Result.await_change()
-        pause = await ensure_paused_condition(self._patcher, self._clock, original, cluster_paused=bool(cluster.spec.paused))
-        if pause.ends_pass:
-            return Result.await_change()
-        machine_set, deployment = await self._owners(machine)
-        run = Pass(
-            MachineSnapshot(
-                now=self._clock.now(),
-                machine=pause.object,
-                cluster=cluster,
-                machine_set=machine_set,
-                deployment=deployment,
-                health=self._deps.workload.health(cluster.key),
-                grace_period=self._grace_period,
-                features=self._deps.features,
-            ),
-            original,
-        )
-        await self._phases(run)
-        if run.seen.deleting:
-            await self._teardown.advance(run)
-        else:
-            await self._update_in_place(run)
-        await self._conclude(run)
-        if run.errors:
-            raise failure(run.errors)
-        return Result.soonest(*run.votes)
+    def forget(self, key: ObjectKey) -> None:
+        """The Machine is gone."""
+        self._wakes.forget(key)
+        self._providers.forget(key)
 
-    async def _owners(self, machine: Machine) -> tuple[MachineSet | None, MachineDeployment | None]:
+    async def owner(self, obj: Machine) -> Cluster:
+        """The Cluster, which must be there."""
+        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+
+    def is_paused(self, owner: Cluster) -> bool:
+        """Whether the Cluster is."""
+        return bool(owner.spec.paused)
+
+    # ------------------------------------------------------------------------------------------------------ observe
+
+    async def observe(self, obj: Machine, owner: Cluster) -> MachineSnapshot:
+        """The Machine, what it comes from and what it refers to, which is made its own; its Node is looked for later."""
+        machine_set, deployment = await self._owners(obj)
+
+        def adoption(found: Unstructured) -> Json | None:
+            return plan.adoption(obj, owner.spec.control_plane_ref, found)
+
+        return MachineSnapshot(
+            now=self._deps.clock.now(),
+            object=obj,
+            cluster=ClusterFacts.of(owner),
+            machine_set=machine_set,
+            deployment=deployment,
+            bootstrap=await self._providers.look_up(obj.key, obj.spec.bootstrap.config_ref, adoption),
+            infrastructure=await self._providers.look_up(obj.key, obj.spec.infrastructure_ref, adoption),
+            health=self._deps.workload.health(owner.key),
+            grace_period=self._grace_period,
+            features=self._deps.features,
+        )
+
+    async def _owners(self, machine: Machine) -> tuple[OwnerFacts | None, OwnerFacts | None]:
         """The MachineSet and MachineDeployment that the Machine comes from; one that is named must be there."""
         namespace = machine.metadata.namespace
         ref = next((o for o in machine.metadata.owner_references if o.kind == "MachineSet" and _is_core(o)), None)
         if ref is None:
             return None, None
-        machine_set = await self._client.get(MachineSet, ObjectKey(namespace, ref.name))
-        name = machine_set.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL)
-        if not name:
+        machine_set = OwnerFacts.of(await self._client.get(MachineSet, ObjectKey(namespace, ref.name)))
+        if not machine_set.deployment:
             return machine_set, None
-        return machine_set, await self._client.get(MachineDeployment, ObjectKey(namespace, name))
+        return machine_set, OwnerFacts.of(await self._client.get(MachineDeployment, ObjectKey(namespace, machine_set.deployment)))
 
-    # ------------------------------------------------------------------------------------------------------- phases
+    # ---------------------------------------------------------------------------------------------------------- act
 
-    async def _phases(self, run: Pass) -> None:
-        spec = run.machine.spec
+    async def act(self, run: MachinePass) -> None:
+        """Take over what the objects and the Node say; then work on a deletion or an in-place update."""
+        config, infra = run.seen.bootstrap, run.seen.infrastructure
         run.become(plan.with_owner_and_label(run.seen))
-        if spec.bootstrap.config_ref is not None:
-            config = await self._adopt(run.seen, spec.bootstrap.config_ref)
-            run.seen = replace(run.seen, bootstrap=config, machine=plan.with_failure(run.machine, config))
-        run.advance(plan.BOOTSTRAP, cause_of(run.seen.bootstrap))
-        infra = await self._adopt(run.seen, spec.infrastructure_ref)
-        run.seen = replace(run.seen, infrastructure=infra, machine=plan.with_failure(run.machine, infra))
-        run.advance(plan.INFRASTRUCTURE, cause_of(infra))
-        had_node = run.machine.status.node_ref is not None
-        self._wakes.learn(run.machine, run.seen.cluster.key)
-        found = await remote.observe_node(self._deps.workload, self._wakes, run.seen, self._sync)
-        run.seen = replace(run.seen, node=found)
-        run.advance(plan.NODE, cause_of(found))
-        if run.machine.status.node_ref is not None and not had_node:
-            self._wakes.learn(run.machine, run.seen.cluster.key)
-            run.record(self._deps.events, "Normal", "SuccessfulSetNodeRef", run.machine.status.node_ref.name)
+        run.become(plan.with_failure(plan.with_failure(run.object, config), infra))
+        _advance(run, plan.BOOTSTRAP, config.cause if isinstance(config, Unreadable) else None)
+        _advance(run, plan.INFRASTRUCTURE, infra.cause if isinstance(infra, Unreadable) else None)
+        await self._find_node(run)
         try:
             run.become(with_certificates_expiry(run.seen))
         except BadExpiry as error:
             run.errors.append(error)
+        await (self._deletion.advance(run) if run.seen.deleting else self._update_in_place(run))
 
-    async def _adopt(self, s: MachineSnapshot, reference: Reference) -> Lookup:
-        """Read a provider's object, after making sure that the Machine controls it and that its changes wake us."""
-        key = ObjectKey(s.machine.metadata.namespace, reference.name)
-        awaited = Awaited(reference.api_group, reference.kind, key)
-        self._wakes.expect(s.machine.key, awaited)
-        try:
-            contract = await contract_of(self._client, reference.api_group, reference.kind)
-            await self._deps.dynamic.ensure(contract.gvk, self._wakes.expecting)
-            obj = await self._client.get(contract.gvk, key)
-            patch = owned_metadata(obj, s.machine, s.cluster)
-            if patch is not None:
-                obj = await self._client.patch(obj.gvk, obj.key, patch)
-        except NotFound:
-            return Missing()
-        except Conflict:
-            raise  # what was read is out of date: the next pass knows better
-        except (ApiError, ContractUnknown, AlreadyControlled) as error:
-            return Unreadable(error)
-        self._wakes.met(s.machine.key, awaited)
-        return Found(obj, contract.contract)
+    async def _find_node(self, run: MachinePass) -> None:
+        had_node, cluster = run.object.status.node_ref is not None, run.seen.cluster.key
+        self._wakes.learn(run.object, cluster)
+        found = await remote.observe_node(self._deps.workload, self._wakes, run.seen, self._sync)
+        run.seen = replace(run.seen, node=found)
+        _advance(run, plan.NODE, _cause(found))
+        if run.object.status.node_ref is not None and not had_node:
+            self._wakes.learn(run.object, cluster)
+            run.record("Normal", "SuccessfulSetNodeRef", run.object.status.node_ref.name)
 
     # ------------------------------------------------------------------------------------------------------ updates
 
-    async def _update_in_place(self, run: Pass) -> None:
-        decision = inplace.IN_PLACE_UPDATE.decide(run.seen)
-        run.rows[decision.table] = decision.row
-        match decision.outcome and decision.outcome.status:
-            case "CleanUp":
+    async def _update_in_place(self, run: MachinePass) -> None:
+        match run.decide(inplace.IN_PLACE_UPDATE).chosen(Update):
+            case None:
+                pass
+            case Update.CLEAN_UP:
                 await self._end_update(run)
-            case "Fail":
+            case Update.FAIL:
                 run.seen = replace(run.seen, updating=inplace.INFRA_GONE)
-                run.fail(f"in-place update of Machine {run.machine.key}: its infrastructure machine does not exist")
-            case "Call":
+                run.fail(f"in-place update of Machine {run.object.key}: its infrastructure machine does not exist")
+            case Update.CALL:
                 await self._call_extension(run)
+            case never:
+                assert_never(never)
 
-    async def _call_extension(self, run: Pass) -> None:
+    async def _call_extension(self, run: MachinePass) -> None:
         infra, config = run.seen.infrastructure, run.seen.bootstrap
         if len(self._update_extensions) != 1 or not isinstance(infra, Found):
             run.seen = replace(run.seen, updating=inplace.HOOK_FAILED)
             run.fail(f"in-place update: exactly one extension must handle UpdateMachine, not {len(self._update_extensions)}")
             return
         try:
-            answer = await self._update_extensions[0](run.machine, infra.object, config.object if isinstance(config, Found) else None)
+            answer = await self._update_extensions[0](run.object, infra.object, config.object if isinstance(config, Found) else None)
         except Exception as error:
             run.seen = replace(run.seen, updating=inplace.HOOK_FAILED)
             run.fail("in-place update: the extension failed", error)
             return
         if answer.retry_after:
-            run.votes.append(answer.retry_after)
+            run.vote(answer.retry_after)
             run.seen = replace(run.seen, updating=inplace.in_progress(answer))
             return
         await self._end_update(run)
 
-    async def _end_update(self, run: Pass) -> None:
+    async def _end_update(self, run: MachinePass) -> None:
         """Take the marks away, the Machine's last: it is what a later pass would go by."""
         try:
             for lookup in (run.seen.infrastructure, run.seen.bootstrap):
@@ -185,28 +179,32 @@ class MachineReconciler:
         except ApiError as error:
             run.errors.append(error)
             return
-        run.become(inplace.without_mark(run.machine))
+        run.become(inplace.without_mark(run.object))
 
-    # -------------------------------------------------------------------------------------------------------- status
+    # ----------------------------------------------------------------------------------------------------- conclude
 
-    async def _conclude(self, run: Pass) -> None:
-        if run.seen.deleting and not run.machine.metadata.finalizers:
-            # nobody will read a status of what is gone with this write
-            self._wakes.forget(run.machine.key)
-            await self._patch(run, without_finalizer(run.original.object, MACHINE_FINALIZER))
-            return
-        run.seen, decisions, vote = conclude(run.seen)
-        run.rows.update({d.table: d.row for d in decisions})
-        if vote is not None:
-            run.votes.append(vote)
-        machine = with_v1beta1_ready(run.machine, run.seen.now)
-        if not run.errors and machine.status.observed_generation != machine.metadata.generation:
-            machine = with_status(machine, observed_generation=machine.metadata.generation)
-        self._deps.trace(machine.key, run.rows)
-        await self._patch(run, machine)
+    def conclude(self, run: MachinePass) -> None:
+        """The conditions and the phase."""
+        run.conclude(*STATES)
+        run.conclude(*OF_THE_NODE, together=True)
+        run.conclude(*STAGES)
+        run.become(with_phase(run.object, run.decide(PHASE).phase, run.seen.now))
+        run.conclude(AVAILABLE)
+        run.become(with_v1beta1_ready(run.object, run.seen.now))
 
-    async def _patch(self, run: Pass, machine: Machine) -> Unstructured | None:
-        return await self._patcher.patch(run.original, machine, owned_conditions=OWNED, owned_v1beta1_conditions=OWNED_V1BETA1)
+
+def _advance(run: MachinePass, table: Table[MachineSnapshot], cause: Exception | None) -> None:
+    """Let a phase's table decide, take over what it says, and set its v1beta1 condition."""
+    decision = run.decide(table, cause)
+    run.become(plan.taken(run.seen, decision.chosen(plan.Take)))
+    run.become(decided(run.object, table, decision, run.seen.now))
+
+
+def _cause(found: NodeLookup) -> Exception | None:
+    """Why the Node could not be found or brought in line, if that is so."""
+    if isinstance(found, NodeOutOfReach | NodeUnreadable):
+        return found.error
+    return found.sync_error if isinstance(found, NodeFound) else None
 
 
 def _is_core(owner: OwnerReference) -> bool:

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from clusterwright.api.core import Cluster, Machine, MachineDrainRule
+from clusterwright.api.core import Machine, MachineDrainRule
 from clusterwright.api.kubernetes import DaemonSet, Namespace, Node, PersistentVolume, Pod, VolumeAttachment
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.external import WrongType
 from clusterwright.controllers.machine import drain, node, volumes
-from clusterwright.controllers.machine.conditions import control_plane_initialized
-from clusterwright.controllers.machine.deletion import NODE_DELETION_PAUSE, NODE_DELETION_TRIES
+from clusterwright.controllers.machine.guards import control_plane_initialized
+from clusterwright.controllers.machine.node_access import NODE_DELETION_PAUSE, NODE_DELETION_TRIES
 from clusterwright.controllers.machine.plan import is_interruptible
 from clusterwright.controllers.machine.snapshot import (
+    ClusterFacts,
     MachineSnapshot,
     NodeFound,
     NodeLookup,
@@ -109,12 +110,12 @@ async def find_node_name(workload: WorkloadClusters, cluster: ObjectKey, provide
 
 
 async def judge_pods(
-    management: Reader, client: Client, cluster: Cluster, machine: Machine, target: Node, now: datetime
+    management: Reader, client: Client, cluster: ClusterFacts, machine: Machine, target: Node, now: datetime
 ) -> tuple[drain.Verdict, ...]:
     """What a drain of the Node does with each Pod on it. Raises DrainError or ApiError; then nothing may be done by halves."""
     pods = await client.live.list(Pod, fields=f"spec.nodeName={target.metadata.name}")
     rules = drain.applicable_rules(
-        await management.list(MachineDrainRule, namespace=machine.metadata.namespace), machine.metadata.labels, cluster.metadata.labels
+        await management.list(MachineDrainRule, namespace=machine.metadata.namespace), machine.metadata.labels, cluster.labels
     )
     namespaces = {n.metadata.name: n.metadata.labels for n in await client.list(Namespace)}
     described = []
@@ -126,7 +127,7 @@ async def judge_pods(
 
 
 async def drain_node(
-    management: Reader, client: Client, clock: Clock, cluster: Cluster, machine: Machine, node_name: str
+    management: Reader, client: Client, clock: Clock, cluster: ClusterFacts, machine: Machine, node_name: str
 ) -> drain.DrainProgress | None:
     """Cordon the Node and evict what must go now; None if the Machine has no Node any more. Raises DrainError or ApiError."""
     target = await client.find(Node, ObjectKey("", node_name))
@@ -157,7 +158,14 @@ async def drain_node(
 
 
 async def observe_volumes(
-    management: Reader, client: Client, cluster: Cluster, machine: Machine, node_name: str, *, consider_attachments: bool, now: datetime
+    management: Reader,
+    client: Client,
+    cluster: ClusterFacts,
+    machine: Machine,
+    node_name: str,
+    *,
+    consider_attachments: bool,
+    now: datetime,
 ) -> volumes.VolumeWait:
     """Which volumes are waited for; none on a Node that is gone or unreachable. Raises VolumeError, DrainError or ApiError."""
     target = await client.find(Node, ObjectKey("", node_name))

@@ -9,44 +9,90 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.core import Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet, MachineTemplateSpec
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import Unstructured
+from clusterwright.api.meta import ObjectKey, OwnerReference
+from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION
+from clusterwright.conditions import get
+from clusterwright.controllers.kit.adopt import owner_reference
+from clusterwright.controllers.kit.lookup import Lookup
 from clusterwright.workload.access import Health
 
 GRACE_PERIOD = timedelta(minutes=5)
 """How long the last known conditions of a Node stand when its cluster cannot be reached; the default of the flag."""
 
 
-# --------------------------------------------------------------------------------------- objects that are referenced
+# ------------------------------------------------------------------------------------------ what Machines come from
 
 
-@dataclass(frozen=True, slots=True)
-class NotReferenced:
-    """There is no reference."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What of its Cluster a Machine goes by; a change of anything else does not concern it."""
+
+    reference: OwnerReference
+    namespace: str
+    labels: Mapping[str, str]
+    paused: bool
+    deleting: bool
+    provisioned: bool
+    """`status.initialization.infrastructureProvisioned`."""
+    initialized: bool
+    """ControlPlaneInitialized is True."""
+    initialized_at: datetime | None
+    control_plane_ref: ContractVersionedObjectReference | None
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """The facts of a Cluster."""
+        flags = cluster.status.initialization
+        initialized = get(cluster.status.conditions, "ControlPlaneInitialized")
+        return ClusterFacts(
+            reference=owner_reference(cluster, controller=False),
+            namespace=cluster.metadata.namespace,
+            labels=cluster.metadata.labels,
+            paused=bool(cluster.spec.paused),
+            deleting=cluster.metadata.deletion_timestamp is not None,
+            provisioned=flags is not None and bool(flags.infrastructure_provisioned),
+            initialized=initialized is not None and initialized.status == "True",
+            initialized_at=initialized.last_transition_time if initialized is not None else None,
+            control_plane_ref=cluster.spec.control_plane_ref,
+        )
+
+    @property
+    def name(self) -> str:
+        """The Cluster's name."""
+        return self.reference.name
+
+    @property
+    def key(self) -> ObjectKey:
+        """The Cluster's key."""
+        return ObjectKey(self.namespace, self.reference.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """The API server says that the object does not exist."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerFacts:
+    """What of the MachineSet that owns a Machine, or of its MachineDeployment, the Machine goes by."""
 
+    described: str
+    template: MachineTemplateSpec
+    created: datetime | None
+    revision: str
+    deployment: str
+    """The MachineDeployment that a MachineSet belongs to."""
+    rollout_after: datetime | None = None
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Whether it exists could not be found out, or it is not ours to read."""
-
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The object, and the version of the contract that its kind follows."""
-
-    object: Unstructured
-    contract: str = "v1beta2"
-
-
-Lookup = NotReferenced | Missing | Unreadable | Found
+    @staticmethod
+    def of(obj: MachineSet | MachineDeployment) -> OwnerFacts:
+        """The facts of a MachineSet or MachineDeployment."""
+        rollout = obj.spec.rollout if isinstance(obj, MachineDeployment) else None
+        return OwnerFacts(
+            described=f"{obj.kind} {obj.key}",
+            template=obj.spec.template,
+            created=obj.metadata.creation_timestamp,
+            revision=obj.metadata.annotations.get(REVISION_ANNOTATION, "0"),
+            deployment=obj.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, ""),
+            rollout_after=rollout.after if rollout is not None else None,
+        )
 
 
 # --------------------------------------------------------------------------------------------------------- the Node
@@ -106,18 +152,23 @@ class MachineSnapshot:
     """
 
     now: datetime
-    machine: Machine
-    cluster: Cluster
-    machine_set: MachineSet | None = None
-    deployment: MachineDeployment | None = None
-    bootstrap: Lookup = NotReferenced()
-    infrastructure: Lookup = Missing()
+    object: Machine
+    cluster: ClusterFacts
+    bootstrap: Lookup
+    infrastructure: Lookup
+    machine_set: OwnerFacts | None = None
+    deployment: OwnerFacts | None = None
     node: NodeLookup = NodeUnsought()
     health: Health = field(default_factory=Health)
     grace_period: timedelta = GRACE_PERIOD
     deletion: Stage | None = None
     updating: Stage | None = None
     features: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def machine(self) -> Machine:
+        """The Machine as this pass would leave it so far."""
+        return self.object
 
     @property
     def deleting(self) -> bool:

@@ -8,18 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from clusterwright.api.core import (
-    Machine,
-    MachineDeprecatedStatus,
-    MachineInitializationStatus,
-    MachineStatus,
-    MachineV1Beta1DeprecatedStatus,
-)
-from clusterwright.api.meta import Condition, V1Beta1Condition
+from clusterwright.api.core import Machine, MachineInitializationStatus
 from clusterwright.api.wellknown import CERTIFICATES_EXPIRY_ANNOTATION, CONTROL_PLANE_LABEL
-from clusterwright.conditions import is_true, set_condition, v1beta1
-from clusterwright.controllers.machine.snapshot import Found, MachineSnapshot
-from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, guard
+from clusterwright.conditions import is_true, v1beta1
+from clusterwright.controllers.kit.conditions import v1beta1_conditions, with_v1beta1, with_v1beta1_status
+from clusterwright.controllers.kit.lookup import Found
+from clusterwright.controllers.machine.snapshot import MachineSnapshot
+from clusterwright.tables import KEEP, OTHERWISE, Phase, Row, Table, guard
 
 V1BETA1_READY_TYPES = ("InfrastructureReady", "BootstrapReady", "HealthCheckSucceeded", "OwnerRemediated", "DrainingSucceeded")
 
@@ -44,63 +39,8 @@ def initialized(machine: Machine, **flags: bool) -> Machine:
 
 def failed(machine: Machine, *, reason: str = "", message: str = "") -> Machine:
     """The Machine with these terminal failure fields of v1beta1; an empty one stays as it is."""
-    deprecated = _v1beta1_status(machine.status)
-    changes: dict[str, Any] = {}
-    if reason:
-        changes["failure_reason"] = reason
-    if message:
-        changes["failure_message"] = message
-    return _with_v1beta1_status(machine, replace(deprecated, **changes)) if changes else machine
-
-
-def with_outcome(machine: Machine, type: str, outcome: Outcome | None, now: datetime) -> Machine:
-    """The Machine with the condition that a table decided; None leaves it as it is."""
-    if outcome is None:
-        return machine
-    condition = Condition(
-        type=type,
-        status=outcome.status,
-        reason=outcome.reason,
-        message=outcome.message,
-        last_transition_time=outcome.last_transition_time,
-    )
-    conditions = set_condition(machine.status.conditions, condition, generation=machine.metadata.generation, now=now)
-    return machine if conditions is machine.status.conditions else with_status(machine, conditions=conditions)
-
-
-def with_v1beta1_outcome(machine: Machine, type: str, outcome: Outcome | None, now: datetime) -> Machine:
-    """The Machine with the v1beta1 condition that a table decided; None leaves it as it is."""
-    if outcome is None:
-        return machine
-    condition = V1Beta1Condition(
-        type=type,
-        status=outcome.status,
-        severity=outcome.severity,
-        reason=outcome.reason,
-        message=outcome.message,
-        last_transition_time=outcome.last_transition_time,
-    )
-    return with_v1beta1_condition(machine, condition, now)
-
-
-def with_v1beta1_condition(machine: Machine, condition: V1Beta1Condition, now: datetime) -> Machine:
-    """The Machine with the v1beta1 condition."""
-    deprecated = _v1beta1_status(machine.status)
-    conditions = v1beta1.set_condition(deprecated.conditions, condition, now=now)
-    return machine if conditions == deprecated.conditions else _with_v1beta1_status(machine, replace(deprecated, conditions=conditions))
-
-
-def v1beta1_conditions(machine: Machine) -> tuple[V1Beta1Condition, ...]:
-    """The v1beta1 conditions."""
-    return _v1beta1_status(machine.status).conditions
-
-
-def _v1beta1_status(status: MachineStatus) -> MachineV1Beta1DeprecatedStatus:
-    return (status.deprecated and status.deprecated.v1beta1) or MachineV1Beta1DeprecatedStatus()
-
-
-def _with_v1beta1_status(machine: Machine, v1beta1_status: MachineV1Beta1DeprecatedStatus) -> Machine:
-    return with_status(machine, deprecated=replace(machine.status.deprecated or MachineDeprecatedStatus(), v1beta1=v1beta1_status))
+    changes = {name: text for name, text in (("failure_reason", reason), ("failure_message", message)) if text}
+    return with_v1beta1_status(machine, **changes) if changes else machine
 
 
 # ----------------------------------------------------------------------------------------------------------- phase
@@ -141,30 +81,26 @@ def _no_phase(s: MachineSnapshot) -> bool:
     return not s.machine.status.phase
 
 
-def _phase(name: str) -> Transition[MachineSnapshot]:
-    return Transition(name, "")
-
-
 # fmt: off
 PHASE: Table[MachineSnapshot] = Table(
     "Phase",
-    Row("deleting",     _deleting,                      _phase("Deleting")),
-    Row("updating",     _updating,                      _phase("Updating")),
-    Row("running",      _node_ref & _provisioned,       _phase("Running")),
-    Row("provisioned",  _provider_id,                   _phase("Provisioned")),
-    Row("provisioning", _bootstrapped & ~_provisioned,  _phase("Provisioning")),
-    Row("pending",      _no_phase,                      _phase("Pending")),
+    Row("deleting",     _deleting,                      Phase("Deleting")),
+    Row("updating",     _updating,                      Phase("Updating")),
+    Row("running",      _node_ref & _provisioned,       Phase("Running")),
+    Row("provisioned",  _provider_id,                   Phase("Provisioned")),
+    Row("provisioning", _bootstrapped & ~_provisioned,  Phase("Provisioning")),
+    Row("pending",      _no_phase,                      Phase("Pending")),
     Row("unchanged",    OTHERWISE,                      KEEP),
     about="The furthest stage that the Machine has reached; a stage once reached is not left for Pending.",
 )
 # fmt: on
 
 
-def with_phase(machine: Machine, outcome: Outcome | None, now: datetime) -> Machine:
-    """The Machine in the phase that `PHASE` decided; `lastUpdated` moves with it."""
-    if outcome is None or outcome.status == machine.status.phase:
+def with_phase(machine: Machine, phase: str, now: datetime) -> Machine:
+    """The Machine in the phase that `PHASE` decided; empty: as it is. `lastUpdated` moves with it."""
+    if phase in {"", machine.status.phase}:
         return machine
-    return with_status(machine, phase=outcome.status, last_updated=now.replace(microsecond=0))
+    return with_status(machine, phase=phase, last_updated=now.replace(microsecond=0))
 
 
 # --------------------------------------------------------------------------------------------------- certificates
@@ -220,4 +156,4 @@ def with_v1beta1_ready(machine: Machine, now: datetime) -> Machine:
         step_counter=machine.metadata.deletion_timestamp is None and not machine.spec.provider_id,
         step_counter_if_only=("BootstrapReady", "InfrastructureReady"),
     )
-    return machine if ready is None else with_v1beta1_condition(machine, ready, now)
+    return with_v1beta1(machine, ready, now)

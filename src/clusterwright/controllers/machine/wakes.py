@@ -5,16 +5,16 @@ Held in memory only: after a restart everything is looked at once, which is as g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import Node, Pod, VolumeAttachment
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.controllers.machine.node import belongs_to
-from clusterwright.runtime.client import Reader
+from clusterwright.controllers.machine.node_shutdown import Shutdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Known:
 class Rest:
     """At which stage of its deletion a Machine rests, until when, and what it saw: if that changes, there is something to do."""
 
-    stage: str
+    stage: Shutdown
     since: datetime
     until: datetime
     seen: Any
@@ -38,14 +38,6 @@ class Rest:
 
 SHORTEST_REST = timedelta(seconds=1)
 """However much happens on a Node, a workload cluster is not asked more often about one drain."""
-
-
-class Awaited(NamedTuple):
-    """An object that a Machine refers to, in whatever version."""
-
-    group: str
-    kind: str
-    key: ObjectKey
 
 
 class Wakes:
@@ -60,7 +52,6 @@ class Wakes:
         self._by_provider_id: dict[tuple[ObjectKey, str], set[ObjectKey]] = {}
         self._rests: dict[ObjectKey, Rest] = {}
         self._stirred: set[ObjectKey] = set()
-        self._awaited: dict[Awaited, set[ObjectKey]] = {}
 
     def learn(self, machine: Machine, cluster: ObjectKey) -> None:
         """Remember which Node a Machine has or awaits. To be called before Nodes are read, so that no change is missed."""
@@ -81,8 +72,6 @@ class Wakes:
         self._unlink(machine)
         self._rests.pop(machine, None)
         self._stirred.discard(machine)
-        for what in [w for w, machines in self._awaited.items() if machine in machines]:
-            self.met(machine, what)
 
     def _unlink(self, machine: ObjectKey) -> None:
         known = self._known.pop(machine, None)
@@ -94,24 +83,6 @@ class Wakes:
                 machines.discard(machine)
                 if not machines:
                     del index[known.cluster, value]
-
-    # ----------------------------------------------------------------------------------------- provider objects
-
-    def expect(self, machine: ObjectKey, what: Awaited) -> None:
-        """The Machine refers to an object that may not exist: its creation concerns it, although nobody owns it yet."""
-        self._awaited.setdefault(what, set()).add(machine)
-
-    def met(self, machine: ObjectKey, what: Awaited) -> None:
-        """The object is there, and its owner reference tells whom it concerns."""
-        machines = self._awaited.get(what, set())
-        machines.discard(machine)
-        if not machines:
-            self._awaited.pop(what, None)
-
-    async def expecting(self, obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
-        """The Machines that wait for an object of some provider's kind."""
-        gvk = obj.gvk
-        return tuple(self._awaited.get(Awaited(gvk.group, gvk.kind, obj.key), ()))
 
     # ---------------------------------------------------------------------------------------------------- changes
 
@@ -178,7 +149,7 @@ class Wakes:
         """A look at the Machine's Node begins: what happens from now on may be missed by it."""
         self._stirred.discard(machine)
 
-    def rest(self, machine: ObjectKey, stage: str, now: datetime, usual: timedelta, seen: Any) -> timedelta:
+    def rest(self, machine: ObjectKey, stage: Shutdown, now: datetime, usual: timedelta, seen: Any) -> timedelta:
         """How long there is nothing to do for the Machine's Node: as usual, or hardly at all if something happened during the look."""
         length = SHORTEST_REST if machine in self._stirred else usual
         self._rests[machine] = Rest(stage, now, now + length, seen)

@@ -1,0 +1,197 @@
+"""Whether the deletion of a Machine may touch its Node, what holds it back, and when it gives up. Pure.
+
+`NODE_HANDLING` says whether the Node is touched at all: never where no API server would be left to ask. The order in which things
+go is in `node_shutdown`, for what runs on the Node, and in `host_deletion`, for the host and what it was made from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+
+from clusterwright.api.core import Machine
+from clusterwright.api.wellknown import (
+    EXCLUDE_NODE_DRAINING_ANNOTATION,
+    EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH_ANNOTATION,
+    KCP_PRE_TERMINATE_HOOK,
+    PRE_DRAIN_HOOK_PREFIX,
+    PRE_TERMINATE_HOOK_PREFIX,
+)
+from clusterwright.controllers.kit.conditions import CHECK_LOGS
+from clusterwright.controllers.kit.lookup import Found, Lookup, NotReferenced, Unreadable
+from clusterwright.controllers.machine.snapshot import Stage
+from clusterwright.controllers.machine.status import is_control_plane
+from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard, message
+
+STARTED = Stage("Deleting", "Deletion started")
+INTERNAL_ERROR = Stage("InternalError", CHECK_LOGS)
+
+NODE_DELETION_TRIES = 6
+NODE_DELETION_PAUSE = timedelta(seconds=2)
+"""A Node that cannot be deleted is tried again within the pass: so many times, with this pause between."""
+
+
+def pre_drain_hooks(machine: Machine) -> tuple[str, ...]:
+    """The annotations that hold the drain back, sorted."""
+    return _hooks(machine, PRE_DRAIN_HOOK_PREFIX)
+
+
+def pre_terminate_hooks(machine: Machine) -> tuple[str, ...]:
+    """The annotations that hold the end of the machine back, sorted."""
+    return _hooks(machine, PRE_TERMINATE_HOOK_PREFIX)
+
+
+def _hooks(machine: Machine, prefix: str) -> tuple[str, ...]:
+    return tuple(sorted(key for key in machine.metadata.annotations if key.startswith(prefix)))
+
+
+# ------------------------------------------------------------------------------------------------ whether and how long
+
+
+def drain_is_allowed(machine: Machine, now: datetime) -> bool:
+    """Whether the Node is to be drained: unless it is excluded, its time is over, or its control plane is gone already."""
+    limit = machine.spec.deletion.node_drain_timeout_seconds if machine.spec.deletion else None
+    started = machine.status.deletion.node_drain_start_time if machine.status.deletion else None
+    return (
+        not _without_etcd(machine)
+        and EXCLUDE_NODE_DRAINING_ANNOTATION not in machine.metadata.annotations
+        and not is_over(started, limit, now)
+    )
+
+
+def volume_wait_is_allowed(machine: Machine, now: datetime) -> bool:
+    """Whether to wait until volumes are detached: on the same terms."""
+    limit = machine.spec.deletion.node_volume_detach_timeout_seconds if machine.spec.deletion else None
+    started = machine.status.deletion.wait_for_node_volume_detach_start_time if machine.status.deletion else None
+    return (
+        not _without_etcd(machine)
+        and EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH_ANNOTATION not in machine.metadata.annotations
+        and not is_over(started, limit, now)
+    )
+
+
+def is_over(started: datetime | None, limit_seconds: int | None, now: datetime) -> bool:
+    """Whether a wait has lasted as long as it may; 0 or none is no limit, and the clock runs from the recorded start only."""
+    return started is not None and bool(limit_seconds) and now - started >= timedelta(seconds=limit_seconds or 0)
+
+
+def node_may_stay(machine: Machine, now: datetime) -> bool:
+    """Whether a Node that cannot be deleted is left behind: once the time for it, counted from the deletion, is over."""
+    limit = machine.spec.deletion.node_deletion_timeout_seconds if machine.spec.deletion else None
+    deleted = machine.metadata.deletion_timestamp
+    return bool(limit) and deleted is not None and now >= deleted + timedelta(seconds=limit or 0)
+
+
+def _without_etcd(machine: Machine) -> bool:
+    """A KubeadmControlPlane has taken this Machine out of etcd already: its API server answers no more."""
+    owned = any(o.kind == "KubeadmControlPlane" and o.api_version.startswith("controlplane.") for o in machine.metadata.owner_references)
+    return is_control_plane(machine) and owned and KCP_PRE_TERMINATE_HOOK not in machine.metadata.annotations
+
+
+# -------------------------------------------------------------------------------------------------------- node handling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlingSnapshot:
+    """What decides whether the Node of a Machine that is deleted may be touched.
+
+    `control_planes_left` counts control-plane Machines that stay; it is an error where they could not be listed.
+    """
+
+    cluster_deleting: bool = False
+    node_known: bool = True
+    control_plane: Lookup = field(default_factory=NotReferenced)
+    control_planes_left: int | Exception = 1
+
+
+@guard("the Cluster is being deleted")
+def cluster_deleting(s: HandlingSnapshot) -> bool:
+    return s.cluster_deleting
+
+
+@guard("the Node is known")
+def node_known(s: HandlingSnapshot) -> bool:
+    return s.node_known
+
+
+@guard("the control plane object could not be read")
+def control_plane_unreadable(s: HandlingSnapshot) -> bool:
+    return isinstance(s.control_plane, Unreadable)
+
+
+@guard("the control plane object is being deleted")
+def control_plane_deleting(s: HandlingSnapshot) -> bool:
+    return isinstance(s.control_plane, Found) and s.control_plane.object.metadata.deletion_timestamp is not None
+
+
+@guard("the control plane is managed externally")
+def externally_managed(s: HandlingSnapshot) -> bool:
+    return isinstance(s.control_plane, Found) and s.control_plane.object.at("status", "externalManagedControlPlane") is True
+
+
+@guard("Machines could be listed")
+def machines_listed(s: HandlingSnapshot) -> bool:
+    return isinstance(s.control_planes_left, int)
+
+
+@guard("a control-plane Machine stays")
+def control_plane_stays(s: HandlingSnapshot) -> bool:
+    return isinstance(s.control_planes_left, int) and s.control_planes_left > 0
+
+
+@message("<the error>")
+def control_plane_error(s: HandlingSnapshot) -> str:
+    return s.control_plane.error if isinstance(s.control_plane, Unreadable) else ""
+
+
+@message("<the error>")
+def machines_error(s: HandlingSnapshot) -> str:
+    return str(s.control_planes_left)
+
+
+class Access(Enum):
+    """Whether the Node may be touched."""
+
+    ALLOWED = "drain and delete the Node"
+    DENIED = "leave the Node alone"
+
+
+# fmt: off
+NODE_HANDLING: Table[HandlingSnapshot] = Table(
+    "NodeHandling",
+    Row("cluster-deleting",         cluster_deleting, KEEP, act=Access.DENIED),
+    Row("no-node",                  ~node_known, KEEP, act=Access.DENIED),
+    Row("control-plane-unreadable", control_plane_unreadable, KEEP, error=control_plane_error),
+    Row("control-plane-deleting",   control_plane_deleting, KEEP, act=Access.DENIED),
+    Row("externally-managed",       externally_managed, KEEP, act=Access.ALLOWED),
+    Row("machines-unlisted",        ~machines_listed,         KEEP, error=machines_error),
+    Row("last-control-plane",       ~control_plane_stays, KEEP, act=Access.DENIED),
+    Row("allowed",                  OTHERWISE, KEEP, act=Access.ALLOWED),
+    assuming=[
+        machines_listed | ~control_plane_stays,
+        ~control_plane_unreadable | ~(control_plane_deleting | externally_managed),
+    ],
+    about="Whether the Node of a Machine that is deleted is drained and removed: never where no API server would be left to ask.",
+)
+# fmt: on
+
+
+# ------------------------------------------------------------------------------------------------------- what was tried
+
+
+@dataclass(frozen=True, slots=True)
+class Untried:
+    """Not tried in this pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It could not be done."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is done."""
