@@ -116,7 +116,7 @@ class ObservedClient:
         """As `Writer.update`."""
         gvk, key = _gvk_and_key(obj)
         self._check_write("patch", gvk.kind, key)
-        before = await self._version(gvk, key)
+        before = await self._content(gvk, key)
         updated = await self.inner.update(obj, subresource=subresource)
         self._note_change("update", gvk, before, updated)
         return updated
@@ -134,15 +134,19 @@ class ObservedClient:
         """As `Writer.patch`."""
         gvk = _gvk(kind)
         self._check_write("patch", gvk.kind, key)
-        before = await self._version(gvk, key)
+        before = await self._content(gvk, key)
         patched = await self.inner.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
         self._note_change("patch", gvk, before, patched)
         return patched
 
-    async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
+    async def apply(
+        self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
+    ) -> Unstructured:
         """As `Writer.apply`; one that makes the object counts as its creation."""
+        if dry_run:
+            return await self.inner.apply(obj, field_manager=field_manager, force=force, subresource=subresource, dry_run=True)
         gvk, key = _gvk_and_key(obj)
-        before = await self._version(gvk, key)
+        before = await self._content(gvk, key)
         verb = "create" if before is None else "patch"
         self._check_write(verb, gvk.kind, key)
         applied = await self.inner.apply(obj, field_manager=field_manager, force=force, subresource=subresource)
@@ -177,13 +181,19 @@ class ObservedClient:
         self._journal.actions.append(Action("create", what, *key))
         return answer
 
-    async def _version(self, gvk: GroupVersionKind, key: ObjectKey) -> str | None:
+    async def _content(self, gvk: GroupVersionKind, key: ObjectKey) -> Json | None:
         before = await self.inner.live.find(gvk, key)
-        return None if before is None else before.metadata.resource_version
+        return None if before is None else _content(before.json)
 
-    def _note_change(self, verb: str, gvk: GroupVersionKind, before: str | None, after: Unstructured) -> None:
-        if after.at("metadata", "resourceVersion") != before:
+    def _note_change(self, verb: str, gvk: GroupVersionKind, before: Json | None, after: Unstructured) -> None:
+        if _content(after.json) != before:
             self._journal.note(self, verb, gvk, after.key)
+
+
+def _content(json: Mapping[str, Any]) -> Json:
+    """What an object says, without what the server keeps in it: who owns a field is no content."""
+    metadata = {k: v for k, v in json["metadata"].items() if k not in {"managedFields", "resourceVersion"}}
+    return {**json, "metadata": metadata}
 
 
 def _refused(refusal: Refusal, verb: str, kind: str, key: ObjectKey) -> errors.ApiError:

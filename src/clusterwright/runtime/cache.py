@@ -187,9 +187,11 @@ class CachedClient:
         """Patch the object or its subresource."""
         return await self.rest.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
 
-    async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
-        """Server-side apply."""
-        return await self.rest.apply(obj, field_manager=field_manager, force=force, subresource=subresource)
+    async def apply(
+        self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
+    ) -> Unstructured:
+        """Server-side apply; `dry_run`: only answer what would be."""
+        return await self.rest.apply(obj, field_manager=field_manager, force=force, subresource=subresource, dry_run=dry_run)
 
     async def delete(
         self,

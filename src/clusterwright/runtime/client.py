@@ -96,8 +96,10 @@ class Writer(Protocol):
     ) -> Unstructured:
         """Patch the object or its subresource (`status`, `scale`). A resourceVersion in the patch is an optimistic lock."""
 
-    async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
-        """Server-side apply."""
+    async def apply(
+        self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
+    ) -> Unstructured:
+        """Server-side apply; `dry_run`: only answer what would be."""
 
     async def delete(
         self,

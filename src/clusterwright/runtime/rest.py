@@ -226,14 +226,19 @@ class RestClient:
             await self._write(resource, "PATCH", path, query=_manager(field_manager), body=body, content_type=_PATCH_CONTENT_TYPES[type])
         )
 
-    async def apply(self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "") -> Unstructured:
-        """Server-side apply."""
+    async def apply(
+        self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
+    ) -> Unstructured:
+        """Server-side apply; `dry_run`: only answer what would be."""
         json = models.to_json(obj)
         resource = await self.resources.of(gvk_of_json(json))
         metadata = json.get("metadata", {})
         path = _path_of(resource, ObjectKey(metadata.get("namespace", ""), metadata["name"]), subresource)
         query = (*_manager(field_manager), ("force", "true" if force else "false"))
         body = msgspec.json.encode(json)
+        if dry_run:
+            query = (*query, ("dryRun", "All"))
+            return _object(await self._send(resource, "PATCH", path, query=query, body=body, content_type=_PATCH_CONTENT_TYPES["apply"]))
         return _object(await self._write(resource, "PATCH", path, query=query, body=body, content_type=_PATCH_CONTENT_TYPES["apply"]))
 
     async def delete(

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.scheme import SCHEME
 from clusterwright.apiserver.interfaces import Column, KindHandler, NameRule, Resource, Scale
+from clusterwright.apiserver.schema.kindschema import KindSchema
+from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.status import FieldError
 
 _SELECTABLE: Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]] = {
@@ -27,7 +28,8 @@ class PermissiveHandler:
 
     name_rule: NameRule = "subdomain"
     columns: Sequence[Column] = (Column("Age", "date", json_path=".metadata.creationTimestamp"),)
-    schema: Any = None
+    schema = KindSchema(node=Node({"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
+    """Maps are owned and merged by key, lists as a whole; metadata as everywhere."""
 
     def __init__(self, gvk: GroupVersionKind, *, status: bool = True) -> None:
         self.gvk = gvk
