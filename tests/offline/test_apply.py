@@ -24,7 +24,7 @@ def world(*objects: dict[str, Any]) -> World:
 
 def test_what_a_manager_leaves_out_is_removed_and_what_others_own_stays() -> None:
     async def run() -> None:
-        there = world()
+        there = world(thing() | {"metadata": {"name": "other", "namespace": "ns"}})
         await there.client.apply(thing(spec={"a": 1, "b": {"c": 1, "d": 2}, "list": [1, 2]}), field_manager="us")
         await there.client.apply(thing(spec={"b": {"d": 2}, "theirs": True}), field_manager="they")
 
