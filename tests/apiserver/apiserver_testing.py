@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from aiohttp import web
+
 from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.apiserver.serving.tls import KeyPair, server_context, sign
 
 WIDGETS = "/apis/widgets.example.com/v1/namespaces/default/widgets"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -161,3 +167,38 @@ class Watch:
 
     async def close(self) -> None:
         await self.lines.aclose()  # type: ignore[attr-defined]
+
+
+class Hook:
+    """An HTTPS server that answers reviews of any kind. `bundle` is the authority of its certificate."""
+
+    def __init__(self) -> None:
+        self.reviews: list[dict[str, Any]] = []
+        self.respond: Callable[[dict[str, Any]], dict[str, Any]] = lambda request: {"allowed": True}
+        self.delay = 0.0
+        self.connections: set[Any] = set()
+        self.url = ""
+        self.bundle = ""
+
+    async def handle(self, http: web.BaseRequest) -> web.Response:
+        review = json.loads(await http.read())
+        self.reviews.append(review["request"])
+        self.connections.add(http.transport)
+        await asyncio.sleep(self.delay)
+        response = {"uid": review["request"]["uid"], **self.respond(review["request"])}
+        return web.json_response({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
+
+    @classmethod
+    @asynccontextmanager
+    async def serving(cls, authority: KeyPair, signer: KeyPair | None = None) -> AsyncIterator[Hook]:
+        """A hook whose certificate `signer` (or the authority itself) signed."""
+        made = cls()
+        serving = sign(signer or authority, datetime.now(UTC), "hook", hosts=["127.0.0.1", "hook.default.svc"])
+        runner = web.ServerRunner(web.Server(made.handle))
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(serving, authority.certificate))
+        await site.start()
+        made.url = f"https://127.0.0.1:{runner.addresses[0][1]}/review"
+        made.bundle = base64.b64encode((signer or authority).certificate).decode()
+        yield made
+        await runner.cleanup()

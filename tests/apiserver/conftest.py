@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ import pytest_asyncio
 
 sys.path.insert(0, str(Path(__file__).parent))  # the tests of this folder share `apiserver_testing`
 
-from apiserver_testing import Api, Clock, make_server, widget_crds
+from apiserver_testing import Api, Clock, Hook, make_server, widget_crds
 
 from clusterwright.api.wire import Request, Response
+from clusterwright.apiserver.serving.tls import make_authority
 
 
 @pytest.fixture
@@ -38,6 +40,13 @@ def server(clock: Clock) -> Any:
 @pytest.fixture
 def api(server: Any) -> Api:
     return Api.of(server)
+
+
+@pytest_asyncio.fixture
+async def hook() -> Any:
+    """A webhook over TLS."""
+    async with Hook.serving(make_authority(datetime.now(UTC))) as made:
+        yield made
 
 
 class HttpTransport:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.apiserver.builtins.kinds import RESOURCES
+from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.managedfields.merging import compare, everything, field_set, merge, remove
 from clusterwright.apiserver.managedfields.sets import difference, dump, intersection, load, union
@@ -20,8 +21,8 @@ from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.status import StatusError
 
 V1, V1BETA1 = "widgets.example.com/v1", "widgets.example.com/v1beta1"
-HANDLERS = {V1: compile_crd(widget_crds()[0], "v1"), V1BETA1: compile_crd(widget_crds()[0], "v1beta1")}
-CONFIG_MAPS = {"v1": next(r.handler for r in RESOURCES if r.kind == "ConfigMap")}
+HANDLERS = Versions({V1: compile_crd(widget_crds()[0], "v1"), V1BETA1: compile_crd(widget_crds()[0], "v1beta1")})
+CONFIG_MAPS = Versions({"v1": next(r.handler for r in RESOURCES if r.kind == "ConfigMap")})
 Obj = dict[str, Any]
 
 

@@ -2,64 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from aiohttp import web
-from apiserver_testing import WIDGETS, Api, make_server, widget, widget_crds
+from apiserver_testing import WIDGETS, Api, Hook, make_server, widget, widget_crds
 
 from clusterwright.apiserver.admission.webhooks import Webhooks
-from clusterwright.apiserver.serving.tls import make_authority, server_context, sign
+from clusterwright.apiserver.serving.tls import make_authority
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
-Respond = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-class Hook:
-    """An HTTPS server that answers reviews."""
-
-    def __init__(self) -> None:
-        self.reviews: list[dict[str, Any]] = []
-        self.respond: Respond = lambda request: {"allowed": True}
-        self.delay = 0.0
-        self.url = ""
-        self.bundle = ""
-
-    async def handle(self, http: web.BaseRequest) -> web.Response:
-        review = json.loads(await http.read())
-        self.reviews.append(review["request"])
-        await asyncio.sleep(self.delay)
-        response = {"uid": review["request"]["uid"], **self.respond(review["request"])}
-        return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 
 
 @pytest_asyncio.fixture
-async def hook() -> Any:
-    made = Hook()
-    authority = make_authority(datetime.now(UTC))
-    serving = sign(authority, datetime.now(UTC), "hook", hosts=["127.0.0.1", "hook.default.svc"])
-    runner = web.ServerRunner(web.Server(made.handle))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(serving, authority.certificate))
-    await site.start()
-    made.url = f"https://127.0.0.1:{runner.addresses[0][1]}/review"
-    made.bundle = base64.b64encode(authority.certificate).decode()
-    yield made
-    await runner.cleanup()
-
-
-@pytest.fixture
-def api() -> Api:
+async def api() -> Any:
     server = make_server()
     server.ensure(widget_crds())
     server.admission.append(Webhooks(server))
-    return Api.of(server)
+    yield Api.of(server)
+    await server.callouts.close()
 
 
 def configuration(hook: Hook, kind: str, **options: Any) -> dict[str, Any]:

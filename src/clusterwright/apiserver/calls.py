@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,6 +14,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.conversion import Pending, Versions
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.encoding import bodies, negotiation, protobuf, rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form
@@ -77,14 +80,65 @@ class Call:
         """A fresh copy of a stored object, in the version that is asked for."""
         obj: Json = _decode(entry.raw)
         stored = obj["apiVersion"]
-        wanted, stale = self.resource.api_version, entry.rv <= self.table.stale_before
-        if stale or stored != wanted:
-            handler = self.server.registry.handlers(self.resource).get(stored) or self.resource.handler
-            if stale and handler.gvk.api_version == stored:
+        wanted = self.resource.api_version
+        if stored == wanted and entry.rv > self.table.stale_before:
+            return obj
+        versions = self.versions
+        if not versions.immediate and stored != wanted:
+            raw = entry.converted(versions.converter, wanted)
+            if raw is None:
+                raise Pending(obj, wanted)
+            obj = _decode(raw)
+            return obj
+        return versions.convert(self._fitted(entry, obj), wanted)
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of the resource's kind."""
+        return self.server.registry.versions(self.resource)
+
+    async def prepare(self, entries: Iterable[Entry]) -> None:
+        """Have these entries converted to the version asked for, if that must be waited for: `load` does not wait."""
+        versions, wanted = self.versions, self.resource.api_version
+        if versions.immediate:
+            return
+        lacking: dict[int, tuple[Entry, Json]] = {}
+        for entry in entries:
+            if entry.converted(versions.converter, wanted) is None:
+                obj = _decode(entry.raw)
+                if obj["apiVersion"] != wanted:
+                    lacking[entry.rv] = (entry, self._fitted(entry, obj))
+        while lacking:  # what another request has asked for already is waited for, not asked for again
+            under_way = {rv: versions.under_way[rv, wanted] for rv in lacking if (rv, wanted) in versions.under_way}
+            mine = [lacking.pop(rv) for rv in list(lacking) if rv not in under_way]
+            if mine:
+                await self._convert(mine, versions, wanted)
+            for rv, other in under_way.items():
+                await other.wait()
+                if lacking[rv][0].converted(versions.converter, wanted) is not None:
+                    del lacking[rv]
+
+    @staticmethod
+    async def _convert(lacking: list[tuple[Entry, Json]], versions: Versions, wanted: str) -> None:
+        done = asyncio.Event()
+        versions.under_way.update({(entry.rv, wanted): done for entry, _ in lacking})
+        try:
+            made = await versions.convert_all([obj for _, obj in lacking], wanted)
+            for (entry, _), obj in zip(lacking, made, strict=True):
+                entry.keep_converted(versions.converter, wanted, msgspec.json.encode(obj))
+        finally:
+            for entry, _ in lacking:
+                del versions.under_way[entry.rv, wanted]
+            done.set()
+
+    def _fitted(self, entry: Entry, obj: Json) -> Json:
+        """A stored object as the schema of today has it: what was written under another is pruned and defaulted."""
+        if entry.rv <= self.table.stale_before:
+            handler = self.versions.get(obj["apiVersion"])
+            if handler is not None:
                 with contextlib.suppress(DecodeError):
                     handler.decode(obj)
                 handler.default(obj)
-            obj = handler.convert(obj, wanted)
         return obj
 
     def raw(self, entry: Entry) -> bytes:

@@ -18,6 +18,8 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.callouts import Callouts
+from clusterwright.apiserver.conversion import Converters
 from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.metadata import rfc3339
@@ -59,6 +61,7 @@ class Core:
         authorizer: Authorizer | None,
         admission: Iterable[Admission],
         version: str,
+        converters: Converters | None,
     ) -> None:
         """Make a core; `server.ApiServer` says what the parts mean."""
         self.now = now
@@ -70,6 +73,8 @@ class Core:
         self.admission = list(admission)
         self.version = version
         self.watches = Watches(random)
+        self.callouts = Callouts(store)
+        self.converters = converters
         self.metrics: Metrics | None = None
         self.inflight = {"mutating": 0, "readOnly": 0}
         self.tokens: TokenIssuer | None = None

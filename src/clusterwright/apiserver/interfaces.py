@@ -100,6 +100,8 @@ class Resource:
     custom: bool = False
     """Defined by a CRD: strategic merge is refused, strictness warnings are on by default for unknown fields."""
     handler: KindHandler = field(repr=False, compare=False)
+    converter: Any = field(default=None, repr=False, compare=False)
+    """How objects get to other versions (`conversion.Converter`); None: the handlers know."""
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -182,7 +184,7 @@ class ManagedFields(Protocol):
         manager: str,
         subresource: str,
         time: str,
-        handlers: Mapping[str, KindHandler],
+        handlers: Any,
     ) -> None:
         """Set `new.metadata.managedFields` after a non-apply write (operation Update) by `manager`, in place.
 
@@ -200,7 +202,7 @@ class ManagedFields(Protocol):
         force: bool,
         subresource: str,
         time: str,
-        handlers: Mapping[str, KindHandler],
+        handlers: Any,
     ) -> Json:
         """The object that server-side apply makes, with its managedFields; `live` None means create.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from clusterwright.apiserver.interfaces import KindHandler, Resource
+from clusterwright.apiserver.conversion import Versions
+from clusterwright.apiserver.interfaces import Resource
 
 ResourceKey = tuple[str, str, str]
 """Group, version, plural."""
@@ -13,12 +14,12 @@ ResourceKey = tuple[str, str, str]
 class Registry:
     """Resources by group, version and plural. `base` is shared and never changed; the rest belongs to one server."""
 
-    __slots__ = ("_base", "_handlers", "_own", "_tables", "generation")
+    __slots__ = ("_base", "_own", "_tables", "_versions", "generation")
 
     def __init__(self, base: Mapping[ResourceKey, Resource]) -> None:
         self._base = base
         self._own: dict[ResourceKey, Resource] = {}
-        self._handlers: dict[str, dict[str, KindHandler]] = {}
+        self._versions: dict[str, Versions] = {}
         self._tables: dict[str, Resource] = {}
         self.generation = 0
         """Grows with every change; discovery and OpenAPI documents are cached by it."""
@@ -53,16 +54,22 @@ class Registry:
 
     def _changed(self) -> None:
         self.generation += 1
-        self._handlers.clear()
+        self._versions.clear()
         self._tables.clear()
 
-    def handlers(self, resource: Resource) -> Mapping[str, KindHandler]:
-        """All versions of the resource's kind that share its objects: apiVersion to handler."""
+    def versions(self, resource: Resource) -> Versions:
+        """All versions of the resource's kind that share its objects."""
         key = storage_key(resource)
-        found = self._handlers.get(key)
+        found = self._versions.get(key)
         if found is None:
-            found = self._handlers[key] = {r.api_version: r.handler for r in self if storage_key(r) == key}
+            handlers = {r.api_version: r.handler for r in self if storage_key(r) == key}
+            found = self._versions[key] = Versions(handlers, resource.converter)
         return found
+
+    def equivalents(self, resource: Resource) -> list[Resource]:
+        """All resources of the same objects: the versions of a kind, and the same kind in another group."""
+        key = storage_key(resource)
+        return [r for r in self if storage_key(r) == key]
 
     def of_table(self, table: str) -> Resource | None:
         """The resource that stores a table's objects."""

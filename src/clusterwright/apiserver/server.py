@@ -22,6 +22,7 @@ from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.auth.identity import ADMIN, User
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.calls import Call, query_of
+from clusterwright.apiserver.conversion import Converters
 from clusterwright.apiserver.core import Authorizer, Core
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
@@ -79,6 +80,7 @@ class ApiServer(Core):
         admission: Iterable[Admission] = (),
         upgrade: Upgrade | None = None,
         version: str = "v1.36.1",
+        converters: Converters | None = None,
     ) -> None:
         """Make a server.
 
@@ -86,7 +88,8 @@ class ApiServer(Core):
         exist. `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the
         built-ins if not given. `require_namespaces`: objects can be created only in namespaces that exist. Without an
         `authorizer` everybody may do everything. With a `journal`: call `recover`, start the journal, then
-        `ensure_namespaces` before anything is served.
+        `ensure_namespaces` before anything is served. `converters`: kinds whose conversion, a webhook by their CRD, is
+        done in this process.
         """
         if resources is None:
             resources = _known_index() if permissive else _builtin_index()
@@ -99,6 +102,7 @@ class ApiServer(Core):
             authorizer=authorizer,
             admission=admission,
             version=version,
+            converters=converters,
         )
         self.upgrade_handler = upgrade
         self._definitions = definitions.CrdController(self)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import ssl
-from collections.abc import Awaitable, Callable, Iterable
+import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import aiohttp
 import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.admission.expressions import evaluate
 from clusterwright.apiserver.auth.identity import user_info
+from clusterwright.apiserver.callouts import CalloutFailed
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.patchtypes import jsonpatch
+from clusterwright.apiserver.registry import Registry
 from clusterwright.apiserver.selectors import Matcher, object_selector
 from clusterwright.apiserver.status import StatusError, failure, internal
 
@@ -26,13 +28,6 @@ _GROUP: Final = "admissionregistration.k8s.io"
 _MUTATING: Final = f"mutatingwebhookconfigurations.{_GROUP}"
 _VALIDATING: Final = f"validatingwebhookconfigurations.{_GROUP}"
 _EXEMPT: Final = frozenset({"mutatingwebhookconfigurations", "validatingwebhookconfigurations"})
-
-Post = Callable[["Webhook", bytes], Awaitable[bytes]]
-"""Carries a review to a webhook; raises WebhookFailed when there is no answer."""
-
-
-class WebhookFailed(Exception):
-    """A webhook could not be asked, or answered nonsense."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +46,19 @@ class Webhook:
     side_effects: str
     reinvocation: str
     versions: tuple[str, ...]
+    match_policy: str
 
-    def covers(self, attributes: Attributes) -> bool:
+    def target(self, attributes: Attributes, registry: Registry) -> Resource | None:
+        """The resource as which the webhook wants to see the write, if it does: the one asked for, or one of the same objects."""
+        if self.covers(attributes, attributes.resource):
+            return attributes.resource
+        if self.match_policy != "Equivalent":
+            return None
+        others = registry.equivalents(attributes.resource)
+        return next((r for r in others if r is not attributes.resource and self.covers(attributes, r)), None)
+
+    def covers(self, attributes: Attributes, resource: Resource) -> bool:
         """Whether a rule names this operation on this resource."""
-        resource = attributes.resource
         plural = f"{resource.plural}/{attributes.subresource}" if attributes.subresource else resource.plural
         for rule in self.rules:
             scope = rule.get("scope") or "*"
@@ -98,15 +102,25 @@ def _webhook(configuration: str, hook: Json) -> Webhook:
         side_effects=hook.get("sideEffects") or "",
         reinvocation=hook.get("reinvocationPolicy") or "Never",
         versions=tuple(hook.get("admissionReviewVersions") or ("v1",)),
+        match_policy=hook.get("matchPolicy") or "Equivalent",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A write as one webhook sees it: as a resource of the version that its rules name, which need not be the one asked for."""
+
+    attributes: Attributes
+    resource: Resource
+    object: Json | None
+    old_object: Json | None
 
 
 class Webhooks:
     """An admission link that asks the webhooks of the server's configurations."""
 
-    def __init__(self, server: Core, post: Post | None = None) -> None:
+    def __init__(self, server: Core) -> None:
         self._server = server
-        self._post = post or HttpPost(server)
         self._cache: dict[str, tuple[int, list[Webhook]]] = {}
 
     def _hooks(self, table_name: str) -> list[Webhook]:
@@ -128,46 +142,65 @@ class Webhooks:
             return
         changed_after: dict[str, bool] = {}
         for hook in hooks:
-            if self._matches(hook, attributes) and await self._ask_mutating(hook, attributes):
+            seen = await self._seen(hook, attributes)
+            if seen is not None and await self._ask_mutating(hook, attributes, seen):
                 changed_after = dict.fromkeys(changed_after, True)
                 changed_after[hook.name] = False
             else:
                 changed_after.setdefault(hook.name, False)
         for hook in hooks:
-            if hook.reinvocation == "IfNeeded" and changed_after.get(hook.name) and self._matches(hook, attributes):
-                await self._ask_mutating(hook, attributes)
+            if hook.reinvocation == "IfNeeded" and changed_after.get(hook.name):
+                seen = await self._seen(hook, attributes)
+                if seen is not None:
+                    await self._ask_mutating(hook, attributes, seen)
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask all validating webhooks at once; the first refusal, in their order, counts."""
-        hooks = [h for h in self._hooks(_VALIDATING) if self._matches(h, attributes)]
+        hooks = self._hooks(_VALIDATING)
         if not hooks or attributes.resource.plural in _EXEMPT:
             return
-        results = await asyncio.gather(*(self._ask(h, attributes) for h in hooks), return_exceptions=True)
+        asked = [(hook, seen) for hook in hooks if (seen := await self._seen(hook, attributes)) is not None]
+        results = await asyncio.gather(*(self._ask(hook, seen) for hook, seen in asked), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
-    def _matches(self, hook: Webhook, attributes: Attributes) -> bool:
-        if not hook.covers(attributes):
-            return False
+    async def _seen(self, hook: Webhook, attributes: Attributes) -> Seen | None:
+        """The write as the webhook sees it; None if it does not want to."""
+        target = hook.target(attributes, self._server.registry)
+        if target is None or not self._selects(hook, attributes):
+            return None
+        seen = await self._as(target, attributes)
+        return seen if self._conditions_hold(hook, seen) else None
+
+    def _selects(self, hook: Webhook, attributes: Attributes) -> bool:
         candidates = [o for o in (attributes.object, attributes.old_object) if o is not None]
         if candidates and not any(hook.object_selector(_labels(o)) for o in candidates):
             return False
         if attributes.resource.namespaced:
             entry = self._server.store.table("namespaces").objects.get(attributes.namespace)
-            if not hook.namespace_selector(entry.labels if entry is not None else {}):
-                return False
-        elif (attributes.resource.group, attributes.resource.plural) == ("", "namespaces"):
-            return any(hook.namespace_selector(_labels(o)) for o in candidates) and self._conditions_hold(hook, attributes)
-        return self._conditions_hold(hook, attributes)
+            return bool(hook.namespace_selector(entry.labels if entry is not None else {}))
+        if (attributes.resource.group, attributes.resource.plural) == ("", "namespaces"):
+            return any(hook.namespace_selector(_labels(o)) for o in candidates)
+        return True
 
-    def _conditions_hold(self, hook: Webhook, attributes: Attributes) -> bool:
+    async def _as(self, target: Resource, attributes: Attributes) -> Seen:
+        """The write with its objects in the version of a resource."""
+        if target is attributes.resource:
+            return Seen(attributes, target, attributes.object, attributes.old_object)
+        versions = self._server.registry.versions(target)
+        objects = [copy.deepcopy(o) for o in (attributes.object, attributes.old_object) if o is not None]
+        made = iter(await versions.convert_all(objects, target.api_version))
+        obj = next(made) if attributes.object is not None else None
+        return Seen(attributes, target, obj, next(made) if attributes.old_object is not None else None)
+
+    def _conditions_hold(self, hook: Webhook, seen: Seen) -> bool:
         if not hook.match_conditions:
             return True
         variables = {
-            "object": attributes.object,
-            "oldObject": attributes.old_object,
-            "request": _request(self._server, attributes),
+            "object": seen.object,
+            "oldObject": seen.old_object,
+            "request": _request(self._server, seen),
         }
         for condition in hook.match_conditions:
             try:
@@ -182,41 +215,46 @@ class Webhooks:
     def _refused(self, hook: Webhook, problem: str) -> StatusError:
         return internal(f'failed calling webhook "{hook.name}": {problem}')
 
-    async def _ask_mutating(self, hook: Webhook, attributes: Attributes) -> bool:
-        response = await self._ask(hook, attributes)
+    async def _ask_mutating(self, hook: Webhook, attributes: Attributes, seen: Seen) -> bool:
+        response = await self._ask(hook, seen)
         patch = (response or {}).get("patch")
-        if not patch or attributes.object is None:
+        if not patch or seen.object is None:
             return False
         try:
             operations = msgspec.json.decode(base64.b64decode(patch))
-            before = msgspec.json.encode(attributes.object)
+            before = msgspec.json.encode(seen.object)
             patched = jsonpatch.json_patch(msgspec.json.decode(before), operations)
         except (binascii.Error, ValueError, msgspec.MsgspecError, StatusError) as e:
             raise self._refused(hook, f"its patch cannot be applied: {e}") from None
         if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
             raise self._refused(hook, "its patch leaves no object")
-        handler = attributes.resource.handler
+        handler = seen.resource.handler
         handler.decode(patched)
         handler.default(patched)
-        attributes.object = patched
-        return msgspec.json.encode(patched) != before
+        changed = msgspec.json.encode(patched) != before
+        if changed or seen.resource is attributes.resource:
+            versions = self._server.registry.versions(attributes.resource)
+            (attributes.object,) = await versions.convert_all([patched], attributes.resource.api_version)
+        return changed
 
-    async def _ask(self, hook: Webhook, attributes: Attributes) -> Json | None:
+    async def _ask(self, hook: Webhook, seen: Seen) -> Json | None:
         """The webhook's response, None if it failed and may be ignored; raises StatusError when it refuses."""
+        attributes = seen.attributes
         if attributes.dry_run and hook.side_effects not in {"None", "NoneOnDryRun"}:
             text = f'admission webhook "{hook.name}" does not support dry run'
             raise failure(400, "BadRequest", text)
-        request = _request(self._server, attributes)
+        request = _request(self._server, seen)
         version = next((v for v in hook.versions if v in {"v1", "v1beta1"}), "v1")
         review = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": request}
         try:
-            raw = await asyncio.wait_for(self._post(hook, msgspec.json.encode(review)), hook.timeout)
+            body = msgspec.json.encode(review)
+            raw = await self._server.callouts.post(hook.client, body, timeout=hook.timeout, query=f"?timeout={int(hook.timeout)}s")
             answer: Any = msgspec.json.decode(raw)
             response = answer.get("response") if isinstance(answer, dict) else None
             if not isinstance(response, dict) or response.get("uid") != request["uid"]:
-                raise WebhookFailed("received an invalid webhook response: expected response.uid to be the request's")
-        except (WebhookFailed, msgspec.DecodeError, TimeoutError) as e:
-            problem = "context deadline exceeded" if isinstance(e, TimeoutError) else str(e)
+                raise CalloutFailed("received an invalid webhook response: expected response.uid to be the request's")
+        except (CalloutFailed, msgspec.DecodeError) as e:
+            problem = str(e)
             if hook.failure_policy == "Ignore":
                 attributes.warnings.append(f'failed calling webhook "{hook.name}", failing open: {problem}')
                 return None
@@ -239,82 +277,31 @@ def _labels(obj: Json) -> Json:
     return (obj.get("metadata") or {}).get("labels") or {}
 
 
-def _request(server: Core, attributes: Attributes) -> Json:
-    resource = attributes.resource
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    named = {"group": resource.group, "version": resource.version, "resource": resource.plural}
+def _kind(resource: Resource) -> Json:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _named(resource: Resource) -> Json:
+    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
+
+
+def _request(server: Core, seen: Seen) -> Json:
+    attributes = seen.attributes
     request: Json = {
         "uid": server.new_uid(),
-        "kind": kind,
-        "resource": named,
-        "requestKind": kind,
-        "requestResource": named,
+        "kind": _kind(seen.resource),
+        "resource": _named(seen.resource),
+        "requestKind": _kind(attributes.resource),
+        "requestResource": _named(attributes.resource),
         "name": attributes.name,
         "namespace": attributes.namespace,
         "operation": attributes.operation,
         "userInfo": user_info(attributes.user),
-        "object": attributes.object,
-        "oldObject": attributes.old_object,
+        "object": seen.object,
+        "oldObject": seen.old_object,
         "dryRun": attributes.dry_run,
         "options": attributes.options or None,
     }
     if attributes.subresource:
         request["subResource"] = request["requestSubResource"] = attributes.subresource
     return request
-
-
-class HttpPost:
-    """Asks webhooks over HTTPS, by URL or by Service (whose endpoints the server must know)."""
-
-    def __init__(self, server: Core) -> None:
-        self._server = server
-
-    async def __call__(self, hook: Webhook, body: bytes) -> bytes:
-        """POST the review."""
-        url, host = self._target(hook)
-        context = ssl.create_default_context()
-        bundle = hook.client.get("caBundle")
-        if bundle:
-            try:
-                context.load_verify_locations(cadata=base64.b64decode(bundle).decode())
-            except (ValueError, ssl.SSLError) as e:
-                raise WebhookFailed(f"its caBundle cannot be read: {e}") from None
-        try:
-            async with (
-                aiohttp.ClientSession() as session,
-                session.post(
-                    url,
-                    data=body,
-                    headers={"Content-Type": "application/json", "Accept": "application/json"},
-                    ssl=context if url.startswith("https") else True,
-                    server_hostname=host or None,
-                ) as response,
-            ):
-                if response.status != 200:
-                    raise WebhookFailed(f"the server rejected our request with status {response.status}")
-                return await response.read()
-        except (aiohttp.ClientError, OSError) as e:
-            raise WebhookFailed(str(e)) from None
-
-    def _target(self, hook: Webhook) -> tuple[str, str]:
-        url = hook.client.get("url")
-        if url:
-            return f"{url}?timeout={int(hook.timeout)}s", ""
-        service = hook.client.get("service") or {}
-        namespace, name, port = service.get("namespace") or "", service.get("name") or "", service.get("port") or 443
-        host = f"{name}.{namespace}.svc"
-        path = service.get("path") or ""
-        address = self._endpoint(namespace, name, port)
-        if address is None:
-            raise WebhookFailed(f'service "{name}" not found or has no endpoints')
-        return f"https://{address}{path}?timeout={int(hook.timeout)}s", host
-
-    def _endpoint(self, namespace: str, name: str, port: int) -> str | None:
-        entry = self._server.store.table("endpoints").objects.get(f"{namespace}/{name}")
-        if entry is None:
-            return None
-        for subset in msgspec.json.decode(entry.raw).get("subsets") or ():
-            for address in subset.get("addresses") or ():
-                ports = [p.get("port") for p in subset.get("ports") or ()]
-                return f"{address.get('ip')}:{ports[0] if ports else port}"
-        return None

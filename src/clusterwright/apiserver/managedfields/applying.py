@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.interfaces import KindHandler
 from clusterwright.apiserver.managedfields.managers import (
     STRIPPED,
@@ -48,7 +48,7 @@ def apply(
     force: bool,
     subresource: str,
     time: str,
-    handlers: Mapping[str, KindHandler],
+    handlers: Versions,
 ) -> Json:
     """The object that server-side apply makes, with its managedFields; `live` None means create. Raises StatusError."""
     api_version = str(applied.get("apiVersion") or "")
@@ -118,7 +118,7 @@ def _apply(
     manager: str,
     force: bool,
     subresource: str,
-    handlers: Mapping[str, KindHandler],
+    handlers: Versions,
 ) -> tuple[Json, Managers]:
     actor: Identity = (manager, "Apply", "", subresource)
     managers = dict(managers)
@@ -138,7 +138,7 @@ def _apply(
     return merged, managers
 
 
-def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, handlers: Mapping[str, KindHandler]) -> Json:
+def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, handlers: Versions) -> Json:
     """Remove what the applier owned, applies no longer, and nobody else owns."""
     version = last.api_version
     handler = handlers.get(version)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.interfaces import KindHandler
 from clusterwright.apiserver.managedfields.merging import compare, show_element
 from clusterwright.apiserver.managedfields.sets import (
@@ -139,16 +139,14 @@ def type_of(handler: KindHandler) -> MergeType:
     return kind
 
 
-def versioned(obj: Json, api_version: str, handlers: Mapping[str, KindHandler]) -> Json | None:
+def versioned(obj: Json, api_version: str, handlers: Versions) -> Json | None:
     """The object as another version shows it; None if there is no such version."""
     handler = handlers.get(api_version)
     if handler is None:
         return None
     if obj.get("apiVersion") == api_version:
         return obj
-    source = handlers.get(str(obj.get("apiVersion")))
-    copied: Json = msgspec.json.decode(msgspec.json.encode(obj))
-    return (source or handler).convert(copied, api_version)
+    return handlers.convert(msgspec.json.decode(msgspec.json.encode(obj)), api_version)
 
 
 def bare(obj: Json) -> Json:
@@ -162,7 +160,7 @@ def bare(obj: Json) -> Json:
 class Comparisons:
     """What a write changes, as each version sees it."""
 
-    def __init__(self, old: Json, new: Json, handlers: Mapping[str, KindHandler], subresource: str) -> None:
+    def __init__(self, old: Json, new: Json, handlers: Versions, subresource: str) -> None:
         self.old, self.new, self.handlers, self.subresource = old, new, handlers, subresource
         self._made: dict[str, tuple[Set, Set] | None] = {}
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.interfaces import KindHandler
+from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.managedfields.managers import (
     STRIPPED,
     Comparisons,
@@ -32,7 +31,7 @@ from clusterwright.apiserver.managedfields.sets import (
 _MAXIMUM_UPDATERS: Final = 10
 
 
-def update(old: Json | None, new: Json, *, manager: str, subresource: str, time: str, handlers: Mapping[str, KindHandler]) -> None:
+def update(old: Json | None, new: Json, *, manager: str, subresource: str, time: str, handlers: Versions) -> None:
     """Set `new.metadata.managedFields` after a write that is not an apply, in place."""
     meta = new["metadata"]
     sent = meta.pop("managedFields", None)

@@ -91,6 +91,7 @@ class RunningServer:
     async def stop(self) -> None:
         """Stop listening, finish writing."""
         await self.http.stop()
+        await self.server.callouts.close()
         if self.journal is not None:
             self.journal.close()
         if self._audit is not None:

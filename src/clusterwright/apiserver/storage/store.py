@@ -38,6 +38,25 @@ class Entry(msgspec.Struct, gc=False):
     rv: int
     raw: bytes
     _labels: dict[str, str] | None = None
+    _converter: object = None
+    _converted: dict[str, bytes] | None = None
+
+    def converted(self, converter: object, api_version: str) -> bytes | None:
+        """The object as this converter has shown it in another version, if it has."""
+        return self._converted.get(api_version) if self._converted is not None and self._converter is converter else None
+
+    def keep_converted(self, converter: object, api_version: str, raw: bytes) -> None:
+        """Remember what a converter made of the object."""
+        if self._converted is None or self._converter is not converter:
+            self._converter, self._converted = converter, {}
+        self._converted[api_version] = raw
+
+    def at(self, rv: int) -> Entry:
+        """The object as it is, carrying a later revision."""
+        made = Entry(self.key, self.namespace, self.name, self.uid, rv, _stamped(self.raw, rv))
+        for version, raw in (self._converted or {}).items():
+            made.keep_converted(self._converter, version, _stamped(raw, rv))
+        return made
 
     @property
     def labels(self) -> dict[str, str]:
@@ -48,6 +67,12 @@ class Entry(msgspec.Struct, gc=False):
             except msgspec.ValidationError:  # objects loaded as they are may have any shape
                 self._labels = {}
         return self._labels
+
+
+def _stamped(raw: bytes, rv: int) -> bytes:
+    obj = msgspec.json.decode(raw)
+    obj["metadata"]["resourceVersion"] = str(rv)
+    return msgspec.json.encode(obj)
 
 
 class Event(msgspec.Struct, gc=False):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Final, Protocol
 
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.status import gone
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
 
 Selects = Callable[[Entry], bool]
 Render = Callable[[Entry], bytes]
+Frame = Callable[[str, bytes], bytes]
+"""Makes one event of the wire of a type and an object."""
 
 QUEUE_LIMIT: Final = 10_000
 """Lines a watcher may lag behind before it is closed; it then resumes or lists again."""
@@ -121,22 +121,39 @@ def line(kind: str, body: bytes) -> bytes:
     return b'{"type":"' + kind.encode() + b'","object":' + body + b"}\n"
 
 
-def error_line(error: Exception) -> bytes:
-    """An ERROR event with a Status."""
-    status = getattr(error, "status", None) or {}
-    return line("ERROR", msgspec.json.encode(status))
+class Feed(Protocol):
+    """Where a table's events go on their way to a stream."""
+
+    def begin(self, entry: Entry) -> None:
+        """Show an object that is there already."""
+
+    def offer(self, event: Event) -> None:
+        """Show a change."""
+
+    def push(self, line: bytes) -> None:
+        """Send a line as it is, in its turn."""
 
 
 class Watcher:
     """Feeds one stream from one table."""
 
-    def __init__(self, stream: Stream, selects: Selects | None, render: Render | None, variant: object) -> None:
+    def __init__(self, stream: Stream, selects: Selects | None, render: Render | None, variant: object, frame: Frame | None = None) -> None:
         self.stream = stream
         self.selects = selects
         self.render = render
         self.variant = variant
         """Names the rendering, so that watchers of the same form share lines."""
+        self.frame: Frame = frame or line
         self.last_rv = 0
+
+    def begin(self, entry: Entry) -> None:
+        """Push an object that is there already, if it passes the selector."""
+        if self.selects is None or self.selects(entry):
+            self.stream.push(self.frame("ADDED", self.render(entry) if self.render is not None else entry.raw))
+
+    def push(self, line: bytes) -> None:
+        """Push a line as it is."""
+        self.stream.push(line)
 
     def offer(self, event: Event) -> None:
         """Push the event if it passes the selector, as the change that the watcher sees."""
@@ -156,27 +173,18 @@ class Watcher:
         key = (self.variant, kind, plain)
         text = event.lines.get(key)
         if text is None:
-            entry = shown if plain else with_revision(event.old or shown, shown.rv)
-            text = line(kind, self.render(entry) if self.render is not None else entry.raw)
+            entry = shown if plain else (event.old or shown).at(shown.rv)
+            text = self.frame(kind, self.render(entry) if self.render is not None else entry.raw)
             event.lines[key] = text
         self.stream.push(text)
 
 
-def with_revision(entry: Entry, rv: int) -> Entry:
-    """The entry as it was, carrying a later revision."""
-    obj = msgspec.json.decode(entry.raw)
-    obj["metadata"]["resourceVersion"] = str(rv)
-    return Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, msgspec.json.encode(obj))
-
-
-def replay(table: Table, rv: int, durable_rv: int, watcher: Watcher) -> None:
-    """Offer what happened after `rv`, as far as it is durable; an in-stream 410 ends the stream when that is forgotten."""
+def replay(table: Table, rv: int, durable_rv: int, feed: Feed) -> None:
+    """Offer what happened after `rv`, as far as it is durable; raises StatusError when that is forgotten."""
     try:
         events = table.since(rv)
     except Gone:
-        watcher.stream.push(error_line(gone(f"too old resource version: {rv} ({table.floor})")))
-        watcher.stream.close()
-        return
+        raise gone(f"too old resource version: {rv} ({table.floor})") from None
     for event in events:
         if event.entry.rv <= durable_rv:
-            watcher.offer(event)
+            feed.offer(event)

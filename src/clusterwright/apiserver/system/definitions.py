@@ -8,6 +8,8 @@ from typing import Final
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.conversion import RELABEL, Converter
+from clusterwright.apiserver.conversionwebhooks import WebhookConverter
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.interfaces import Resource, Scale
 from clusterwright.apiserver.schema.customresource import compile_crd
@@ -42,7 +44,17 @@ TABLE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
-def resources_of(crd: Json) -> list[Resource]:
+def converter_of(server: Core, crd: Json) -> Converter:
+    """How objects of a CRD get from version to version."""
+    spec = crd["spec"]
+    conversion = spec.get("conversion") or {}
+    if conversion.get("strategy") != "Webhook":
+        return RELABEL
+    known = server.converters(spec["group"], spec["names"]["kind"]) if server.converters is not None else None
+    return known or WebhookConverter(conversion.get("webhook") or {}, server.callouts, server.new_uid)
+
+
+def resources_of(crd: Json, converter: Converter = RELABEL) -> list[Resource]:
     """What a CRD serves, one resource per served version."""
     spec = crd["spec"]
     names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
@@ -73,6 +85,7 @@ def resources_of(crd: Json) -> list[Resource]:
                 custom=True,
                 unconditional_update=False,
                 handler=compile_crd(crd, version["name"]),
+                converter=converter,
             )
         )
     return found
@@ -118,7 +131,7 @@ class CrdController:
 
     def serve(self, crd: Json) -> None:
         """Serve a CRD as it stands."""
-        resources = resources_of(crd)
+        resources = resources_of(crd, converter_of(self.server, crd))
         spec = crd["spec"]
         fingerprint = msgspec.json.encode([spec, (crd.get("status") or {}).get("acceptedNames")])
         if self._served.get(crd["metadata"]["name"]) == fingerprint:

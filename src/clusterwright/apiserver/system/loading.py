@@ -124,7 +124,7 @@ def _put(server: Core, item: Mapping[str, Any]) -> None:
     obj["metadata"]["uid"] = uid
     storage = resource.storage or resource.api_version
     if obj["apiVersion"] != storage:
-        obj = resource.handler.convert(obj, storage)
+        obj = server.registry.versions(resource).convert(obj, storage)
     entry = Entry(key, namespace, name, uid, rv, _encode(ordered(obj, custom=resource.custom)))
     server.store.seed(server.store.table(storage_key(resource)), entry)
 

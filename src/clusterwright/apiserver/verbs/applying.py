@@ -7,6 +7,7 @@ import copy
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, strictness, undecodable
+from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies
 from clusterwright.apiserver.encoding.negotiation import boolean
 from clusterwright.apiserver.interfaces import DecodeError
@@ -16,9 +17,21 @@ from clusterwright.apiserver.storage.store import object_key
 from clusterwright.apiserver.verbs import writes
 
 
+def _applied(call: Call, old: Json | None, applied: Json, versions: Versions) -> Json:
+    return ownership.apply(
+        old,
+        copy.deepcopy(applied),
+        manager=call.query["fieldManager"],
+        force=boolean(call.query.get("force"), "force") if "force" in call.query else False,
+        subresource=call.info.subresource,
+        time=call.server.timestamp(),
+        handlers=versions,
+    )
+
+
 async def apply(call: Call, *, dry_run: bool) -> Response:
     """PATCH with an apply patch: creates the object if it is not there."""
-    resource, server = call.resource, call.server
+    resource = call.resource
     try:
         applied, repeated = bodies.decode_yaml_strictly(call.request.body)
     except bodies.Malformed as e:
@@ -34,16 +47,10 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
         entry = call.table.objects.get(key)
         if entry is None and call.info.subresource:
             raise not_found(resource.group, resource.plural, call.info.name)
+        if entry is not None:
+            await call.prepare((entry,))
         old = call.load(entry) if entry is not None else None
-        obj = ownership.apply(
-            old,
-            copy.deepcopy(applied),
-            manager=call.query["fieldManager"],
-            force=boolean(call.query.get("force"), "force") if "force" in call.query else False,
-            subresource=call.info.subresource,
-            time=server.timestamp(),
-            handlers=server.registry.handlers(resource),
-        )
+        obj = await call.versions.settled(lambda versions, old=old: _applied(call, old, applied, versions))  # type: ignore[misc]
         problem = strictness(call, [], repeated)
         if problem:
             said = problem.removeprefix("strict decoding error: ")

@@ -29,7 +29,7 @@ from clusterwright.apiserver.storage.store import Entry, object_key
 from clusterwright.apiserver.system.definitions import TABLE as CRD_TABLE
 from clusterwright.apiserver.verbs import lifecycle
 from clusterwright.apiserver.verbs.reads import render_list, selection, snapshot
-from clusterwright.apiserver.verbs.writes import attributes_of, put
+from clusterwright.apiserver.verbs.writes import attributes_of, put, to_storage
 
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
 _OWN_WAY: Final = frozenset({"namespaces", CRD_TABLE})
@@ -140,6 +140,7 @@ def _success(call: Call, uid: str) -> Json:
 async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, Json, bytes] | None:
     """Begin or finish the deletion of an object; None when it changed meanwhile. The answer says whether it is gone."""
     server, resource = call.server, call.resource
+    await call.prepare((entry,))
     obj = call.load(entry)
     _preconditions(call, entry, options)
     dry_run = bool(options.get("dryRun"))
@@ -187,8 +188,12 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
         return False, obj, call.raw(entry)
     if dry_run:
         return False, obj, msgspec.json.encode(obj)
-    new = put(call, obj)
+    stored = await to_storage(call, obj)
+    if call.table.objects.get(entry.key) is not entry:
+        return None
+    new = put(call, obj, stored)
     await server.store.durable(new.rv)
+    await call.prepare((new,))
     return False, obj, call.raw(new)
 
 
@@ -252,9 +257,9 @@ async def delete_collection(call: Call) -> Response:
     options = options_of(call)
     selects = selection(call)
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
-    entries, list_meta = snapshot(call, selects, limit)
+    entries, list_meta = await snapshot(call, selects, limit)
     for entry in entries:
         current = call.table.objects.get(entry.key)
         if current is not None:
             await delete_entry(call, current, options)
-    return render_list(call, entries, list_meta)
+    return await render_list(call, entries, list_meta)

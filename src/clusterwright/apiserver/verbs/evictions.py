@@ -50,7 +50,7 @@ async def evict(call: Call) -> Response:
     eviction = read_shape(call, _Eviction)
     if (eviction.metadata or _Named()).name not in {None, "", call.info.name}:
         raise bad_request("name in URL does not match name in Eviction object")
-    entry = writes.current_entry(call, call.info.name)
+    entry = await writes.current_entry(call, call.info.name)
     options = deletes.check_options(eviction.delete_options or {})
     pod = call.load(entry)
     if not _passes_freely(pod):
@@ -116,7 +116,7 @@ async def bind(call: Call) -> Response:
         raise invalid_error("", "Binding", call.info.name, [required("target.name")])
     if target.kind not in {None, "", "Node"}:
         raise invalid_error("", "Binding", call.info.name, [not_supported("target.kind", target.kind, ["Node", "<empty>"])])
-    entry = writes.current_entry(call, call.info.name)
+    entry = await writes.current_entry(call, call.info.name)
     pod = call.load(entry)
     problem = ""
     if pod["metadata"].get("deletionTimestamp"):

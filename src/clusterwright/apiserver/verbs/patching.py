@@ -22,13 +22,13 @@ async def patch(call: Call) -> Response:
     dry_run = write_options(call, "PatchOptions")
     if media == negotiation.APPLY_PATCH:
         return await applying.apply(call, dry_run=dry_run)
-    writes.current_entry(call, call.info.name)  # what is not there is missed before the patch is read
+    await writes.current_entry(call, call.info.name)  # what is not there is missed before the patch is read
     value = _patch_value(call, media)
     duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
     if media == negotiation.JSON_PATCH:
         duplicates = [f"json patch {text}" for text in (*duplicates, *jsonpatch.unknown_members(value))]
     for _ in range(writes.ATTEMPTS):
-        entry = writes.current_entry(call, call.info.name)
+        entry = await writes.current_entry(call, call.info.name)
         old = call.load(entry)
         call.begin()
         obj = _patched(call, media, call.load(entry), value)

@@ -1,4 +1,4 @@
-"""Get, list and watch."""
+"""Get and list; what watches share with lists."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call
-from clusterwright.apiserver.encoding import bodies, printing, rendering
-from clusterwright.apiserver.encoding.negotiation import JSON, PLAIN, YAML, boolean, integer
+from clusterwright.apiserver.encoding import bodies, rendering
+from clusterwright.apiserver.encoding.negotiation import JSON, PLAIN, integer
 from clusterwright.apiserver.selectors import field_requirements, field_value, label_selector, unsupported_field
 from clusterwright.apiserver.status import (
     FieldError,
@@ -22,12 +22,10 @@ from clusterwright.apiserver.status import (
     gone,
     invalid,
     invalid_error,
-    not_acceptable,
     not_found,
     not_supported,
 )
 from clusterwright.apiserver.storage.store import Entry, Gone, object_key
-from clusterwright.apiserver.storage.streams import Stream, Watcher, line, replay
 
 _encode = msgspec.json.Encoder().encode
 _JSON_HEADERS = {"content-type": JSON}
@@ -45,16 +43,18 @@ async def get(call: Call) -> Response:
     if wanted not in {None, "", "0"}:
         assert wanted is not None
         if not wanted.isdigit():
-            raise _bad_version(wanted)
+            raise bad_version(wanted)
         if int(wanted) > call.server.store.revision:
             raise too_large(int(wanted), call.server.store.revision)
     await call.server.store.durable(entry.rv)
+    await call.prepare((entry,))
     if call.form is PLAIN:
         return call.answer(200, raw=call.raw(entry))
     return call.answer(200, call.load(entry), call.raw(entry))
 
 
-def _bad_version(text: str) -> Exception:
+def bad_version(text: str) -> Exception:
+    """500, as kube-apiserver answers a resourceVersion that is no number."""
     shown = str(invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax'))
     return failure(500, "", shown)
 
@@ -110,7 +110,8 @@ def _attribute(attribute: str, value: str, *, equal: bool) -> Callable[[Entry], 
     return lambda entry: (getattr(entry, attribute) == value) is equal
 
 
-def _list_errors(call: Call, *, watch: bool) -> None:
+def check_options(call: Call, *, watch: bool) -> None:
+    """Whether the options of a list or watch fit together; raises StatusError."""
     query = call.query
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     initial = query.get("sendInitialEvents")
@@ -175,15 +176,15 @@ def _read_token(token: str) -> tuple[int, str]:
 
 async def list_objects(call: Call) -> Response:
     """GET of a collection."""
-    _list_errors(call, watch=False)
+    check_options(call, watch=False)
     selects = selection(call)
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
-    entries, list_meta = snapshot(call, selects, limit)
+    entries, list_meta = await snapshot(call, selects, limit)
     await call.server.store.durable(min(int(list_meta["resourceVersion"]), call.server.store.revision))
-    return render_list(call, entries, list_meta)
+    return await render_list(call, entries, list_meta)
 
 
-def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int) -> tuple[list[Entry], Json]:
+async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int) -> tuple[list[Entry], Json]:
     """The entries of a list (or one page of it) and its metadata."""
     server, table, query = call.server, call.table, call.query
     namespace = call.info.namespace if call.resource.namespaced else ""
@@ -213,7 +214,12 @@ def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int) ->
                 rv = wanted
         source = table.at(rv, namespace)
     try:
-        found = [e for e in source if selects is None or selects(e)]
+        if selects is None or call.versions.immediate:
+            found = [e for e in source if selects is None or selects(e)]
+        else:
+            everything = list(source)
+            await call.prepare(everything)
+            found = [e for e in everything if selects(e)]
     except Gone:
         if token:
             raise _expired(rv, after) from None
@@ -240,8 +246,9 @@ def _expired(rv: int, after: str) -> Exception:
     return error
 
 
-def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Response:
+async def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Response:
     """A list in the form that was asked for."""
+    await call.prepare(entries)
     resource = call.resource
     list_kind = resource.list_kind or resource.kind + "List"
     if call.form is PLAIN:
@@ -257,89 +264,3 @@ def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Response:
         return Response(status=200, headers=_JSON_HEADERS, body=body, warnings=tuple(call.warnings))
     objects = [call.load(e) for e in entries]
     return rendering.render_list(call, objects, list_kind, list_meta)
-
-
-async def watch(call: Call) -> Response | Stream:
-    """GET with watch: a stream of events."""
-    if call.form.media == YAML:
-        text = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-        raise not_acceptable(f"only the following media types are accepted: {text}")
-    _list_errors(call, watch=True)
-    query, store, table = call.query, call.server.store, call.table
-    selects = selection(call)
-    timeout = integer(query["timeoutSeconds"]) if query.get("timeoutSeconds") else 0
-    version = query.get("resourceVersion", "")
-    if version and not version.isdigit():
-        raise _bad_version(version)
-    namespace = call.info.namespace if call.resource.namespaced else ""
-    if namespace:
-        inner = selects
-        if inner is None:
-            selects = lambda entry: entry.namespace == namespace  # noqa: E731
-        else:
-            selects = lambda entry: entry.namespace == namespace and inner(entry)  # noqa: E731
-    headers = {"content-type": call.form.media}
-    stream = Stream(Response(status=200, headers=headers, warnings=tuple(call.warnings)))
-    render, variant = _renderer(call)
-    watcher = Watcher(stream, selects, render, variant)
-    initial = query.get("sendInitialEvents")
-    bookmarks = boolean(query.get("allowWatchBookmarks"), "allowWatchBookmarks")
-    visible = store.visible_revision
-    if version not in {"", "0"} and int(version) > store.revision:
-        if initial is not None and boolean(initial, ""):
-            raise too_large(int(version), store.revision)
-        watcher.last_rv = int(version)
-    if initial is not None and boolean(initial, "sendInitialEvents"):
-        await _initial(call, watcher, namespace, visible)
-        if bookmarks:
-            stream.push(bookmark(call, visible, end=True))
-    elif version in {"", "0"} and (initial is None or boolean(initial, "")):
-        await _initial(call, watcher, namespace, visible)
-    elif version not in {"", "0"}:
-        replay(table, int(version), visible, watcher)
-        if stream.closed:
-            return stream
-    stream.on_close(table.observe(watcher))
-    mark = (lambda: bookmark(call, store.visible_revision, end=False)) if bookmarks else None
-    call.server.watches.hold(call.resource, stream, timeout, mark)
-    return stream
-
-
-async def _initial(call: Call, watcher: Watcher, namespace: str, visible: int) -> None:
-    for entry in call.table.at(visible, namespace):
-        if watcher.selects is None or watcher.selects(entry):
-            watcher.stream.push(line("ADDED", watcher.render(entry) if watcher.render is not None else entry.raw))
-
-
-def bookmark(call: Call, rv: int, *, end: bool) -> bytes:
-    """A BOOKMARK event; `end` marks the one after the initial events."""
-    meta: Json = {"resourceVersion": str(rv)}
-    if not call.resource.custom:
-        meta["creationTimestamp"] = None
-    if end:
-        meta["annotations"] = {"k8s.io/initial-events-end": "true"}
-    obj: Json = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": meta}
-    obj = rendering.bookmark_shape(call, obj)
-    return line("BOOKMARK", _encode(obj))
-
-
-def _renderer(call: Call) -> tuple[Callable[[Entry], bytes] | None, object]:
-    form = call.form
-    if form.render == "":
-        if call.resource.api_version == call.storage_version and not call.table.stale_before:
-            return None, ""
-        return call.raw, call.resource.api_version
-    if form.render.startswith("PartialObjectMetadata"):
-        return (lambda entry: _encode(printing.partial(call.load(entry)))), ("partial", call.resource.api_version)
-    server, handler = call.server, call.resource.handler
-    include = call.query.get("includeObject", "Metadata")
-    first = [True]
-
-    def row(entry: Entry) -> bytes:
-        obj = call.load(entry)
-        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        table = printing.table(handler, [obj], now=server.now(), include=include, list_metadata=meta, columns=first[0])
-        first[0] = False
-        return _encode(table)
-
-    return row, object()  # each watcher has its own: only its first event names the columns

@@ -34,9 +34,7 @@ def _read(call: Call) -> Json:
 def _own(call: Call, obj: Json) -> None:
     """A review that is answered as it came says who wrote it."""
     server = call.server
-    ownership.update(
-        None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=server.registry.handlers(call.resource)
-    )
+    ownership.update(None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
 
 
 def _info(spec: Json) -> RequestInfo:

@@ -9,7 +9,7 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.status import StatusError, bad_request, failure, generic, not_found
 from clusterwright.apiserver.storage.streams import Stream
-from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, reviews, scale, tokenrequests, writes
+from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, reviews, scale, tokenrequests, watching, writes
 
 Verb = Callable[[Call], Awaitable[Response | Stream]]
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
@@ -18,7 +18,7 @@ _READS: Final = frozenset({"get", "list", "watch"})
 VERBS: Final[Mapping[str, Verb]] = {
     "get": reads.get,
     "list": reads.list_objects,
-    "watch": reads.watch,
+    "watch": watching.watch,
     "create": writes.create,
     "update": writes.update,
     "patch": patching.patch,

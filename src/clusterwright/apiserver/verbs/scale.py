@@ -9,6 +9,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
+from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies, negotiation, printing
 from clusterwright.apiserver.interfaces import Scale
 from clusterwright.apiserver.managedfields import ownership
@@ -59,7 +60,7 @@ async def answer(call: Call) -> Response:
     assert paths is not None
     verb = call.info.verb
     if verb == "get":
-        entry = writes.current_entry(call, call.info.name)
+        entry = await writes.current_entry(call, call.info.name)
         await call.server.store.durable(entry.rv)
         return _answer(call, scale_of(call.load(entry), paths))
     if verb == "update":
@@ -155,7 +156,7 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
     resource, paths = call.resource, call.resource.scale
     assert paths is not None
     for _ in range(8):
-        entry: Entry = writes.current_entry(call, call.info.name)
+        entry: Entry = await writes.current_entry(call, call.info.name)
         old = call.load(entry)
         current = scale_of(old, paths)
         wanted = _read(change(current))
@@ -181,9 +182,21 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
     raise conflict(resource.group, resource.plural, call.info.name, STALE)
 
 
+def _applied(call: Call, old: Json, part: Json, versions: Versions) -> Json:
+    return ownership.apply(
+        old,
+        part,
+        manager=call.query["fieldManager"],
+        force=negotiation.boolean(call.query.get("force"), "force"),
+        subresource="scale",
+        time=call.server.timestamp(),
+        handlers=versions,
+    )
+
+
 async def _apply(call: Call, paths: Scale, *, dry_run: bool) -> Response:
     """Server-side apply of a Scale: its replicas are owned where the object has them."""
-    resource, server = call.resource, call.server
+    resource = call.resource
     try:
         applied = bodies.decode_yaml(call.request.body)
     except bodies.Malformed as e:
@@ -196,20 +209,12 @@ async def _apply(call: Call, paths: Scale, *, dry_run: bool) -> Response:
     if wanted.metadata is not None and wanted.metadata.name not in {None, "", call.info.name}:
         raise bad_request(f"the name of the object ({wanted.metadata.name}) does not match the name on the URL ({call.info.name})")
     for _ in range(8):
-        entry = writes.current_entry(call, call.info.name)
+        entry = await writes.current_entry(call, call.info.name)
         old = call.load(entry)
         part: Json = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": call.info.name}}
         if wanted.spec is not None and wanted.spec.replicas is not None:
             _set(part, paths.spec_replicas_path, wanted.spec.replicas)
-        obj = ownership.apply(
-            old,
-            part,
-            manager=call.query["fieldManager"],
-            force=negotiation.boolean(call.query.get("force"), "force"),
-            subresource="scale",
-            time=server.timestamp(),
-            handlers=server.registry.handlers(resource),
-        )
+        obj = await call.versions.settled(lambda versions, old=old, part=part: _applied(call, old, part, versions))  # type: ignore[misc]
         outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
         if outcome is not None:
             return _answer(call, scale_of(outcome[0], paths))

@@ -33,7 +33,7 @@ async def token_request(call: Call) -> Response:
     request = read_shape(call, _TokenRequest)
     if call.server.tokens is None:
         raise failure(404, "NotFound", "the server does not issue tokens", {})
-    entry = writes.current_entry(call, call.info.name)
+    entry = await writes.current_entry(call, call.info.name)
     spec = request.spec or _TokenSpec()
     seconds = 3600 if spec.expiration_seconds is None else spec.expiration_seconds
     if not 600 <= seconds <= 2**32:

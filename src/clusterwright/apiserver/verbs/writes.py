@@ -13,6 +13,7 @@ from clusterwright.apiserver import metadata
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.auth import rbac
 from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable, write_options
+from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies
 from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import DecodeError, Resource
@@ -62,9 +63,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
-        ownership.update(
-            None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=server.registry.handlers(resource)
-        )
+        ownership.update(None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
     namespaces.check_open(server, resource, call.info.namespace, meta.get("name") or "")
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
@@ -98,16 +97,17 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
     if revision.isdigit() and int(revision) != 0:
         raise failure(500, "", "resourceVersion should not be set on objects to be created")
+    stored = await to_storage(call, obj)
     key = object_key(meta.get("namespace") or "", meta["name"])
     existing = call.table.objects.get(key)
     if existing is not None:
         error = already_exists(resource.group, resource.plural, meta["name"])
-        if call.load(existing)["metadata"].get("deletionTimestamp"):
+        if _decode_raw(existing.raw)["metadata"].get("deletionTimestamp"):
             error.status["message"] = "object is being deleted: " + error.status["message"]
         raise error
     if dry_run:
         return obj, _encode(obj)
-    return await store_object(call, obj)
+    return await store_object(call, obj, stored)
 
 
 async def update(call: Call) -> Response:
@@ -133,12 +133,13 @@ async def update(call: Call) -> Response:
     uid = meta.get("uid")
     if uid and uid != entry.uid:
         raise other_uid(call, entry, uid)
+    await call.prepare((entry,))
     snapshot = _encode(obj)
     for _ in range(ATTEMPTS):
         outcome = await replace_object(call, entry, call.load(entry), obj, dry_run=dry_run)
         if outcome is not None:
             return call.answer(200, *outcome)
-        entry, obj = current_entry(call, name), _decode_raw(snapshot)
+        entry, obj = await current_entry(call, name), _decode_raw(snapshot)
     raise conflict(call.resource.group, call.resource.plural, name, STALE)
 
 
@@ -156,11 +157,12 @@ def _registry_path(resource: Resource) -> str:
     return f"{resource.group}/{resource.plural}" if resource.custom else resource.plural
 
 
-def current_entry(call: Call, name: str) -> Entry:
-    """The stored object of that name in the call's namespace; raises 404."""
+async def current_entry(call: Call, name: str) -> Entry:
+    """The stored object of that name in the call's namespace, ready to be loaded; raises 404."""
     entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
     if entry is None:
         raise not_found(call.resource.group, call.resource.plural, name)
+    await call.prepare((entry,))
     return entry
 
 
@@ -188,14 +190,8 @@ async def replace_object(
     meta.pop("selfLink", None)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
-        ownership.update(
-            old,
-            obj,
-            manager=call.manager,
-            subresource=subresource,
-            time=server.timestamp(),
-            handlers=server.registry.handlers(resource),
-        )
+        obj = await _owned(call, old, obj)
+        meta = obj["metadata"]
         if subresource == "scale":
             _settle_scale_owners(resource, obj)
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
@@ -213,6 +209,7 @@ async def replace_object(
     if resource.group == rbac.GROUP:
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
+    stored = await to_storage(call, obj)
     if call.table.objects.get(entry.key) is not entry:
         if revision in {"", "0", str(entry.rv)}:
             return None
@@ -227,7 +224,7 @@ async def replace_object(
         return obj, _encode(obj)
     if dry_run:
         return obj, _encode(obj)
-    return await store_object(call, obj)
+    return await store_object(call, obj, stored)
 
 
 def _settle_scale_owners(resource: Resource, obj: Json) -> None:
@@ -265,26 +262,44 @@ def _settle_generation(resource: Resource, obj: Json, old: Json, subresource: st
         obj["metadata"].pop("generation", None)
 
 
-async def store_object(call: Call, obj: Json) -> tuple[Json, bytes]:
-    """Write an object that passed everything; returns when it is durable."""
-    entry = put(call, obj)
-    server = call.server
-    raw = entry.raw if call.resource.api_version == call.storage_version else None
-    answered = obj if raw is not None else call.load(entry)
-    await server.store.durable(entry.rv)
-    return answered, raw if raw is not None else _encode(answered)
+async def _owned(call: Call, old: Json, obj: Json) -> Json:
+    """The object with its managedFields after a write that is no apply."""
+
+    def update(versions: Versions) -> Json:
+        new = obj if versions.immediate else {**obj, "metadata": dict(obj["metadata"])}  # it may have to begin again
+        now = call.server.timestamp()
+        ownership.update(old, new, manager=call.manager, subresource=call.info.subresource, time=now, handlers=versions)
+        return new
+
+    return await call.versions.settled(update)
 
 
-def put(call: Call, obj: Json) -> Entry:
+async def to_storage(call: Call, obj: Json) -> Json:
+    """The object as it is stored; may be `obj` itself."""
+    if call.resource.api_version == call.storage_version:
+        return obj
+    versions = call.versions
+    (stored,) = await versions.convert_all([copy.deepcopy(obj)], call.storage_version)
+    storage = versions.get(call.storage_version)
+    if storage is not None:
+        storage.default(stored)
+    return stored
+
+
+async def store_object(call: Call, obj: Json, stored: Json) -> tuple[Json, bytes]:
+    """Write an object that passed everything, `stored` in the storage version; returns when it is durable."""
+    entry = put(call, obj, stored)
+    await call.server.store.durable(entry.rv)
+    if stored is obj:
+        return obj, entry.raw
+    await call.prepare((entry,))
+    answered = call.load(entry)
+    return answered, _encode(answered)
+
+
+def put(call: Call, obj: Json, stored: Json) -> Entry:
     """Write an object to the store; it takes effect at once."""
     server, resource = call.server, call.resource
-    stored = obj
-    if resource.api_version != call.storage_version:
-        stored = resource.handler.convert(copy.deepcopy(obj), call.storage_version)
-        storage = server.registry.handlers(resource).get(call.storage_version)
-        if storage is not None:
-            storage.decode(stored)
-            storage.default(stored)
     meta = stored["metadata"]
     rv = server.store.revision + 1
     meta["resourceVersion"] = str(rv)
@@ -324,7 +339,7 @@ def check_kind(call: Call, obj: Json) -> None:
     if api_version != resource.api_version:
         group = api_version.rpartition("/")[0]
         if resource.custom and group == resource.group and kind == resource.kind:
-            served = {v.rpartition("/")[2] for v in call.server.registry.handlers(resource)}
+            served = {v.rpartition("/")[2] for v in call.versions}
             if api_version.rpartition("/")[2] not in served:
                 call.warnings.extend(f'unknown field "{k}"' for k in obj if k not in {"apiVersion", "kind", "metadata"})
         text = f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"

@@ -1,0 +1,173 @@
+"""Watch: a stream of events, in the version and form that was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Response
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.encoding import printing, rendering
+from clusterwright.apiserver.encoding.negotiation import YAML, boolean, integer
+from clusterwright.apiserver.status import StatusError, not_acceptable
+from clusterwright.apiserver.storage.store import Entry, Event
+from clusterwright.apiserver.storage.streams import QUEUE_LIMIT, Feed, Stream, Watcher, line, replay
+from clusterwright.apiserver.verbs.reads import bad_version, check_options, selection, too_large
+
+_encode = msgspec.json.Encoder().encode
+_BATCH = 500
+"""Objects that are converted at once."""
+
+
+async def watch(call: Call) -> Response | Stream:
+    """GET with watch: a stream of events."""
+    if call.form.media == YAML:
+        text = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        raise not_acceptable(f"only the following media types are accepted: {text}")
+    check_options(call, watch=True)
+    query, store, table = call.query, call.server.store, call.table
+    selects = selection(call)
+    timeout = integer(query["timeoutSeconds"]) if query.get("timeoutSeconds") else 0
+    version = query.get("resourceVersion", "")
+    if version and not version.isdigit():
+        raise bad_version(version)
+    namespace = call.info.namespace if call.resource.namespaced else ""
+    if namespace:
+        inner = selects
+        if inner is None:
+            selects = lambda entry: entry.namespace == namespace  # noqa: E731
+        else:
+            selects = lambda entry: entry.namespace == namespace and inner(entry)  # noqa: E731
+    headers = {"content-type": call.form.media}
+    stream = Stream(Response(status=200, headers=headers, warnings=tuple(call.warnings)))
+    render, variant = _renderer(call)
+    watcher = Watcher(stream, selects, render, variant)
+    initial = query.get("sendInitialEvents")
+    bookmarks = boolean(query.get("allowWatchBookmarks"), "allowWatchBookmarks")
+    visible = store.visible_revision
+    if version not in {"", "0"} and int(version) > store.revision:
+        if initial is not None and boolean(initial, ""):
+            raise too_large(int(version), store.revision)
+        watcher.last_rv = int(version)
+    feed: Feed = watcher if call.versions.immediate else _Relay(call, watcher)
+    if initial is not None and boolean(initial, "sendInitialEvents"):
+        _initial(call, feed, namespace, visible)
+        if bookmarks:
+            feed.push(bookmark(call, visible, end=True))
+    elif version in {"", "0"} and (initial is None or boolean(initial, "")):
+        _initial(call, feed, namespace, visible)
+    elif version not in {"", "0"}:
+        try:
+            replay(table, int(version), visible, feed)
+        except StatusError as e:  # an event of the stream, not an answer
+            stream.push(watcher.frame("ERROR", _encode(e.status)))
+            stream.close()
+            return stream
+    stream.on_close(table.observe(feed))
+    mark = (lambda: bookmark(call, store.visible_revision, end=False)) if bookmarks else None
+    call.server.watches.hold(call.resource, stream, timeout, mark)
+    return stream
+
+
+def _initial(call: Call, feed: Feed, namespace: str, visible: int) -> None:
+    for entry in call.table.at(visible, namespace):
+        feed.begin(entry)
+
+
+class _Relay:
+    """Has what a watcher is to see converted before the watcher sees it, in order; for conversions that must be waited for."""
+
+    def __init__(self, call: Call, watcher: Watcher) -> None:
+        self._call, self._watcher, self._stream = call, watcher, watcher.stream
+        self._waiting: deque[Entry | Event | bytes] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._stream.on_close(self._stop)
+
+    def begin(self, entry: Entry) -> None:
+        """As `Watcher.begin`."""
+        self._wait(entry)
+
+    def offer(self, event: Event) -> None:
+        """As `Watcher.offer`."""
+        self._wait(event)
+
+    def push(self, line: bytes) -> None:
+        """As `Watcher.push`."""
+        self._wait(line)
+
+    def _wait(self, item: Entry | Event | bytes) -> None:
+        if self._stream.closed:
+            return
+        self._waiting.append(item)
+        if len(self._waiting) > QUEUE_LIMIT and isinstance(item, Event):
+            self._stream.close()
+        elif self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def _stop(self) -> None:
+        self._waiting.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+                await self._call.prepare(e for item in batch for e in _entries(item))
+                for item in batch:
+                    if isinstance(item, bytes):
+                        self._watcher.push(item)
+                    elif isinstance(item, Event):
+                        self._watcher.offer(item)
+                    else:
+                        self._watcher.begin(item)
+        except StatusError as e:
+            self._stream.push(self._watcher.frame("ERROR", _encode(e.status)))
+            self._task = None
+            self._stream.close()
+        finally:
+            self._task = None
+
+
+def _entries(item: Entry | Event | bytes) -> list[Entry]:
+    if isinstance(item, Event):
+        return [item.entry] if item.old is None else [item.entry, item.old]
+    return [item] if isinstance(item, Entry) else []
+
+
+def bookmark(call: Call, rv: int, *, end: bool) -> bytes:
+    """A BOOKMARK event; `end` marks the one after the initial events."""
+    meta: Json = {"resourceVersion": str(rv)}
+    if not call.resource.custom:
+        meta["creationTimestamp"] = None
+    if end:
+        meta["annotations"] = {"k8s.io/initial-events-end": "true"}
+    obj: Json = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": meta}
+    obj = rendering.bookmark_shape(call, obj)
+    return line("BOOKMARK", _encode(obj))
+
+
+def _renderer(call: Call) -> tuple[Callable[[Entry], bytes] | None, object]:
+    form = call.form
+    if form.render == "":
+        if call.resource.api_version == call.storage_version and not call.table.stale_before:
+            return None, ""
+        return call.raw, call.resource.api_version
+    if form.render.startswith("PartialObjectMetadata"):
+        return (lambda entry: _encode(printing.partial(call.load(entry)))), ("partial", call.resource.api_version)
+    server, handler = call.server, call.resource.handler
+    include = call.query.get("includeObject", "Metadata")
+    first = [True]
+
+    def row(entry: Entry) -> bytes:
+        obj = call.load(entry)
+        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        table = printing.table(handler, [obj], now=server.now(), include=include, list_metadata=meta, columns=first[0])
+        first[0] = False
+        return _encode(table)
+
+    return row, object()  # each watcher has its own: only its first event names the columns
