@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from clusterwright.admission.rule import WRITE, Default, Refused, Review, Rule, judge
 from clusterwright.api.codec import convert
-from clusterwright.api.meta import GroupVersionKind, Json, Object
+from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
 from clusterwright.api.scheme import SCHEME, Resource
 from clusterwright.apiserver.status import FieldError, StatusError, failure, forbidden_error, invalid_error
 from clusterwright.runtime.client import Reader
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 Gates = Mapping[str, bool]
-Observe = Callable[[Review, Reader], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How rules learn what the write does not say itself."""
+
+    reader: Reader
+    workload: Callable[[ObjectKey], Awaitable[Reader]] | None = None
+    """Reads in the workload cluster of a Cluster; raises ApiError where it cannot be reached. None: none can."""
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+Observe = Callable[[Review, Access], Awaitable[Any]]
 """Everything that rules need to know beyond the write itself, read before the first of them is asked. Raises Unobserved."""
 
 
@@ -38,8 +51,8 @@ class Request:
     warnings: list[str] = field(default_factory=list)
 
 
-async def _nothing(review: Review, reader: Reader) -> None:
-    del review, reader
+async def _nothing(review: Review, access: Access) -> None:
+    del review, access
 
 
 def _no_warnings(review: Review) -> Iterable[str]:
@@ -98,7 +111,7 @@ class Hook:
         group = (self.default_group if purpose == "default" else "") or self.kind.group
         return f"{purpose or self.purpose}.{self.kind.kind.lower()}.{group}"
 
-    async def default(self, request: Request, gates: Gates, reader: Reader) -> None:
+    async def default(self, request: Request, gates: Gates, access: Access) -> None:
         """Fill in what is missing in `request.object`, in place; raises StatusError."""
         if not self.is_mutating or request.object is None:
             return
@@ -107,7 +120,7 @@ class Hook:
         review = self._review(request, gates)
         errors = judge(self.required, review)
         if not errors:
-            review = replace(review, facts=await self._observe(hook, self.observe_default, review, reader))
+            review = replace(review, facts=await self._observe(hook, self.observe_default, review, access))
             try:
                 for row in self.defaults:
                     row.fill(request.object, review)
@@ -117,7 +130,7 @@ class Hook:
         if errors:
             raise self._refusal(hook, request, errors)
 
-    async def validate(self, request: Request, gates: Gates, reader: Reader) -> None:
+    async def validate(self, request: Request, gates: Gates, access: Access) -> None:
         """Refuse with every broken rule at once; raises StatusError."""
         if request.operation not in self.on:
             return
@@ -126,7 +139,7 @@ class Hook:
         review = self._review(request, gates)
         if self.gate is not None and (errors := judge((self.gate,), review)):
             raise denied(hook, errors[0])
-        review = replace(review, facts=await self._observe(hook, self.observe, review, reader))
+        review = replace(review, facts=await self._observe(hook, self.observe, review, access))
         request.warnings.extend(self.warn(review))
         if errors := judge(self.rules, review):
             raise self._refusal(hook, request, errors)
@@ -143,9 +156,9 @@ class Hook:
             name=request.name,
         )
 
-    async def _observe(self, hook: str, observe: Observe, review: Review, reader: Reader) -> Any:
+    async def _observe(self, hook: str, observe: Observe, review: Review, access: Access) -> Any:
         try:
-            return await observe(review, reader)
+            return await observe(review, access)
         except Unobserved as error:
             raise failure(500, "InternalError", _text(hook, f"Internal error occurred: {error}")) from None
 

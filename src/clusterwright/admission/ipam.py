@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final
 
-from clusterwright.admission.hook import Hook
+from clusterwright.admission.hook import Access, Hook
 from clusterwright.admission.mutability import differences
 from clusterwright.admission.rule import CREATE, UPDATE, Fault, Guard, Review, Rule, at
 from clusterwright.admission.sets import FORBIDDEN, INVALID
@@ -16,7 +16,6 @@ from clusterwright.api.ipam import IPAddress, IPAddressClaim
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import SCHEME
 from clusterwright.apiserver.status import ErrorType
-from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 
 
@@ -28,12 +27,12 @@ class Claim:
     error: str = ""
 
 
-async def _claim(review: Review, reader: Reader) -> Claim:
+async def _claim(review: Review, access: Access) -> Claim:
     name = at(review.new, "spec", "claimRef", "name")
     if review.operation != "CREATE" or not name:
         return Claim()
     try:
-        found = await reader.find(SCHEME.gvk(IPAddressClaim), ObjectKey(review.namespace, name))
+        found = await access.reader.find(SCHEME.gvk(IPAddressClaim), ObjectKey(review.namespace, name))
     except ApiError as error:
         return Claim(error=str(error))
     return Claim() if found is None else Claim(dict(found.json))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from clusterwright.admission.hook import Hook, Unobserved
+from clusterwright.admission.hook import Access, Hook, Unobserved
 from clusterwright.admission.kubeadmconfigspec import kubeadm_config_spec, require_tokens
 from clusterwright.admission.mutability import changed_paths, is_mutable
 from clusterwright.admission.rule import UPDATE, Default, Fault, Guard, Review, Rule, at
@@ -33,7 +33,6 @@ from clusterwright.apiserver.status import ErrorType
 from clusterwright.kubeadm.certificates import DEFAULT_CA_DAYS
 from clusterwright.kubeadm.corefile import CannotMigrate, require_migration
 from clusterwright.kubeadm.versions import Version, parse_version
-from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 
 DENIALS_GROUP: Final = "cluster.x-k8s.io"
@@ -274,10 +273,10 @@ class Scale(Object):
     spec: ScaleSpec = ScaleSpec()
 
 
-async def _control_plane(review: Review, reader: Reader) -> Json:
+async def _control_plane(review: Review, access: Access) -> Json:
     """The control plane that is scaled."""
     try:
-        found = await reader.get(SCHEME.gvk(KubeadmControlPlane), ObjectKey(review.namespace, review.name))
+        found = await access.reader.get(SCHEME.gvk(KubeadmControlPlane), ObjectKey(review.namespace, review.name))
     except ApiError as error:
         raise Unobserved(f"failed to get KubeadmControlPlane {review.namespace}/{review.name}: {error}") from None
     return dict(found.json)

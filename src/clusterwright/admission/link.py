@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clusterwright.admission.hook import Hook, Request
+from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.admission.registry import hook_for
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.verbs.scale import scale_of
-from clusterwright.runtime.client import Reader
 from clusterwright.runtime.rest import RestClient
 
 
@@ -25,13 +24,13 @@ class OwnKinds:
         """Fill in defaults."""
         hook = self._hook(attributes)
         if hook is not None and hook.is_mutating:
-            await hook.default(_request(attributes), self._features, _reader(attributes))
+            await hook.default(_request(attributes), self._features, _access(attributes))
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse with every broken rule at once."""
         hook = self._hook(attributes)
         if hook is not None:
-            await hook.validate(_request(attributes), self._features, _reader(attributes))
+            await hook.validate(_request(attributes), self._features, _access(attributes))
 
     def _hook(self, attributes: Attributes) -> Hook | None:
         resource = attributes.resource
@@ -61,5 +60,5 @@ def _scale(attributes: Attributes, obj: Json | None) -> Json | None:
     return obj if obj is None or paths is None else scale_of(obj, paths)
 
 
-def _reader(attributes: Attributes) -> Reader:
-    return RestClient(InProcessTransport(attributes.server))
+def _access(attributes: Attributes) -> Access:
+    return Access(RestClient(InProcessTransport(attributes.server)))

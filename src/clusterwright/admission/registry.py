@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from clusterwright.admission.cluster import CLUSTER
+from clusterwright.admission.clusterclass import CLUSTER_CLASS
 from clusterwright.admission.clusterresourceset import CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING
 from clusterwright.admission.dev import DEV_CLUSTER, DEV_CLUSTER_TEMPLATE, DEV_MACHINE, DEV_MACHINE_TEMPLATE
 from clusterwright.admission.extensionconfig import EXTENSION_CONFIG
@@ -20,6 +22,8 @@ from clusterwright.admission.machinepool import MACHINE_POOL
 from clusterwright.admission.machineset import MACHINE_SET
 
 HOOKS: Final = (
+    CLUSTER,
+    CLUSTER_CLASS,
     MACHINE,
     MACHINE_SET,
     MACHINE_DEPLOYMENT,

@@ -70,10 +70,11 @@ class Rule:
     """A row. `ids` are separated by spaces: the kind's own, then that of the shared rule it stands for.
 
     `path` is what is reported, where it is not the field looked at; each `{}` takes a key: those of the list items on the way,
-    then the fault's own. `stop` ends the table: what follows would only repeat the complaint.
+    then the fault's own. `when` says for which writes the row is there at all. `stop` ends the table: what follows would only
+    repeat the complaint.
     """
 
-    __slots__ = ("field", "guard", "ids", "message", "on", "path", "steps", "stop", "type")
+    __slots__ = ("field", "guard", "ids", "message", "on", "path", "steps", "stop", "type", "when")
 
     def __init__(
         self,
@@ -86,6 +87,7 @@ class Rule:
         on: frozenset[str] = WRITE,
         path: str | None = None,
         stop: bool = False,
+        when: Callable[[Review], bool] | None = None,
     ) -> None:
         self.ids = tuple(ids.split())
         self.type = type
@@ -95,6 +97,7 @@ class Rule:
         self.on = on
         self.path = re.sub(r"\[[^\]]*\]", "[{}]", field) if path is None else path
         self.stop = stop
+        self.when = when
         self.steps = steps(field)
 
     def __repr__(self) -> str:
@@ -120,6 +123,20 @@ class Rule:
         return FieldError(self.type, path, bad, detail)
 
 
+class Delegated(Rule):
+    """Rows that are kept elsewhere: a function that answers every broken one of them."""
+
+    __slots__ = ("_errors",)
+
+    def __init__(self, ids: str, field: str, errors: Callable[[Review], Iterable[FieldError]], **options: Any) -> None:
+        super().__init__(ids, ErrorType.INVALID, field, lambda *_: False, "", **options)
+        self._errors = errors
+
+    def errors(self, review: Review) -> Iterator[FieldError]:
+        """What the write breaks of these rules."""
+        yield from self._errors(review)
+
+
 _WITHOUT_VALUE: Final = frozenset({ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL})
 
 
@@ -127,7 +144,7 @@ def judge(rules: Iterable[Rule], review: Review) -> list[FieldError]:
     """Every broken rule of a table, in its order."""
     errors: list[FieldError] = []
     for rule in rules:
-        if review.operation not in rule.on:
+        if review.operation not in rule.on or (rule.when is not None and not rule.when(review)):
             continue
         before = len(errors)
         errors.extend(rule.errors(review))

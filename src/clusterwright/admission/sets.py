@@ -202,13 +202,26 @@ def _is_zero(value: Any) -> bool:
 # ----------------------------------------------------------------------------------------- health checks
 
 
-def health_check(ids: str, field: str, *, max_in_flight: bool = False) -> tuple[Rule, ...]:
+def health_check(ids: str, field: str, *, max_in_flight: bool = False, **options: Any) -> tuple[Rule, ...]:
     """HC-1 and HC-2, with `max_in_flight` HC-3."""
     rows = (
-        Rule(f"{ids} HC-1", INVALID, f"{field}.checks.nodeStartupTimeoutSeconds", _too_soon, "must be at least 30s"),
-        percentage(f"{ids} HC-2", f"{field}.remediation.triggerIf.unhealthyLessThanOrEqualTo"),
+        Rule(f"{ids} HC-1", INVALID, f"{field}.checks.nodeStartupTimeoutSeconds", _too_soon, "must be at least 30s", **options),
+        percentage(f"{ids} HC-2", f"{field}.remediation.triggerIf.unhealthyLessThanOrEqualTo", **options),
     )
-    return (*rows, percentage(f"{ids} HC-3", f"{field}.remediation.maxInFlight")) if max_in_flight else rows
+    return (*rows, percentage(f"{ids} HC-3", f"{field}.remediation.maxInFlight", **options)) if max_in_flight else rows
+
+
+def is_health_check(value: Any) -> bool:
+    """Whether it says what is to be checked, or when to act: what says no more than how many at a time, or whether, is none."""
+    remediation = {key: part for key, part in (at(value, "remediation") or {}).items() if key != "maxInFlight"}
+    return is_filled(at(value, "checks")) or is_filled(remediation)
+
+
+def is_filled(value: Any) -> bool:
+    """Whether anything is set: empty objects, lists and texts are as good as absent."""
+    if isinstance(value, dict):
+        return any(map(is_filled, value.values()))
+    return value is not None and value not in ("", [])
 
 
 def _too_soon(review: Review, value: Any) -> bool:
@@ -272,7 +285,9 @@ def _no_name(sample: Mapping[str, Any]) -> Guard:
 # ----------------------------------------------------------------------------------------- versions
 
 
-def kubernetes_version(ids: str, field: str, *, optional: bool = False, text: str = "must be a valid semantic version") -> Rule:
+def kubernetes_version(
+    ids: str, field: str, *, optional: bool = False, text: str = "must be a valid semantic version", **options: Any
+) -> Rule:
     """VER-1: `v` and three numbers."""
 
     def guard(review: Review, value: Any) -> Iterator[Fault]:
@@ -281,7 +296,7 @@ def kubernetes_version(ids: str, field: str, *, optional: bool = False, text: st
         if not (optional and not version) and KUBERNETES_VERSION.fullmatch(version) is None:
             yield Fault(version)
 
-    return Rule(f"{ids} VER-1", INVALID, field, guard, text)
+    return Rule(f"{ids} VER-1", INVALID, field, guard, text, **options)
 
 
 def version_default(ids: str, *parents: str, also_empty: bool = False) -> Default:

@@ -47,6 +47,17 @@ def compact(plain: Any, typed: Any = None) -> str:
     return json.dumps(_sorted(plain, typed), separators=(",", ":"), ensure_ascii=False)
 
 
+def ordered(plain: Any) -> Any:
+    """The value with its fields in upstream's order, where it holds no maps."""
+    if isinstance(plain, dict):
+        return {key: ordered(plain[key]) for key in sorted(plain, key=_rank)}
+    return [ordered(item) for item in plain] if isinstance(plain, list) else plain
+
+
+def _rank(key: str) -> tuple[int, str]:
+    return _RANK.get(key, len(_RANK)), key
+
+
 def _index(plain: Any, name: str, key: object) -> int:
     if not name:
         return int(str(key))
@@ -63,7 +74,7 @@ def _attribute(typed: Any, key: str) -> Any:
 
 def _sorted(plain: Any, typed: Any) -> Any:
     if isinstance(plain, dict):
-        keys = sorted(plain, key=lambda k: (_RANK.get(k, len(_RANK)), k)) if isinstance(typed, msgspec.Struct) else sorted(plain)
+        keys = sorted(plain, key=_rank) if isinstance(typed, msgspec.Struct) else sorted(plain)
         return {key: _sorted(plain[key], _attribute(typed, key)) for key in keys}
     if isinstance(plain, list):
         below = typed if isinstance(typed, (list, tuple)) else [None] * len(plain)

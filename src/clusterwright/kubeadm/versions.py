@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _IDENTIFIERS = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*")
 
@@ -24,6 +24,38 @@ class Version(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}.{self.patch}{'-' + self.pre if self.pre else ''}{'+' + self.build if self.build else ''}"
+
+
+def compare(one: Version, other: Version, *, build: bool = False) -> int | None:
+    """-1, 0 or 1 by the precedence of semantic versions; with `build` equal ones also by what they were built from.
+
+    None: they differ, but neither comes first, because their builds are named and not numbered.
+    """
+    before = _precedence(one), _precedence(other)
+    if before[0] != before[1]:
+        return -1 if before[0] < before[1] else 1
+    return _compare_builds(one.build, other.build) if build else 0
+
+
+def _precedence(version: Version) -> tuple[Any, ...]:
+    """A release comes after all that were before it; numbers before words."""
+    words = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in version.pre.split(".")] if version.pre else []
+    return (version.release, not words, words)
+
+
+def _compare_builds(one: str, other: str) -> int | None:
+    parts, others = one.split(".") if one else [], other.split(".") if other else []
+    for part, that in zip(parts, others, strict=False):
+        if part == that:
+            continue
+        if part.isdigit() and that.isdigit():
+            if int(part) != int(that):
+                return -1 if int(part) < int(that) else 1
+        elif part.isdigit() or that.isdigit():
+            return -1 if part.isdigit() else 1
+        else:
+            return None
+    return (len(parts) > len(others)) - (len(parts) < len(others))
 
 
 def parse_version(text: str) -> Version:

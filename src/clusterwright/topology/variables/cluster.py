@@ -64,4 +64,4 @@ def _overriding(topology: Json) -> Iterator[tuple[str, Json]]:
     workers = topology.get("workers") or {}
     for kind in ("machineDeployments", "machinePools"):
         for entry in workers.get(kind) or ():
-            yield f"workers.{kind}[{entry['name']}]", entry
+            yield f"workers.{kind}[{entry.get('name') or ''}]", entry

@@ -35,7 +35,7 @@ def default_values(values: Sequence[Json], definitions: Sequence[Json], field: s
     given, known = _values(values, field), _definitions(definitions, field)
     missing = [d["name"] for d in definitions if d["name"] not in given] if create else []
     errors, out = [], []
-    for name in (*(v["name"] for v in values), *missing):
+    for name in (*map(_name, values), *missing):
         if name not in known:
             errors.append(_undefined(given[name], field))
             continue
@@ -68,7 +68,7 @@ def validate_values(
         missing = sorted(name for name, d in known.items() if d.get("required") and name not in given)
         errors.extend(required(field, f"required variable {quote(name)} must be set") for name in missing)
     for value in values:
-        name = value["name"]
+        name = _name(value)
         if name not in known:
             errors.append(_undefined(value, field))
         else:
@@ -98,7 +98,7 @@ def _values(values: Sequence[Json], field: str) -> dict[str, Json]:
     index: dict[str, Json] = {}
     errors = []
     for value in values:
-        name = value["name"]
+        name = _name(value)
         if name in index:
             errors.append(invalid(f"{field}[{name}]", _text(value), f"variable {quote(name)} is set more than once"))
         index[name] = value
@@ -122,8 +122,13 @@ def _definitions(definitions: Sequence[Json], field: str) -> dict[str, Json]:
     return {v["name"]: v["definitions"][0] for v in definitions}
 
 
+def _name(value: Json) -> str:
+    """Admission asks before any schema has: a value may come without a name."""
+    return value.get("name") or ""
+
+
 def _undefined(value: Json, field: str) -> FieldError:
-    return FieldError(ErrorType.INVALID, f"{field}[{value['name']}]", _text(value), "variable is not defined")
+    return FieldError(ErrorType.INVALID, f"{field}[{_name(value)}]", _text(value), "variable is not defined")
 
 
 def _text(value: Mapping[str, Any]) -> str:

@@ -1,0 +1,225 @@
+"""What must be known of a Cluster's surroundings before its write can be judged: its class, and how far the last upgrade is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from clusterwright.admission.classes import class_key, is_reconciled, topology_of
+from clusterwright.admission.hook import Access, Unobserved
+from clusterwright.admission.rule import Review, at, items
+from clusterwright.admission.selectors import fits
+from clusterwright.api.contract import NoContract, crd_name, resolve_version
+from clusterwright.api.core import ClusterClass, Machine, MachineDeployment, MachinePool
+from clusterwright.api.kubernetes import CustomResourceDefinition, Node
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.scheme import SCHEME
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, TOPOLOGY_OWNED_LABEL
+from clusterwright.kubeadm.versions import Version, compare, parse_version
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.errors import ApiError
+
+_INTERVAL: Final = 0.2
+_TRIES: Final = 10
+"""A class that was written just before its Cluster gets so long to be seen and reconciled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was read, or why it could not be."""
+
+    objects: tuple[Json, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """Empty where nothing had to be asked."""
+
+    cluster_class: Json | None = None
+    is_reconciled: bool = False
+    class_error: str = ""
+    old_class: Json | None = None
+    old_class_error: str = ""
+    control_plane: Found = Found()
+    deployments: Found = Found()
+    machines: tuple[Json, ...] = ()
+    """All Machines of the Cluster."""
+    pools: Found = Found()
+    nodes: Found = Found()
+    """All Nodes of the workload cluster, if there are pools."""
+
+    @property
+    def definitions(self) -> Sequence[Json]:
+        """The variables that the class knows."""
+        return items(self.cluster_class, "status", "variables")
+
+    def unfinished(self, version: Version) -> Iterator[str]:
+        """CL-36, CL-37, CL-38: what is not at the version that the topology has had so far; empty texts are nothing."""
+        yield self._control_plane(version)
+        yield self._deployments(version)
+        yield self._pools(version)
+
+    def _control_plane(self, version: Version) -> str:
+        begin = "failed to check if control plane is upgrading"
+        if self.control_plane.error:
+            return f"{begin}: failed to get control plane object: {self.control_plane.error}"
+        (found,) = self.control_plane.objects
+        wanted, reached = at(found, "spec", "version"), at(found, "status", "version")
+        if not isinstance(wanted, str):
+            return f"{begin}: failed to get control plane version: path not found"
+        try:
+            asked = parse_version(wanted)
+        except ValueError as error:
+            return f"{begin}: failed to parse control plane version {wanted}: {error}"
+        if str(asked) != str(version):
+            text = f"Cluster.spec.topology.version {version} was not propagated to control plane yet"
+            return f"{text} (control plane version {asked})"
+        if not isinstance(reached, str) or not reached:
+            return "control plane is currently provisioning"
+        try:
+            is_upgrading = compare(asked, parse_version(reached), build=True) == 1
+        except ValueError as error:
+            return f"{begin}: failed to parse control plane version {reached}: {error}"
+        return "control plane is still completing a previous upgrade" if is_upgrading else ""
+
+    def _deployments(self, version: Version) -> str:
+        if self.deployments.error:
+            return f"failed to check if MachineDeployments are upgrading: failed to get MachineDeployments: {self.deployments.error}"
+        names = []
+        for deployment in self.deployments.objects:
+            name, at_version = _name(deployment), at(deployment, "spec", "template", "spec", "version") or ""
+            try:
+                is_behind = str(parse_version(at_version)) != str(version)
+            except ValueError as error:
+                return f"failed to check if MachineDeployment {name} is upgrading: failed to parse version {at_version}: {error}"
+            selector = at(deployment, "spec", "selector")
+            own = (m for m in self.machines if fits(selector, at(m, "metadata", "labels")))
+            if is_behind or any((at(m, "spec", "version") or "") != at_version for m in own):
+                names.append(name)
+        return f"there are still MachineDeployments completing a previous upgrade: [{', '.join(names)}]" if names else ""
+
+    def _pools(self, version: Version) -> str:
+        begin = "failed to check if MachinePools are upgrading"
+        if self.pools.error:
+            return f"{begin}: failed to get MachinePools: {self.pools.error}"
+        if self.pools.objects and self.nodes.error:
+            return f"{begin}: unable to get client for workload cluster: {self.nodes.error}"
+        kubelets = {_name(node): at(node, "status", "nodeInfo", "kubeletVersion") for node in self.nodes.objects}
+        names = []
+        for pool in self.pools.objects:
+            name, at_version = _name(pool), at(pool, "spec", "template", "spec", "version") or ""
+            try:
+                is_behind = str(parse_version(at_version)) != str(version)
+            except ValueError as error:
+                return f"failed to check if MachinePool {name} is upgrading: failed to parse version {at_version}: {error}"
+            nodes = [ref.get("name") or "" for ref in items(pool, "status", "nodeRefs")]
+            if is_behind or any(kubelets.get(node) != at_version for node in nodes):
+                names.append(name)
+        return f"there are still MachinePools completing a previous upgrade: [{', '.join(names)}]" if names else ""
+
+
+def _name(obj: Json) -> str:
+    return at(obj, "metadata", "name") or ""
+
+
+# ----------------------------------------------------------------------------------------- reading
+
+
+async def observe_class(review: Review, access: Access) -> ClusterFacts:
+    """For defaulting: the class, if the Cluster has one."""
+    facts = await _with_class(review, access)
+    if facts.class_error:
+        key = class_key(review.new, review.namespace)
+        raise Unobserved(f"Cluster {review.name} can't be defaulted. ClusterClass {key.name} can not be retrieved: {facts.class_error}")
+    return facts
+
+
+async def observe(review: Review, access: Access) -> ClusterFacts:
+    """For validation: the class, the one before it, and, when the version changes, what runs."""
+    if not review.enabled("ClusterTopology"):
+        return ClusterFacts()
+    facts = await _with_class(review, access)
+    if review.operation != "UPDATE" or facts.cluster_class is None or topology_of(review.old) is None:
+        return facts
+    parts: dict[str, Any] = {name: getattr(facts, name) for name in ("cluster_class", "is_reconciled", "class_error")}
+    old, new = (class_key(o, review.namespace) for o in (review.old, review.new))
+    if old.name and old != new:
+        try:
+            found = await access.reader.get(SCHEME.gvk(ClusterClass), old)
+            parts["old_class"] = dict(found.json)
+        except ApiError as error:
+            parts["old_class_error"] = str(error)
+    if at(review.old, "spec", "topology", "version") != at(review.new, "spec", "topology", "version"):
+        parts |= await _what_runs(review, access)
+    return ClusterFacts(**parts)
+
+
+async def _with_class(review: Review, access: Access) -> ClusterFacts:
+    key = class_key(review.new, review.namespace)
+    if review.operation == "DELETE" or topology_of(review.new) is None or not key.name:
+        return ClusterFacts()
+    facts = ClusterFacts()
+    for attempt in range(_TRIES):
+        if attempt:
+            await access.pause(_INTERVAL)
+        try:
+            found = await access.reader.find(SCHEME.gvk(ClusterClass), key)
+        except ApiError as error:
+            facts = ClusterFacts(class_error=str(error))
+            continue
+        if found is None:
+            facts = ClusterFacts()
+            continue
+        facts = ClusterFacts(cluster_class=dict(found.json), is_reconciled=is_reconciled(found.json))
+        if facts.is_reconciled:
+            break
+    return facts
+
+
+async def _what_runs(review: Review, access: Access) -> dict[str, Any]:
+    owned = {CLUSTER_NAME_LABEL: review.name, TOPOLOGY_OWNED_LABEL: ""}
+    deployments = await _list(access.reader, MachineDeployment, review.namespace, owned)
+    machines = await _list(access.reader, Machine, review.namespace, {CLUSTER_NAME_LABEL: review.name}) if deployments.objects else Found()
+    pools = await _list(access.reader, MachinePool, review.namespace, owned)
+    return {
+        "control_plane": await _control_plane(review, access.reader),
+        "deployments": Found(error=machines.error) if machines.error else deployments,
+        "machines": machines.objects,
+        "pools": pools,
+        "nodes": await _nodes(review, access) if pools.objects else Found(),
+    }
+
+
+async def _list(reader: Reader, kind: Any, namespace: str, labels: dict[str, str]) -> Found:
+    try:
+        found = await reader.list(SCHEME.gvk(kind), namespace=namespace, labels=labels)
+    except ApiError as error:
+        return Found(error=str(error))
+    return Found(tuple(dict(obj.json) for obj in found))
+
+
+async def _control_plane(review: Review, reader: Reader) -> Found:
+    """The object that `spec.controlPlaneRef` names, in the version that its contract says."""
+    reference = at(review.old, "spec", "controlPlaneRef") or {}
+    group, kind, name = (reference.get(key) or "" for key in ("apiGroup", "kind", "name"))
+    if not name:
+        return Found(error="cannot get object - object reference not set")
+    try:
+        crd = await reader.get(SCHEME.gvk(CustomResourceDefinition), ObjectKey("", crd_name(group, kind)))
+        version = resolve_version(crd.json.get("metadata") or {}).version
+        found = await reader.get(GroupVersionKind(group, version, kind), ObjectKey(review.namespace, name))
+    except (ApiError, NoContract) as error:
+        return Found(error=str(error))
+    return Found((dict(found.json),))
+
+
+async def _nodes(review: Review, access: Access) -> Found:
+    if access.workload is None:
+        return Found(error="connections to workload clusters are not made here")
+    try:
+        reader = await access.workload(ObjectKey(review.namespace, review.name))
+    except ApiError as error:
+        return Found(error=str(error))
+    return await _list(reader, Node, "", {})
