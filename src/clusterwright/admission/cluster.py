@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv6Address
 from typing import Any, Final
 
+import msgspec
+
 from clusterwright.admission.classes import (
     CLASS_SCALED,
     SELF_SCALED,
@@ -96,7 +98,8 @@ def _fill_variables(obj: Json, review: Review) -> None:
 
 
 def _variables(review: Review) -> Iterable[FieldError]:
-    return default_and_validate(review.new["spec"]["topology"], topology_of(review.old), _facts(review).definitions)[1]
+    topology = msgspec.json.decode(msgspec.json.encode(review.new["spec"]["topology"], order="sorted"))  # errors show values sorted
+    return default_and_validate(topology, topology_of(review.old), _facts(review).definitions)[1]
 
 
 def _version(obj: Json, review: Review) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from clusterwright.admission.classes import WORKERS, class_workers
 from clusterwright.admission.rule import Fault, Guard, Review, Rule, at, items
 from clusterwright.admission.sets import FORBIDDEN, INVALID, REQUIRED, is_filled
 from clusterwright.admission.showing import ordered
+from clusterwright.admission.templates import patch_template_problem
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.names import qualified_name
 from clusterwright.apiserver.status import ErrorType
 from clusterwright.golang.numbers import atoi
 from clusterwright.golang.quoting import quote
-from clusterwright.gotemplate import TemplateError, parse
-from clusterwright.gotemplate.sprig import FUNCTIONS
 
 INLINE: Final = "inline"
 _PATCH: Final = "spec.patches[]"
@@ -45,21 +43,11 @@ BUILTINS: Final = _builtins()
 """Variables that are there without being defined."""
 
 
-@lru_cache(maxsize=1024)
-def _template_error(text: str) -> str:
-    """Why Go's parser refuses a template with sprig's functions; empty: it does not."""
-    try:
-        parse(text, FUNCTIONS)
-    except TemplateError as error:
-        return str(error)
-    return ""
-
-
-def _unreadable(name: str) -> Guard:
+def _unreadable(name: str) -> Callable[[Review, Any], Iterator[Fault]]:
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         del review
-        if value and (error := _template_error(value)):
-            yield Fault(value, error=f"template: {name}:{error}")
+        if value and (error := patch_template_problem(value, name)):
+            yield Fault(value, error=error)
 
     return guard
 
@@ -141,7 +129,7 @@ def _value_from(both: bool) -> Guard:
 
 def _no_template(review: Review, value: Any) -> Iterator[Fault]:
     if _writes(value):
-        yield from _unreadable("valueFrom.template")(review, at(value, "valueFrom", "template"))  # type: ignore[misc]
+        yield from _unreadable("valueFrom.template")(review, at(value, "valueFrom", "template"))
 
 
 def _no_builtin(review: Review, value: Any) -> Iterator[Fault]:
@@ -280,8 +268,8 @@ def patches(ids: str) -> tuple[Rule, ...]:
         row("PA-3", INVALID, "spec.patches", _repeated, "patch names must be unique. Patch with name {name} is defined more than once",
             path="spec.patches[{}].name"),
         row("PA-4", INVALID, f"{_PATCH}.enabledIf", _unreadable("enabledIf"), "template can not be parsed: {error}"),
-        row("PA-5", REQUIRED, _PATCH, lambda _, v: not at(v, "definitions") and at(v, "external") is None, "one of definitions or external must be defined"),
-        row("PA-6", INVALID, _PATCH, lambda _, v: bool(at(v, "definitions")) and at(v, "external") is not None,
+        row("PA-5", REQUIRED, _PATCH, lambda _, v: at(v, "definitions") is None and at(v, "external") is None, "one of definitions or external must be defined"),
+        row("PA-6", INVALID, _PATCH, lambda _, v: at(v, "definitions") is not None and at(v, "external") is not None,
             "only one of definitions or external can be defined"),
         row("PA-7", FORBIDDEN, f"{_PATCH}.external", lambda r, v: v is not None and not r.enabled("RuntimeSDK"),
             "patch.external can be used only if the RuntimeSDK feature flag is enabled"),

@@ -18,7 +18,7 @@ from clusterwright.api.scheme import SCHEME
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, TOPOLOGY_OWNED_LABEL
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.errors import ApiError, NotFound
 
 _INTERVAL: Final = 0.2
 _TRIES: Final = 10
@@ -149,6 +149,8 @@ async def observe(review: Review, access: Access) -> ClusterFacts:
         try:
             found = await access.reader.get(SCHEME.gvk(ClusterClass), old)
             parts["old_class"] = dict(found.json)
+        except NotFound:
+            parts["old_class_error"] = f'ClusterClass.{SCHEME.gvk(ClusterClass).group} "{old.name}" not found'
         except ApiError as error:
             parts["old_class_error"] = str(error)
     if at(review.old, "spec", "topology", "version") != at(review.new, "spec", "topology", "version"):

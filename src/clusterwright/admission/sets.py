@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from clusterwright.admission.rule import Default, Fault, Guard, Refused, Review, Rule, at
+from clusterwright.admission.templates import BadTemplate, render_name
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import (
     AUTOSCALER_MAX_SIZE_ANNOTATION,
@@ -18,7 +19,7 @@ from clusterwright.api.wellknown import (
 from clusterwright.apiserver.names import dns_subdomain, label_value, qualified_name
 from clusterwright.apiserver.status import ErrorType
 from clusterwright.golang.numbers import atoi, parse_int
-from clusterwright.kubeadm.naming import BadNamingTemplate, render, shortened
+from clusterwright.kubeadm.naming import shortened
 
 FORBIDDEN, INVALID, REQUIRED = ErrorType.FORBIDDEN, ErrorType.INVALID, ErrorType.REQUIRED
 IMMUTABLE: Final = "field is immutable"
@@ -260,8 +261,8 @@ def _not_rendered(sample: Mapping[str, Any]) -> Guard:
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         del review
         try:
-            render(value or "", sample)
-        except BadNamingTemplate as error:
+            render_name(value or "", sample)
+        except BadTemplate as error:
             yield Fault(value, error=error)
 
     return guard
@@ -273,8 +274,8 @@ def _no_name(sample: Mapping[str, Any]) -> Guard:
         if not value:
             return
         try:
-            name = shortened(render(value, sample), SAMPLE_SUFFIX)
-        except BadNamingTemplate:
+            name = shortened(render_name(value, sample), SAMPLE_SUFFIX)
+        except BadTemplate:
             return
         for text in dns_subdomain(name):
             yield Fault(value, text=text)

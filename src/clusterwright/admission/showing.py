@@ -48,9 +48,9 @@ def compact(plain: Any, typed: Any = None) -> str:
 
 
 def ordered(plain: Any) -> Any:
-    """The value with its fields in upstream's order, where it holds no maps."""
+    """The value with its fields in upstream's order, without empty lists; what is below `value` is a user's own and stays."""
     if isinstance(plain, dict):
-        return {key: ordered(plain[key]) for key in sorted(plain, key=_rank)}
+        return {key: plain[key] if key == "value" else ordered(plain[key]) for key in sorted(plain, key=_rank) if plain[key] != []}
     return [ordered(item) for item in plain] if isinstance(plain, list) else plain
 
 

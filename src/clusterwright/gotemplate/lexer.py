@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate.values import TemplateError, is_word_character
 
 _SPACES = " \t\r\n"
@@ -139,7 +140,8 @@ def _word(text: str, position: int, line: int) -> str:
     while end < len(text) and is_word_character(text[end]):
         end += 1
     if end < len(text) and text[end] not in _SPACES + ".,|:)(" and not text.startswith("}}", end):
-        raise TemplateError(f"line {line}: bad character {text[end]!r} after {text[position:end]!r}")
+        shown = quote(text[end], delimiter="'")
+        raise TemplateError(f"line {line}: bad character U+{ord(text[end]):04X} {shown}")
     return text[position:end]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate import literals
 from clusterwright.gotemplate.lexer import KEYWORDS, Token, Type, tokens
 from clusterwright.gotemplate.nodes import (
@@ -144,7 +145,7 @@ class _Parser:
             if isinstance(node, str):
                 return tuple(nodes), node
             nodes.append(node)
-        raise self._error("unexpected end of the template")
+        raise self._error("unexpected EOF")
 
     def _node(self) -> Node | str:
         """Text or an action; the word itself for `end` and `else`."""
@@ -306,7 +307,7 @@ class _Parser:
         match token.type:
             case Type.IDENTIFIER:
                 if token.text not in self._functions:
-                    raise self._error(f"function {token.text!r} not defined")
+                    raise self._error(f"function {quote(token.text)} not defined")
                 term: Operand = Function(token.text)
             case Type.DOT:
                 term = Dot()

@@ -1,0 +1,46 @@
+"""Go templates as rules see them: whether they can be read and rendered, said as Go's users know it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from clusterwright.golang.quoting import quote
+from clusterwright.gotemplate import Template, TemplateError, parse
+from clusterwright.gotemplate.sprig import FUNCTIONS
+
+_LINE: Final = re.compile(r"line (\d+): ")
+_NAMES: Final = "template name generator"
+_OWN: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({})
+
+
+class BadTemplate(ValueError):
+    """Why it is none."""
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, name: str, sprig: bool) -> Template | str:
+    try:
+        return parse(text, FUNCTIONS if sprig else _OWN)
+    except TemplateError as error:
+        return f"template: {name}:{_LINE.sub(lambda line: f'{line[1]}: ', str(error), count=1)}"
+
+
+def patch_template_problem(text: str, name: str) -> str:
+    """Why a template of a patch, which may call sprig's functions, cannot be read; empty: it can."""
+    parsed = _parsed(text, name, True)
+    return parsed if isinstance(parsed, str) else ""
+
+
+def render_name(text: str, data: Mapping[str, Any]) -> str:
+    """The name that a template gives, where only the data may be asked for, and no function but Go's own; raises BadTemplate."""
+    parsed = _parsed(text, _NAMES, False)
+    if isinstance(parsed, str):
+        raise BadTemplate(f"parsing template {quote(text)}: {parsed}")
+    try:
+        return parsed.render(data)
+    except TemplateError as error:
+        raise BadTemplate(f"rendering template: template: {_NAMES}: {error}") from None
