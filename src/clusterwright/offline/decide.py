@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.contracts import complete
+from clusterwright.offline.observed import Action
 from clusterwright.offline.world import World, decoded
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.resources import gvk_of
@@ -65,13 +66,24 @@ async def run_pass(world: World, reconciler: Any, kind: type[Object], key: Objec
     subject = await _unobserved(world.client).find(subject_gvk, key)
     return {
         "object": None if subject is None else subject.json,
-        "actions": [a.to_json() for a in world.journal.actions if (a.kind, a.namespace, a.name) != (subject_gvk.kind, *key)],
+        "actions": [a.to_json() for a in _net(world.journal.actions) if (a.kind, a.namespace, a.name) != (subject_gvk.kind, *key)],
         "requeueAfterSeconds": requeue,
         "error": failure,
         "data": data,
         "others": others,
         "rows": world.rows,
     }
+
+
+def _net(actions: Iterable[Action]) -> Iterator[Action]:
+    """Without changes of what the pass created itself: they are part of making it."""
+    created = set()
+    for action in actions:
+        name = (action.kind, action.namespace, action.name)
+        if action.verb == "create":
+            created.add(name)
+        if action.verb not in {"patch", "update"} or name not in created:
+            yield action
 
 
 def _unobserved(client: Any) -> Any:

@@ -22,6 +22,7 @@ from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.observation import Faults, faults
 from clusterwright.offline.observed import Journal, ObservedClient
 from clusterwright.offline.workload import ObservedWorkloadClusters
+from clusterwright.offline.zeros import without_silent_zeros
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.reconcile import Mapper
@@ -82,7 +83,7 @@ class World:
         server = ApiServer(
             now=lambda: self.now, random=self._random, resources=_lenient_resources(), namespaces=(), require_namespaces=False
         )
-        server.load(objects)
+        server.load([without_silent_zeros(o) for o in objects])
         return ObservedClient(RestClient(InProcessTransport(server)), failing, self.journal)
 
     def dependencies(self) -> Dependencies:

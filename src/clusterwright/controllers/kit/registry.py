@@ -23,6 +23,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("cluster", "Cluster", "cluster"),
     Entry("machine", "Machine", "machine"),
     Entry("machinehealthcheck", "MachineHealthCheck", "machinehealthcheck"),
+    Entry("machinepool", "MachinePool", "machinepool"),
     Entry("kubeadmconfig", "KubeadmConfig", "kubeadmconfig"),
     Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
 )

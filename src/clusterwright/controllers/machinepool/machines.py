@@ -1,0 +1,64 @@
+"""The Machines that stand for the machines of a pool's infrastructure: one for each, named like it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from clusterwright.api.core import Machine, MachinePool
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LABEL
+from clusterwright.controllers.kit.adopt import owner_reference, reference_json
+from clusterwright.kubeadm.naming import label_value
+
+FIELD_MANAGER = "machinepool-controller"
+_MACHINE = Machine()
+
+
+def pool_labels(pool: MachinePool) -> dict[str, str]:
+    """The labels of what belongs to a pool."""
+    return {MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name), CLUSTER_NAME_LABEL: pool.spec.cluster_name}
+
+
+def belongs(machine: Machine, pool: MachinePool) -> bool:
+    """Whether a Machine with the pool's labels counts for it: nobody else controls it."""
+    controller = next((o for o in machine.metadata.owner_references if o.controller), None)
+    return controller is None or controller.uid == pool.metadata.uid
+
+
+def machine_of(infra: Unstructured, machines: Sequence[Machine]) -> Machine | None:
+    """The Machine that stands for an infrastructure machine: by its reference, whatever its name."""
+    return next((m for m in machines if m.spec.infrastructure_ref.name == infra.key.name), None)
+
+
+def intent(pool: MachinePool, infra: Unstructured, present: Machine | None, nodes: Mapping[str, Node]) -> Json:
+    """What the pool has to say of the Machine, to be applied: no more, so that others may say the rest."""
+    template = pool.spec.template.metadata
+    metadata: Json = {
+        "name": present.metadata.name if present else infra.key.name,
+        "namespace": pool.metadata.namespace,
+        "labels": {**(template.labels if template else {}), **pool_labels(pool)},
+        "ownerReferences": [reference_json(owner_reference(pool, controller=True))],
+    }
+    if template and template.annotations:
+        metadata["annotations"] = dict(template.annotations)
+    if present is not None:
+        metadata["uid"] = present.metadata.uid  # a Machine that is gone meanwhile must not come back
+    gvk = infra.gvk
+    spec: Json = {
+        "clusterName": pool.spec.cluster_name,
+        "bootstrap": {"dataSecretName": ""},
+        "infrastructureRef": {"apiGroup": gvk.group, "kind": gvk.kind, "name": infra.key.name},
+    }
+    # a version that was known stays while its Node is out of sight
+    if version := kubelet_version(infra, nodes) or (present.spec.version if present else ""):
+        spec["version"] = version
+    return {"apiVersion": _MACHINE.api_version, "kind": _MACHINE.kind, "metadata": metadata, "spec": spec}
+
+
+def kubelet_version(infra: Unstructured, nodes: Mapping[str, Node]) -> str:
+    """The version that the Node of an infrastructure machine runs; empty where that is not known."""
+    provider_id = infra.at("spec", "providerID")
+    node = nodes.get(provider_id) if isinstance(provider_id, str) and provider_id else None
+    info = node.status.node_info if node else None
+    return info.kubelet_version if info else ""

@@ -1,0 +1,259 @@
+"""What the bootstrap config, the infrastructure and the Nodes do to a MachinePool. Pure.
+
+Each table decides one phase of a pass: the deprecated condition, what the pool takes over, when to look again, and whether the pass
+ends in an error. All phases run, whatever befalls the others.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, MachinePool, MachinePoolInitializationStatus
+from clusterwright.api.meta import Json, Unstructured, V1Beta1Condition
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.conditions import v1beta1
+from clusterwright.controllers.external import WrongType, number_at, text_at, with_owner
+from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
+from clusterwright.controllers.kit.conditions import with_v1beta1_status
+from clusterwright.controllers.kit.lookup import Found, Lookup
+from clusterwright.controllers.machinepool import guards as g
+from clusterwright.controllers.machinepool.nodes import Membership
+from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, infrastructure_provisioned, provider_ids
+from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, true
+
+REPLICAS_RETRY = timedelta(seconds=30)
+"""Nodes that are not ready are looked at again after this time; their becoming ready wakes us sooner."""
+
+
+class Take(Enum):
+    """What the pool takes over."""
+
+    SECRET_MISSING = "status.initialization.bootstrapDataSecretCreated is false"  # noqa: S105
+    SECRET_GIVEN = "status.initialization.bootstrapDataSecretCreated is true"  # noqa: S105
+    SECRET = "dataSecretName of the config, status.initialization.bootstrapDataSecretCreated is true"  # noqa: S105
+    LOST = "status.deprecated.v1beta1.failureReason and failureMessage"
+    PROVISIONED = "status.initialization.infrastructureProvisioned as the infrastructure says it"
+    PROVIDER_IDS = "spec.providerIDList; the deprecated counters begin anew"
+
+
+class Refs(Enum):
+    """What is to be done about the Nodes."""
+
+    KEEP = "the references are right"
+    LOOK = "delete retired Nodes, find and mark those of spec.providerIDList"
+
+
+class Deletion(Enum):
+    """How a deletion goes on."""
+
+    WAIT = "nothing, before both are known"
+    EXTERNAL = "delete the bootstrap config and the infrastructure, and wait"
+    NODES = "delete the Nodes that left spec.providerIDList, then remove the finalizer"
+    RELEASE = "remove the finalizer"
+
+
+# ------------------------------------------------------------------------------------------------------------ ownership
+
+
+def with_owner_and_label(pool: MachinePool, cluster: Cluster) -> MachinePool:
+    """The pool with the label of its Cluster, and owned by it, so that it goes with it."""
+    metadata = pool.metadata
+    owners = with_owner(metadata.owner_references, owner_reference(cluster, controller=False))
+    labels = {**metadata.labels, CLUSTER_NAME_LABEL: pool.spec.cluster_name}
+    return replace(pool, metadata=replace(metadata, labels=labels, owner_references=owners))
+
+
+def adoption(pool: MachinePool, found: Unstructured) -> Json | None:
+    """The patch that makes a provider's object the pool's; None if it is. Raises AlreadyControlled."""
+    return owned_metadata(found, owner_reference(pool, controller=True), {CLUSTER_NAME_LABEL: pool.spec.cluster_name})
+
+
+# ------------------------------------------------------------------------------------------------------------- mirrors
+
+
+def _mirrored(lookup: Lookup, fallback: V1Beta1Condition) -> Outcome:
+    source = v1beta1.of_foreign(lookup.object) if isinstance(lookup, Found) else ()
+    found = v1beta1.mirror(source, "Ready", fallback) or fallback
+    return Outcome(found.status, found.reason, found.message, found.severity, found.last_transition_time)
+
+
+def _mirror_config(s: PoolSnapshot) -> Outcome:
+    waiting = V1Beta1Condition(status="False", severity="Info", reason="WaitingForDataSecret")
+    return _mirrored(s.bootstrap, V1Beta1Condition(status="True") if g.config_says_created(s) else waiting)
+
+
+def _mirror_infra(s: PoolSnapshot) -> Outcome:
+    waiting = V1Beta1Condition(status="False", severity="Info", reason="WaitingForInfrastructure")
+    return _mirrored(s.infrastructure, V1Beta1Condition(status="True") if g.infra_says_provisioned(s) else waiting)
+
+
+_TRUE: Transition[PoolSnapshot] = true("")
+_TEXT = "Ready of the object; not reported: by the contract's flag"
+_CONFIG: Transition[PoolSnapshot] = computed(_mirror_config, status="mirrored", reason="", message=_TEXT)
+_INFRA: Transition[PoolSnapshot] = computed(_mirror_infra, status="mirrored", reason="", message=_TEXT)
+
+
+# -------------------------------------------------------------------------------------------------------------- tables
+
+_CONFIG_FACTS = (
+    # what was not read says nothing
+    g.config_found | (g.config_failure_valid & g.config_flag_valid & ~g.config_deleting & ~g.config_says_created & ~g.config_names_secret),
+    g.config_flag_valid | ~g.config_says_created,
+)
+_INFRA_FACTS = (g.infra_found | (g.infra_failure_valid & g.infra_flag_valid & ~g.infra_deleting),)
+
+# fmt: off
+BOOTSTRAP: Table[PoolSnapshot] = Table(
+    "BootstrapReady (v1beta1)",
+    Row("given",            g.no_config_ref & g.secret_given,           _TRUE,    act=Take.SECRET_GIVEN),
+    Row("neither",          g.no_config_ref,                            KEEP,     error=g.no_bootstrap),
+    Row("missing",          g.config_missing,                           KEEP,     error=g.config_gone),
+    Row("unreadable",       g.config_unreadable,                        KEEP,     error=g.config_error),
+    Row("failure-garbled",  ~g.config_failure_valid,                    KEEP,     error=g.config_garbled),
+    Row("config-deleting",  g.config_deleting,                          KEEP),
+    Row("garbled",          ~g.config_flag_valid,                       KEEP,     error=g.config_garbled),
+    Row("waiting",          ~g.config_says_created,                     _CONFIG,  act=Take.SECRET_MISSING),
+    Row("nameless",         ~g.config_names_secret,                     _CONFIG,  error=g.config_nameless),
+    Row("created",          OTHERWISE,                                  _CONFIG,  act=Take.SECRET),
+    v1beta1="BootstrapReady",
+    exactly_one=[(g.no_config_ref, g.config_found, g.config_unreadable, g.config_missing)],
+    assuming=_CONFIG_FACTS,
+    about="The name of the secret is taken over whenever it changes; a config that is not ready any more is told.",
+)
+
+INFRASTRUCTURE: Table[PoolSnapshot] = Table(
+    "InfrastructureReady (v1beta1)",
+    Row("lost",             g.infra_missing & g.provisioned,            false("IncorrectExternalRef", g.infra_reference_gone, "Error"), act=Take.LOST, error=g.infra_gone),
+    Row("missing",          g.infra_missing,                            false("IncorrectExternalRef", g.infra_reference_gone, "Error"), error=g.infra_gone),
+    Row("unreadable",       g.infra_unreadable,                         KEEP,     error=g.infra_error),
+    Row("failure-garbled",  ~g.infra_failure_valid,                     KEEP,     error=g.infra_garbled),
+    Row("infra-deleting",   g.infra_deleting,                           KEEP),
+    Row("garbled",          ~g.infra_flag_valid,                        KEEP,     error=g.infra_garbled),
+    Row("read",             OTHERWISE,                                  _INFRA,   act=Take.PROVISIONED),
+    v1beta1="InfrastructureReady",
+    exactly_one=[(g.infra_found, g.infra_unreadable, g.infra_missing)],
+    assuming=_INFRA_FACTS,
+    about="The flag follows the infrastructure, there and back.",
+)
+
+SIZE: Table[PoolSnapshot] = Table(
+    "ProviderIDList",
+    Row("garbled",          ~g.infra_size_valid,                        KEEP,     error=g.infra_size_garbled),
+    Row("not-listed-yet",   ~g.infra_lists_ids & g.infra_has_machines,  KEEP),
+    Row("listed",           OTHERWISE,                                  KEEP,     act=Take.PROVIDER_IDS),
+    assuming=[~g.infra_lists_ids | g.infra_size_valid],
+    about="Of an infrastructure pool that is provisioned.",
+)
+
+NODE_REFS: Table[PoolSnapshot] = Table(
+    "NodeRefs",
+    Row("settled",          g.settled,                                  KEEP,     act=Refs.KEEP),
+    Row("no-ids",           g.no_ids & ~g.wants_none,                   KEEP),
+    Row("unsettled",        OTHERWISE,                                  KEEP,     act=Refs.LOOK),
+    about="Once all Nodes were ready, their readiness is not looked at again until the pool or its Nodes change.",
+)
+
+REPLICAS_READY: Table[PoolSnapshot] = Table(
+    "ReplicasReady (v1beta1)",
+    Row("waiting",          ~g.all_ready,                               false("WaitingForReplicasReady", "", "Info"), requeue=REPLICAS_RETRY),
+    Row("ready",            OTHERWISE,                                  _TRUE),
+    v1beta1="ReplicasReady",
+    about="Decided when Nodes were found, or nothing had to be looked for.",
+)
+
+DELETION: Table[PoolSnapshot] = Table(
+    "Deletion",
+    Row("unreadable",       g.config_unreadable | g.infra_unreadable,   KEEP,     error=g.deletion_error, act=Deletion.WAIT),
+    Row("external",         g.config_found | g.infra_found,             KEEP,     act=Deletion.EXTERNAL),
+    Row("timed-out",        g.node_deletion_timed_out,                  KEEP,     act=Deletion.RELEASE),
+    Row("no-nodes",         g.no_refs,                                  KEEP,     act=Deletion.RELEASE),
+    Row("nodes",            OTHERWISE,                                  KEEP,     act=Deletion.NODES),
+    exactly_one=[(g.no_config_ref, g.config_found, g.config_unreadable, g.config_missing), (g.infra_found, g.infra_unreadable, g.infra_missing)],
+    about="Machines are left to the garbage collector.",
+)
+# fmt: on
+
+
+# --------------------------------------------------------------------------------------------------------- taking over
+
+
+def taken(s: PoolSnapshot, what: Take | None) -> MachinePool:
+    """The pool after it took over what a table said."""
+    pool = s.object
+    match what:
+        case None:
+            return pool
+        case Take.SECRET_MISSING:
+            return _initialized(pool, bootstrap_data_secret_created=False)
+        case Take.SECRET_GIVEN:
+            return _initialized(pool, bootstrap_data_secret_created=True)
+        case Take.SECRET:
+            name = text_at(s.bootstrap.object, "status", "dataSecretName") if isinstance(s.bootstrap, Found) else None
+            return _initialized(_with_secret(pool, name), bootstrap_data_secret_created=True)
+        case Take.LOST:
+            ref = pool.spec.template.spec.infrastructure_ref
+            gone = f"{ref.kind} {pool.metadata.namespace}/{ref.name}"
+            text = f"MachinePool infrastructure resource {gone} has been deleted after being ready"
+            return with_v1beta1_status(pool, failure_reason="InvalidConfiguration", failure_message=text)
+        case Take.PROVISIONED:
+            says = isinstance(s.infrastructure, Found) and infrastructure_provisioned(s.infrastructure)
+            return _initialized(pool, infrastructure_provisioned=says)
+        case Take.PROVIDER_IDS:
+            return _with_provider_ids(pool, provider_ids(s.infrastructure) if isinstance(s.infrastructure, Found) else None)
+        case never:
+            assert_never(never)
+
+
+def _initialized(pool: MachinePool, **flags: bool) -> MachinePool:
+    flags_after = replace(pool.status.initialization or MachinePoolInitializationStatus(), **flags)
+    return replace(pool, status=replace(pool.status, initialization=flags_after))
+
+
+def _with_secret(pool: MachinePool, name: str | None) -> MachinePool:
+    template = pool.spec.template
+    spec = replace(template.spec, bootstrap=replace(template.spec.bootstrap, data_secret_name=name))
+    return replace(pool, spec=replace(pool.spec, template=replace(template, spec=spec)))
+
+
+def _with_provider_ids(pool: MachinePool, ids: tuple[str, ...] | None) -> MachinePool:
+    if (ids or ()) == pool.spec.provider_id_list:
+        return pool
+    pool = replace(pool, spec=replace(pool.spec, provider_id_list=ids or ()))
+    return with_v1beta1_status(pool, ready_replicas=0, available_replicas=0, unavailable_replicas=pool.status.replicas or 0)
+
+
+def with_replicas(s: PoolSnapshot) -> MachinePool:
+    """The pool with the number of machines that the infrastructure says it has; unsaid, it stays; unreadable, it is at least known."""
+    if not isinstance(s.infrastructure, Found) or g.wrong_with(provider_ids, s.infrastructure):
+        return s.object
+    try:
+        replicas = number_at(s.infrastructure.object, "status", "replicas")
+    except WrongType:
+        replicas = s.replicas
+    return s.object if replicas is None else replace(s.object, status=replace(s.object.status, replicas=replicas))
+
+
+def with_failure(pool: MachinePool, lookup: Lookup) -> MachinePool:
+    """The pool with the terminal failure that a provider's object reports, if it does."""
+    if not isinstance(lookup, Found):
+        return pool
+    obj = lookup.object
+    reason, text = obj.at("status", "failureReason"), obj.at("status", "failureMessage")
+    changes: dict[str, Any] = {}
+    if isinstance(reason, str) and reason:
+        changes["failure_reason"] = reason
+    if isinstance(text, str) and text:
+        described = f'{obj.gvk.api_version}, Kind={obj.kind} with name "{obj.key.name}"'
+        changes["failure_message"] = f"Failure detected from referenced resource {described}: {text}"
+    return with_v1beta1_status(pool, **changes) if changes else pool
+
+
+def with_members(pool: MachinePool, found: Membership) -> MachinePool:
+    """The pool with the Nodes that were found, and the deprecated counters."""
+    pool = replace(pool, status=replace(pool.status, node_refs=found.refs))
+    unavailable = (pool.status.replicas or 0) - found.available
+    return with_v1beta1_status(pool, ready_replicas=found.ready, available_replicas=found.available, unavailable_replicas=unavailable)

@@ -1,0 +1,299 @@
+"""The MachinePool's own steps of a pass.
+
+A straight script, because what the workload cluster answers decides the next step; every choice in it is a table or a pure function of
+this package. All phases run whatever befalls the others; what failed is told together at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import assert_never
+
+from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.api.wellknown import MACHINE_POOL_FINALIZER
+from clusterwright.conditions import ConditionConflict, is_true
+from clusterwright.controllers.external import WrongType
+from clusterwright.controllers.kit.adopt import Providers
+from clusterwright.controllers.kit.conditions import decided
+from clusterwright.controllers.kit.lookup import Found
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.machinepool import machines, nodes, plan
+from clusterwright.controllers.machinepool.applied import Applied
+from clusterwright.controllers.machinepool.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, READY, UP_TO_DATE, PoolMachine
+from clusterwright.controllers.machinepool.plan import Deletion, Refs, Take
+from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, infrastructure_machine_kind, infrastructure_provisioned
+from clusterwright.controllers.machinepool.status import PHASE, with_counters, with_phase
+from clusterwright.controllers.machinepool.wakes import Wakes, pools_of_infra_machine
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.patch import Patcher
+from clusterwright.tables import Table
+
+SHAPE = Shape(kind=MachinePool, finalizer=MACHINE_POOL_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+PoolPass = Pass[MachinePool, PoolSnapshot]
+
+
+def make(deps: Dependencies) -> KindReconciler[MachinePool, Cluster, PoolSnapshot]:
+    """The reconciler of MachinePools."""
+    return KindReconciler(deps, SHAPE, MachinePools(deps))
+
+
+class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
+    """Brings MachinePools nearer to their spec."""
+
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._client = deps.client
+        self._providers = Providers(deps)
+        self._patcher = Patcher(deps.client, deps.clock, deps.random)
+        self._wakes = Wakes(deps.enqueue)
+        self._applied = Applied(deps.client, machines.FIELD_MANAGER)
+
+    def forget(self, key: ObjectKey) -> None:
+        """The pool is gone."""
+        self._providers.forget(key)
+        self._wakes.forget(key)
+        self._applied.forget(key)
+
+    async def owner(self, obj: MachinePool) -> Cluster:
+        """The Cluster that the pool names; it must be there."""
+        return await self._client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+
+    def is_paused(self, owner: Cluster) -> bool:
+        """Whether the Cluster is."""
+        return bool(owner.spec.paused)
+
+    # ---------------------------------------------------------------------------------------------- observe
+
+    async def observe(self, obj: MachinePool, owner: Cluster) -> PoolSnapshot:
+        """The pool and what it refers to, which is made its own on the way; of a pool that is deleted it is only looked at."""
+
+        def adoption(found: Unstructured) -> Json | None:
+            return plan.adoption(obj, found)
+
+        adopt = None if obj.metadata.deletion_timestamp is not None else adoption
+        spec = obj.spec.template.spec
+        return PoolSnapshot(
+            now=self._deps.clock.now(),
+            object=obj,
+            cluster=owner,
+            bootstrap=await self._providers.look_up(obj.key, spec.bootstrap.config_ref, adopt),
+            infrastructure=await self._providers.look_up(obj.key, spec.infrastructure_ref, adopt),
+        )
+
+    # -------------------------------------------------------------------------------------------------- act
+
+    async def act(self, run: PoolPass) -> None:
+        """Every phase, whatever befalls the others."""
+        run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
+        self._wakes.learn(run.object, run.seen.cluster.key)
+        if run.seen.deleting:
+            await _phase(run, "failed to reconcile delete", self._delete)
+            return
+        run.become(plan.with_failure(run.object, run.seen.bootstrap))
+        _take(run, plan.BOOTSTRAP)
+        await _phase(run, "failed to reconcile infrastructure", self._infrastructure)
+        await _phase(run, "failed to get Machines for MachinePool", self._list_machines)
+        await _phase(run, "failed to reconcile nodeRefs", self._node_refs)
+        await self._mark_machines(run)
+
+    # --------------------------------------------------------------------------------------- infrastructure
+
+    async def _infrastructure(self, run: PoolPass) -> None:
+        """Take over what the infrastructure says, and let Machines stand for its machines. Raises ApiError."""
+        run.become(plan.with_failure(run.object, run.seen.infrastructure))
+        took, infra = _take(run, plan.INFRASTRUCTURE), run.seen.infrastructure
+        if took is not Take.PROVISIONED or not isinstance(infra, Found):
+            return
+        unlisted: ApiError | None = None
+        client = await self._deps.workload.client(run.seen.cluster.key)
+        try:
+            run.seen = replace(run.seen, nodes=nodes.by_provider_id(await client.list(Node)))
+        except ApiError as error:
+            unlisted = error
+        try:
+            await self._mirror_machines(run, infra)
+        except (ApiError, WrongType) as error:
+            run.fail(f"failed to reconcile Machines for MachinePool {run.object.key}: {error}", error)
+            return
+        if unlisted is not None:
+            run.fail(f"failed to get nodeRefs for MachinePool {run.object.key}: {unlisted}", unlisted)
+            return
+        if infrastructure_provisioned(infra):
+            run.become(plan.with_replicas(run.seen))
+            _take(run, plan.SIZE)
+            self._wakes.learn(run.object, run.seen.cluster.key)
+
+    async def _mirror_machines(self, run: PoolPass, infra: Found) -> None:
+        """A Machine for every machine of the infrastructure that shows them. Raises ApiError and WrongType."""
+        kind = infrastructure_machine_kind(infra)
+        if not kind:
+            return
+        pool, labels = run.object, machines.pool_labels(run.object)
+        gvk = replace(infra.object.gvk, kind=kind)
+        await self._deps.dynamic.ensure(gvk, pools_of_infra_machine)
+        found = await self._client.list(gvk, namespace=pool.metadata.namespace, labels=labels)
+        present = await self._client.list(Machine, namespace=pool.metadata.namespace, labels=labels)
+        self._applied.keep(pool.key, {m.metadata.name for m in present})
+        failed: list[ApiError] = []
+        for one in found:
+            machine = machines.machine_of(one, present)
+            try:
+                await self._applied.apply(pool.key, machines.intent(pool, one, machine, run.seen.nodes or {}), machine)
+            except ApiError as error:
+                what = f'update Machine "{machine.key}"' if machine else f'create new Machine for infraMachine "{one.key.name}"'
+                run.fail(f'failed to create machines for MachinePool "{pool.key}": failed to {what}: {error}', error)
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+    async def _list_machines(self, run: PoolPass) -> None:
+        pool = run.object
+        found = await self._client.list(Machine, namespace=pool.metadata.namespace, labels=machines.pool_labels(pool))
+        run.seen = replace(run.seen, machines=tuple(m for m in found if machines.belongs(m, pool)))
+
+    # ------------------------------------------------------------------------------------------------- Nodes
+
+    async def _node_refs(self, run: PoolPass) -> None:
+        """Find the Nodes of the pool, and say on them whose they are. Raises ApiError."""
+        cluster = run.seen.cluster
+        if is_true(cluster.status.conditions, "ControlPlaneInitialized"):
+            await self._deps.workload.watch(cluster.key, "machinepool", Node, self._wakes.node_changed(cluster.key))
+        match run.decide(plan.NODE_REFS).chosen(Refs):
+            case None:
+                return
+            case Refs.KEEP:
+                pass
+            case Refs.LOOK:
+                if not await self._look_for_nodes(run):
+                    return
+            case never:
+                assert_never(never)
+        run.conclude(plan.REPLICAS_READY)
+
+    async def _look_for_nodes(self, run: PoolPass) -> bool:
+        """Whether the references are what they should be now. Raises ApiError."""
+        client = await self._deps.workload.client(run.seen.cluster.key)
+        await self._delete_retired(run, client)
+        pool, ids = run.object, run.object.spec.provider_id_list
+        if run.seen.nodes is None:
+            run.fail("failed to reconcile nodeRefs: failed to get Node references")
+            return False
+        min_ready = timedelta(seconds=pool.spec.template.spec.min_ready_seconds or 0)
+        found = nodes.membership(ids, run.seen.nodes, min_ready, run.seen.now)
+        if ids and not found.refs:
+            return False
+        if found.refs != pool.status.node_refs:
+            run.record("Normal", "SuccessfulSetNodeRefs", ", ".join(r.name for r in found.refs))
+        run.become(plan.with_members(pool, found))
+        for ref in found.refs:
+            try:
+                node = await client.get(Node, ObjectKey("", ref.name))
+            except ApiError:
+                continue  # it is marked when it can be read
+            patch = nodes.node_patch(node, pool)
+            if patch is not None:
+                await client.patch(Node, node.key, patch)
+        return True
+
+    async def _delete_retired(self, run: PoolPass, client: Client) -> None:
+        """Delete the Nodes of machines that the infrastructure has let go. Raises ApiError."""
+        for ref in run.object.status.node_refs:
+            try:
+                node = await client.get(Node, ObjectKey("", ref.name))
+            except ApiError:
+                continue  # gone, or not to be judged now
+            if nodes.is_retired(node, run.object.spec.provider_id_list):
+                with suppress(NotFound):
+                    await client.delete(Node, node.key, uid=node.metadata.uid)
+
+    # ---------------------------------------------------------------------------------------------- Machines
+
+    async def _mark_machines(self, run: PoolPass) -> None:
+        """Say of every Machine whether it is up to date; one that fails does not keep the others from it."""
+        marked = []
+        for machine in run.seen.machines or ():
+            try:
+                marked.append(await self._marked(run, machine))
+            except (ApiError, ConditionConflict) as error:
+                run.fail(f"failed to set machines up to date: Machine {machine.key}: {error}", error)
+                marked.append(machine)
+        if run.seen.machines is not None:
+            run.seen = replace(run.seen, machines=tuple(marked))
+
+    async def _marked(self, run: PoolPass, machine: Machine) -> Machine:
+        original = await self._client.read(Machine, machine.key)
+        if original is None:
+            return machine
+        decision = run.decide_on(UP_TO_DATE, PoolMachine(original.object))
+        after = decided(original.object, UP_TO_DATE, decision, run.seen.now)
+        await self._patcher.patch(original, after, owned_conditions=MACHINE_OWNED)
+        return after
+
+    # -------------------------------------------------------------------------------------------------- delete
+
+    async def _delete(self, run: PoolPass) -> None:
+        """First what the pool refers to, then the Nodes that are left over, then the finalizer. Raises ApiError."""
+        match run.decide(plan.DELETION).chosen(Deletion):
+            case Deletion.EXTERNAL:
+                await self._delete_external(run)
+                return
+            case Deletion.WAIT:
+                return
+            case Deletion.NODES:
+                await self._delete_retired(run, await self._deps.workload.client(run.seen.cluster.key))
+            case Deletion.RELEASE | None:
+                pass
+            case never:
+                assert_never(never)
+        run.become(without_finalizer(run.object, MACHINE_POOL_FINALIZER))
+
+    async def _delete_external(self, run: PoolPass) -> None:
+        for lookup in (run.seen.bootstrap, run.seen.infrastructure):
+            if not isinstance(lookup, Found):
+                continue
+            try:
+                await self._client.delete(lookup.object.gvk, lookup.object.key, uid=lookup.object.metadata.uid)
+            except NotFound:
+                continue
+            except ApiError as error:
+                run.fail(f"failed deleting external references: {error}", error)
+                return
+
+    # ------------------------------------------------------------------------------------------------- conclude
+
+    def conclude(self, run: PoolPass) -> None:
+        """Counters, phase and the summary of the deprecated conditions."""
+        try:
+            run.become(with_counters(run.seen))
+        except WrongType as error:
+            run.fail(str(error), error)
+        phase = run.decide(PHASE).phase
+        if phase:
+            run.become(with_phase(run.object, phase))
+        run.conclude(READY)
+
+
+def _take(run: PoolPass, table: Table[PoolSnapshot]) -> Take | None:
+    """Let a table decide its condition and what the pool takes over."""
+    decision = run.decide(table)
+    what = decision.chosen(Take)
+    taken = plan.taken(run.seen, what)
+    run.become(decided(taken, table, decision, run.seen.now) if table.v1beta1 else taken)
+    return what
+
+
+async def _phase(run: PoolPass, text: str, step: Callable[[PoolPass], Awaitable[None]]) -> None:
+    """Run a phase; what it fails at keeps no other from running."""
+    try:
+        await step(run)
+    except ApiError as error:
+        run.fail(f"{text}: {error}", error)

@@ -1,0 +1,52 @@
+"""Phase and counters of a MachinePool. Pure."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from clusterwright.api.core import MachinePool
+from clusterwright.conditions import is_true
+from clusterwright.controllers.kit.lookup import Found
+from clusterwright.controllers.machinepool import guards as g
+from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, complaint, infrastructure_machine_kind
+from clusterwright.tables import KEEP, OTHERWISE, Phase, Row, Table
+
+_SIZED = g.provisioned & g.replicas_set
+
+# fmt: off
+PHASE: Table[PoolSnapshot] = Table(
+    "Phase",
+    Row("deleting",        g.deleting,                                     Phase("Deleting")),
+    Row("scaling",         _SIZED & (g.too_few | g.too_many) & g.managed_elsewhere, Phase("Scaling")),
+    Row("scaling-up",      _SIZED & g.too_few,                             Phase("ScalingUp")),
+    Row("scaling-down",    _SIZED & g.too_many,                            Phase("ScalingDown")),
+    Row("running",         _SIZED,                                         Phase("Running")),
+    Row("provisioned",     ~g.no_refs,                                     Phase("Provisioned")),
+    Row("provisioning",    g.secret_created & ~g.provisioned,              Phase("Provisioning")),
+    Row("as-it-is",        g.phase_set,                                    KEEP),
+    Row("pending",         OTHERWISE,                                      Phase("Pending")),
+    at_most_one=[(g.too_few, g.too_many)],
+)
+# fmt: on
+
+
+def with_counters(s: PoolSnapshot) -> MachinePool:
+    """The pool with its counters: of its Machines, or, where the infrastructure keeps its machines to itself, as that tells.
+
+    Unchanged where the infrastructure was not read. Raises WrongType.
+    """
+    if s.deleting or not isinstance(s.infrastructure, Found) or complaint(s.infrastructure):
+        return s.object
+    status = s.object.status
+    if not infrastructure_machine_kind(s.infrastructure):
+        ready, available, up_to_date = status.replicas, status.replicas, s.object.spec.replicas
+    else:
+        conditions = [m.status.conditions for m in s.machines or ()]
+        ready, available, up_to_date = (sum(is_true(c, type) for c in conditions) for type in ("Ready", "Available", "UpToDate"))
+    after = replace(status, ready_replicas=ready, available_replicas=available, up_to_date_replicas=up_to_date)
+    return s.object if after == status else replace(s.object, status=after)
+
+
+def with_phase(pool: MachinePool, phase: str) -> MachinePool:
+    """The pool in this phase."""
+    return pool if pool.status.phase == phase else replace(pool, status=replace(pool.status, phase=phase))

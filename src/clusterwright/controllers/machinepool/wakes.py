@@ -1,0 +1,72 @@
+"""Which MachinePool a change of a Node concerns. Held in memory only: after a restart everything is looked at once, which is as good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clusterwright.api.core import MachinePool
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_ANNOTATION, CLUSTER_NAME_LABEL, CLUSTER_NAMESPACE_ANNOTATION, MACHINE_POOL_NAME_LABEL
+from clusterwright.kubeadm.naming import label_value
+from clusterwright.runtime.client import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    cluster: ObjectKey
+    names: frozenset[str]
+    provider_ids: frozenset[str]
+
+
+class Wakes:
+    """Finds the pool of a Node: by the Nodes that the pools had, else by their provider IDs."""
+
+    def __init__(self, enqueue: Callable[[ObjectKey, str], None]) -> None:
+        self._enqueue = enqueue
+        self._known: dict[ObjectKey, _Known] = {}
+
+    def learn(self, pool: MachinePool, cluster: ObjectKey) -> None:
+        """Remember which Nodes a pool has or awaits. To be called before Nodes are read, so that no change is missed."""
+        names = frozenset(r.name for r in pool.status.node_refs)
+        self._known[pool.key] = _Known(cluster, names, frozenset(filter(None, pool.spec.provider_id_list)))
+
+    def forget(self, pool: ObjectKey) -> None:
+        """The pool is gone."""
+        self._known.pop(pool, None)
+
+    def node_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
+        """What to call for changes of Nodes of a cluster."""
+
+        def notify(obj: Object) -> None:
+            if isinstance(obj, Node) and _is_of(obj, cluster):
+                for pool in self.pools_of(cluster, obj.metadata.name, obj.spec.provider_id):
+                    self._enqueue(pool, f"Node {obj.metadata.name} changed")
+
+        return notify
+
+    def pools_of(self, cluster: ObjectKey, name: str, provider_id: str) -> tuple[ObjectKey, ...]:
+        """The pool of a Node; none where that is not exactly one."""
+        here = [(key, known) for key, known in self._known.items() if known.cluster == cluster]
+        found = [key for key, known in here if name in known.names] or [k for k, known in here if provider_id in known.provider_ids]
+        return (found[0],) if len(found) == 1 else ()
+
+
+def _is_of(node: Node, cluster: ObjectKey) -> bool:
+    """Whether the Node is of this Cluster, by what it says itself; before it was marked it says nothing, and may be."""
+    annotations = node.metadata.annotations
+    if CLUSTER_NAME_ANNOTATION not in annotations:
+        return True
+    return (annotations.get(CLUSTER_NAMESPACE_ANNOTATION, ""), annotations[CLUSTER_NAME_ANNOTATION]) == tuple(cluster)
+
+
+async def pools_of_infra_machine(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
+    """The pool that an infrastructure machine's labels name, plainly or by hash."""
+    labels = obj.metadata.labels
+    name = labels.get(MACHINE_POOL_NAME_LABEL)
+    if not name:
+        return ()
+    pools = await reader.list(MachinePool, namespace=obj.metadata.namespace)
+    return [p.key for p in pools if name == label_value(p.metadata.name) and p.spec.cluster_name == labels.get(CLUSTER_NAME_LABEL)]

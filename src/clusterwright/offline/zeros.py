@@ -1,0 +1,51 @@
+"""Counters of 0 that their kind does not write: a bundle may hold them, whoever reads the object as its kind does not see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.codec import field_hints, field_metadata, without_metadata
+from clusterwright.api.meta import Always, GroupVersionKind, Json
+from clusterwright.api.scheme import SCHEME
+
+Silent = dict[str, "Silent | None"]
+"""By field: where below it such counters are; None: it is one."""
+
+
+def without_silent_zeros(json: Json) -> Json:
+    """The object without them, as an API server serves what was stored through its kind. The given one is not changed."""
+    gvk = GroupVersionKind.of(str(json.get("apiVersion", "")), str(json.get("kind", "")))
+    known = SCHEME.by_gvk(gvk)
+    return _without(json, _silent(known.model)) if known is not None and known.custom else json
+
+
+def _without(json: Any, silent: Silent) -> Any:
+    if not isinstance(json, Mapping):
+        return json
+    kept: Json = {}
+    for name, value in json.items():
+        below = silent.get(name, {})
+        if below is not None:
+            kept[name] = _without(value, below) if below else value
+        elif value != 0 or isinstance(value, bool):
+            kept[name] = value
+    return kept
+
+
+@cache
+def _silent(cls: type[msgspec.Struct], above: tuple[type[msgspec.Struct], ...] = ()) -> Silent:
+    """The counters that a kind leaves out when they are 0; those in lists, and in schemas in schemas, are left alone."""
+    found: Silent = {}
+    hints = field_hints(cls)
+    for field in msgspec.structs.fields(cls):
+        hint = hints[field.name]
+        bare = without_metadata(hint)
+        if bare is int and field.default == 0 and not any(isinstance(mark, Always) for mark in field_metadata(hint)):
+            found[field.encode_name] = None
+        elif isinstance(bare, type) and issubclass(bare, msgspec.Struct) and bare not in above and (below := _silent(bare, (*above, cls))):
+            found[field.encode_name] = below
+    return found
