@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import importlib.util
 import json
 import random
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +18,6 @@ from typing import Any
 import pytest
 from apiserver_testing import CORPUS
 
-from clusterwright.admission import chain
-from clusterwright.api.crds import crds
-from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
@@ -29,8 +25,6 @@ from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
-ADMISSION_AREAS = ("*-schema*", "*-types*", "*-unknown*", "*-discovery*", "*-table*", "*-scale*", "*-status*")
-GATES = dict.fromkeys(("ClusterTopology", "MachinePool", "MachineTaintPropagation", "KubeadmBootstrapFormatIgnition"), True)
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +41,8 @@ def replay() -> ModuleType:
 class InThread:
     """A server in a thread of its own, as the replayer's client blocks."""
 
-    def __init__(self, definitions: list[Any], admission: Sequence[Admission]) -> None:
+    def __init__(self) -> None:
         self._ready = threading.Event()
-        self._definitions = definitions
-        self._admission = admission
         self.url = ""
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
@@ -59,9 +51,8 @@ class InThread:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        server = ApiServer(now=lambda: datetime.now(UTC), random=random.Random(), authorizer=RbacAuthorizer(), admission=self._admission)
+        server = ApiServer(now=lambda: datetime.now(UTC), random=random.Random(), authorizer=RbacAuthorizer())
         server.ensure(bootstrap_roles())
-        server.ensure(self._definitions)
         http = HttpServer(server, Authenticator({"admin": ADMIN}))
         self.url = f"http://127.0.0.1:{await http.start('127.0.0.1', 0)}"
         self._ready.set()
@@ -91,8 +82,8 @@ def judge(replay: ModuleType, url: str, scenarios: list[Any], *, wording: bool) 
 def run() -> Iterator[Any]:
     servers: list[InThread] = []
 
-    def start(definitions: list[Any], admission: Sequence[Admission] = ()) -> str:
-        servers.append(InThread(definitions, admission))
+    def start() -> str:
+        servers.append(InThread())
         return servers[-1].url
 
     yield start
@@ -117,7 +108,7 @@ def explain(failed: dict[str, list[str]], names: set[str]) -> str:
 
 
 def test_every_recorded_conversation_is_repeated_exactly(replay: ModuleType, run: Any):
-    url = run([])
+    url = run()
     replay.install(replay.Client(url, "admin"), json.loads((CORPUS / "crds.json").read_text()))
     scenarios = replay.load([CORPUS / "apiserver.jsonl"])
 
@@ -126,18 +117,3 @@ def test_every_recorded_conversation_is_repeated_exactly(replay: ModuleType, run
     wrong = set(failed) ^ deviations("kube-apiserver")
     assert not wrong, explain(failed, wrong)
     assert len(scenarios) >= 196
-
-
-def test_our_definitions_answer_as_the_live_ones_do(replay: ModuleType, run: Any):
-    url = run(crds(), chain(GATES))
-    scenarios = [
-        s
-        for s in replay.load([CORPUS / "admission.jsonl"])
-        if s.get("gates", "on") == "on" and any(fnmatch.fnmatch(s["name"], g) for g in ADMISSION_AREAS)
-    ]
-
-    failed = judge(replay, url, scenarios, wording=False)
-
-    wrong = set(failed) ^ deviations("webhook")
-    assert not wrong, explain(failed, wrong)
-    assert len(scenarios) >= 280

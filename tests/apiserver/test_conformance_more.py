@@ -15,7 +15,7 @@ from test_conformance import explain, judge, replay, run  # noqa: F401 - fixture
 
 @pytest.mark.usefixtures("run")
 def test_neighbouring_conversations_are_repeated_exactly(replay: Any, run: Any):  # noqa: F811
-    url = run([])
+    url = run()
     replay.install(replay.Client(url, "admin"), json.loads((CORPUS / "crds.json").read_text()))
     scenarios = replay.load([CORPUS / "more.jsonl"])
 
