@@ -84,8 +84,10 @@ def build_manager(
     definitions: list[ControllerDefinition] = [*registry.controllers()]
     if cloud is not None:
         definitions += inmemory_controllers(cloud)
+    gates = {**DEFAULT_FEATURES, **(features or {})}
     for definition in definitions:
-        _add(manager, definition, cache, keys, {**DEFAULT_FEATURES, **(features or {})}, flags or {}, trace or _no_trace)
+        if not definition.gate or gates[definition.gate]:
+            _add(manager, definition, cache, keys, gates, flags or {}, trace or _no_trace)
     return manager
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
+from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.access import WorkloadClusters
 
 
@@ -46,6 +47,8 @@ class Dependencies:
     """Wake a key of this controller, with a reason for traces."""
     trace: Callable[[ObjectKey, Mapping[str, str]], None]
     """Which row of which table fired for an object."""
+    extensions: Extensions = field(default_factory=NoExtensions)
+    """Runtime extensions; who may not use them (feature gate RuntimeSDK) does not ask."""
     options: Mapping[str, Any]
     """Flags by name, e.g. `watch-filter`, `remote-conditions-grace-period`; absent means the default."""
 
@@ -71,3 +74,5 @@ class ControllerDefinition:
     make: Callable[[Dependencies], Reconciler]
     workload_wake: WorkloadWake | None = None
     concurrency: int = 10
+    gate: str = ""
+    """The feature gate without which the controller does not run."""

@@ -72,6 +72,8 @@ async def run_pass(world: World, reconciler: Any, kind: type[Object], key: Objec
         "data": data,
         "others": others,
         "rows": world.rows,
+        "calls": world.canned.calls,
+        "registered": list(world.extensions.registry.names),
     }
 
 

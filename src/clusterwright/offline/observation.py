@@ -86,6 +86,21 @@ class WorkloadCluster(msgspec.Struct, frozen=True, rename="camel"):
     inspected: bool = False
 
 
+class Registry(msgspec.Struct, frozen=True):
+    """The state of the registry of runtime extensions."""
+
+    ready: bool = True
+
+
+class Canned(msgspec.Struct, frozen=True):
+    """What a runtime extension answers: a response, the bytes `text` with a status code, or a connection that fails with `error`."""
+
+    response: Mapping[str, Any] | None = None
+    error: str = ""
+    code: int = 200
+    text: str = ""
+
+
 class Observation(msgspec.Struct, frozen=True, rename="camel"):
     """The one document of a bundle that is no object. A field that is absent was unknown to the recorder."""
 
@@ -95,6 +110,8 @@ class Observation(msgspec.Struct, frozen=True, rename="camel"):
     unwritable: tuple[Refusal, ...] = ()
     workload_clusters: Mapping[str, WorkloadCluster] = {}
     features: Mapping[str, bool] = {}
+    runtime_registry: Registry = Registry()
+    runtime_extensions: Mapping[str, Canned] = {}
 
 
 def faults(source: Observation | WorkloadCluster) -> Faults:

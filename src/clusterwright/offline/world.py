@@ -19,6 +19,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.offline.bundle import Bundle
+from clusterwright.offline.extensions import CannedExtensions, runtime_client
 from clusterwright.offline.observation import Faults, faults
 from clusterwright.offline.observed import Journal, ObservedClient
 from clusterwright.offline.workload import ObservedWorkloadClusters
@@ -78,6 +79,8 @@ class World:
         workload = {_key(name): cluster for name, cluster in observation.workload_clusters.items()}
         clients = {key: self._cluster(c.objects, faults(c)) for key, c in workload.items() if c.connected}
         self.workload = ObservedWorkloadClusters(workload, clients, self.journal)
+        self.canned = CannedExtensions(observation.runtime_extensions)
+        self.extensions = runtime_client(bundle.objects, observation, self.client, self.canned)
 
     def _cluster(self, objects: tuple[Json, ...], failing: Faults) -> Client:
         server = ApiServer(
@@ -99,6 +102,7 @@ class World:
             features=self._features,
             enqueue=lambda _key, _reason: None,
             trace=lambda _key, rows: self.rows.update(rows),
+            extensions=self.extensions,
             options={},
         )
 

@@ -24,6 +24,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("machine", "Machine", "machine"),
     Entry("machinehealthcheck", "MachineHealthCheck", "machinehealthcheck"),
     Entry("machinepool", "MachinePool", "machinepool"),
+    Entry("clusterclass", "ClusterClass", "clusterclass"),
     Entry("kubeadmconfig", "KubeadmConfig", "kubeadmconfig"),
     Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
 )

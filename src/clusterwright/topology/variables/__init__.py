@@ -5,13 +5,14 @@ Everything here is a function of plain JSON. Values are lists of `{name, value}`
 
 from clusterwright.topology.variables.cluster import default_and_validate, default_topology, validate_topology
 from clusterwright.topology.variables.definitions import validate_definitions
-from clusterwright.topology.variables.values import BadValues, default_values, validate_values
+from clusterwright.topology.variables.values import BadValues, default_values, joined, validate_values
 
 __all__ = [
     "BadValues",
     "default_and_validate",
     "default_topology",
     "default_values",
+    "joined",
     "validate_definitions",
     "validate_topology",
     "validate_values",

@@ -19,6 +19,12 @@ _EXACT: Final = 1e21
 """From here on a whole number is written with an exponent."""
 
 
+def joined(errors: Sequence[FieldError]) -> str:
+    """Field errors as one text, each once."""
+    texts = list(dict.fromkeys(map(str, errors)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
 class BadValues(Exception):
     """Values that cannot be defaulted. `errors` says why."""
 

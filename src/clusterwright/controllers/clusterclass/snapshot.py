@@ -1,0 +1,55 @@
+"""What a pass over a ClusterClass found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from clusterwright.api.core import ClusterClass
+from clusterwright.api.core.shared import ClusterClassTemplateReference
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A reference to a template whose apiVersion is not the newest of its contract."""
+
+    kind: str
+    name: str
+    current: str
+    latest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterClassSnapshot:
+    """The class as this pass leaves it so far, with what came of its references and of discovering its variables."""
+
+    object: ClusterClass
+    now: datetime
+    reference_errors: tuple[str, ...] = ()
+    outdated: tuple[Outdated, ...] = ()
+    variables_error: str = ""
+
+
+def references(cluster_class: ClusterClass) -> Iterator[ClusterClassTemplateReference]:
+    """The templates that a class names, each once, in the order in which people read them."""
+    spec = cluster_class.spec
+    machine = spec.control_plane.machine_infrastructure
+    found: list[ClusterClassTemplateReference | None] = [
+        spec.infrastructure.template_ref,
+        spec.control_plane.template_ref,
+        machine.template_ref if machine is not None else None,
+    ]
+    if spec.workers is not None:
+        for deployment in spec.workers.machine_deployments:
+            found += [deployment.bootstrap.template_ref, deployment.infrastructure.template_ref]
+        for pool in spec.workers.machine_pools:
+            found += [pool.bootstrap.template_ref, pool.infrastructure.template_ref]
+    seen = set()
+    for reference in found:
+        if reference is None or not (reference.api_version or reference.kind or reference.name):
+            continue
+        identity = (reference.api_version, reference.kind, reference.name)
+        if identity not in seen:
+            seen.add(identity)
+            yield reference

@@ -1,0 +1,60 @@
+"""Runtime extensions as an Observation describes them: handlers answer what was observed, and every call is noted."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.offline.observation import Canned, Observation
+from clusterwright.runtime.client import Reader
+from clusterwright.runtimesdk.client import PostFailed, RuntimeClient
+from clusterwright.runtimesdk.registry import Handler, Registry
+
+
+class CannedExtensions:
+    """Answers calls. `calls` are all that were made, in order."""
+
+    def __init__(self, answers: Mapping[str, Canned]) -> None:
+        self._answers = answers
+        self.calls: list[Json] = []
+
+    async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
+        """The observed answer of a handler; one that is not named cannot be reached."""
+        request: Json = msgspec.json.decode(body)
+        self.calls.append({"url": url, "body": request})
+        canned = self._answers.get(handler.short_name)
+        if canned is None or canned.error:
+            raise PostFailed(canned.error if canned is not None else f"no answer of handler {handler.name} was observed")
+        if canned.response is None:
+            return canned.code, canned.text.encode()
+        return canned.code, msgspec.json.encode(_addressed(dict(canned.response), request))
+
+
+def _addressed(response: Json, request: Json) -> Json:
+    """A response whose items name the items of the request by their holder, as the wire has them: by uid."""
+    if not any(isinstance(item, Mapping) and "holder" in item for item in response.get("items") or ()):
+        return response
+    items: list[Any] = []
+    for item in response["items"]:
+        holder = item.get("holder")
+        if holder is None:
+            items.append(item)
+            continue
+        uids = [r["uid"] for r in request["items"] if all(r["holderReference"].get(k) == v for k, v in holder.items())]
+        plain = {k: v for k, v in item.items() if k != "holder"}
+        if isinstance(plain.get("patch"), str):
+            plain["patch"] = base64.b64encode(plain["patch"].encode()).decode()
+        items += [{**plain, "uid": uid} for uid in uids or ["unknown"]]
+    return {**response, "items": items}
+
+
+def runtime_client(objects: Iterable[Json], observation: Observation, reader: Reader, post: CannedExtensions) -> RuntimeClient:
+    """The client of a bundle: its ExtensionConfigs are registered as their status stands."""
+    registry = Registry()
+    if observation.runtime_registry.ready:
+        registry.warm_up(o for o in objects if o.get("kind") == "ExtensionConfig")
+    return RuntimeClient(registry, post, reader, lambda: 0.0)

@@ -1,0 +1,185 @@
+"""Calling handlers: URLs, settings, what an answer means, and all handlers of a hook."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+
+from clusterwright.api.kubernetes import Namespace
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.golang.quoting import quote
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.selectors import EVERYTHING
+from clusterwright.runtimesdk.registry import GROUP, Handler, Registry, RegistryError
+from clusterwright.topology.extensions import HOOKS_API_VERSION, CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
+
+_CACHED_FOR: Final = 600.0
+
+
+class PostFailed(Exception):
+    """The exchange itself failed: connection, TLS, timeout."""
+
+
+class Post(Protocol):
+    """One POST to an extension."""
+
+    async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
+        """Status code and body of the answer; raises PostFailed."""
+
+
+class _Softened(Exception):
+    """A failure that `failurePolicy: Ignore` turns into success."""
+
+
+class RuntimeClient:
+    """Calls registered handlers. Answers that may be cached are kept ten minutes, by `monotonic`."""
+
+    def __init__(self, registry: Registry, post: Post, reader: Reader, monotonic: Callable[[], float]) -> None:
+        self.registry = registry
+        self._post = post
+        self._reader = reader
+        self._monotonic = monotonic
+        self._answers: dict[tuple[Any, ...], tuple[float, Json]] = {}
+
+    async def handlers(self, question: ListHandlers) -> Sequence[str]:
+        """The handlers of a hook whose selector matches the object's Namespace, by name."""
+        hook = f"{question.hook}.{GROUP}"
+        try:
+            listed = self.registry.list(question.hook)
+        except RegistryError as error:
+            raise ExtensionError(f'failed to get extension handlers for hook "{hook}": {error}') from error
+        found = []
+        for handler in listed:
+            try:
+                if await self._is_meant(handler, question.subject):
+                    found.append(handler.name)
+            except ApiError as error:
+                text = f'failed to get extension handlers for hook "{hook}": failed to get extension handler "{handler.name}": {error}'
+                raise ExtensionError(text) from error
+        return tuple(found)
+
+    async def call_all(self, question: CallAll) -> Json:
+        """All handlers of a hook, one after the other; the first error ends it."""
+        hook = f"{question.hook}.{GROUP}"
+        messages: list[str] = []
+        retries: list[int] = []
+        for name in await self.handlers(ListHandlers(question.hook, question.subject)):
+            try:
+                answer = await self.call(CallHandler(question.hook, name, question.subject, question.request))
+            except ExtensionError as error:
+                raise ExtensionError(f'failed to call extension handlers for hook "{hook}": {error}') from error
+            if answer.get("message"):
+                messages.append(answer["message"])
+            if answer.get("retryAfterSeconds"):
+                retries.append(answer["retryAfterSeconds"])
+        return {"status": "Success", "message": ", ".join(messages), "retryAfterSeconds": min(retries, default=0)}
+
+    async def call(self, question: CallHandler) -> Json:
+        """One handler by its name."""
+        context = f'failed to call extension handler "{question.handler}"'
+        try:
+            handler = self.registry.get(question.handler)
+        except RegistryError as error:
+            raise ExtensionError(f"{context}: {error}") from error
+        if (handler.group, handler.hook) != (GROUP, question.hook):
+            raise ExtensionError(f'{context}: handler does not match GroupHook "{question.hook}.{GROUP}"')
+        try:
+            is_meant = await self._is_meant(handler, question.subject)
+        except ApiError as error:
+            raise ExtensionError(context) from error
+        if not is_meant:
+            metadata = question.subject["metadata"]
+            key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
+            raise ExtensionError(f"{context}: namespaceSelector did not match object {key}")
+        settings = {**handler.settings, **question.settings}
+        cache_key = (handler.name, handler.config_version, *sorted(settings.items()))
+        if question.cached and (kept := self._answers.get(cache_key)) is not None and kept[0] > self._monotonic():
+            return kept[1]
+        try:
+            url = url_of(handler)
+        except ValueError as error:
+            raise ExtensionError(f"{context}: failed to compute URL: {error}") from error
+        answer = await self._exchange(handler, url, request_of(question, settings), context)
+        if question.cached and answer:
+            self._answers = {k: v for k, v in self._answers.items() if v[0] > self._monotonic()}
+            self._answers[cache_key] = (self._monotonic() + _CACHED_FOR, answer)
+        return answer
+
+    async def _exchange(self, handler: Handler, url: str, request: Json, context: str) -> Json:
+        """The answer, if it is a success; an empty one where a failure does not count. Raises ExtensionError."""
+        try:
+            answer = await self._answer(handler, url, request)
+        except _Softened as error:
+            if handler.failure_policy == "Ignore":
+                return {"status": "Success"}
+            raise ExtensionError(f"{context}: {error}") from error
+        status = answer.get("status") or ""
+        if status == "Success":
+            return answer
+        if status == "Failure":
+            raise ExtensionError(f"{context}: got failure response, please check controller logs for errors")
+        raise ExtensionError(f"{context}: got unknown response status {quote(status)}, please check controller logs for errors")
+
+    async def _answer(self, handler: Handler, url: str, request: Json) -> Json:
+        try:
+            code, body = await self._post(handler, url, msgspec.json.encode(request))
+        except PostFailed as error:
+            raise _Softened(f"http call failed: {error}") from error
+        if code != 200:
+            text = quote(body.decode("utf-8", "replace"))
+            raise _Softened(f"http call failed: got response with status code {code} != 200: response: {text}")
+        try:
+            answer, _ = json.JSONDecoder().raw_decode(body.decode().lstrip())
+        except ValueError as error:
+            raise _Softened(f"http call failed: failed to decode response: {error}") from error
+        if answer is None:
+            return {}
+        if not isinstance(answer, dict):
+            raise _Softened("http call failed: failed to decode response: it is no object")
+        return answer
+
+    async def _is_meant(self, handler: Handler, subject: Mapping[str, Any]) -> bool:
+        """Whether a handler is meant for the Namespace of an object; raises ApiError."""
+        if handler.selector is None:
+            return False
+        if handler.selector == EVERYTHING:
+            return True
+        namespace = subject["metadata"].get("namespace", "")
+        found = await self._reader.get(Namespace, ObjectKey("", namespace))
+        return handler.selector.matches(found.metadata.labels)
+
+
+_check: type[Extensions] = RuntimeClient
+
+
+def url_of(handler: Handler) -> str:
+    """Where a handler is called; raises ValueError."""
+    config = handler.client_config
+    service = config.get("service")
+    if service:
+        port = f":{service['port']}" if service.get("port") else ""
+        base = f"https://{service.get('name', '')}.{service.get('namespace', '')}.svc{port}{service.get('path') or ''}"
+    elif config.get("url"):
+        base = config["url"]
+    else:
+        raise ValueError("at least one of service and url should be defined in config")
+    parts = urlsplit(base)
+    if parts.scheme != "https":
+        raise ValueError(f"expected https scheme, got {parts.scheme}")
+    path = posixpath.normpath(f"/{parts.path}/{HOOKS_API_VERSION}/{handler.hook.lower()}/{handler.short_name.lower()}")
+    query = sorted([*parse_qsl(parts.query, keep_blank_values=True), ("timeout", f"{handler.timeout_seconds}s")])
+    return urlunsplit((parts.scheme, parts.netloc, "/" + path.lstrip("/"), urlencode(query), ""))
+
+
+def request_of(question: CallHandler, settings: Mapping[str, str]) -> Json:
+    """The body of a request."""
+    request: Json = {"apiVersion": HOOKS_API_VERSION, "kind": f"{question.hook}Request", **question.request}
+    if settings:
+        request["settings"] = dict(settings)
+    return request

@@ -1,0 +1,158 @@
+"""Registered handlers of runtime extensions, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from clusterwright.api.meta import Json
+from clusterwright.runtime.selectors import Selector, parse_labels
+
+GROUP = "hooks.runtime.cluster.x-k8s.io"
+DEFAULT_TIMEOUT = 10
+
+
+class RegistryError(Exception):
+    """The registry is not ready, or does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """One handler of an ExtensionConfig. `name` is `<handler>.<config>`; `selector` None selects no Namespace."""
+
+    name: str
+    config: str
+    config_version: str
+    api_version: str
+    hook: str
+    client_config: Json
+    timeout_seconds: int
+    failure_policy: str
+    settings: Mapping[str, str]
+    selector: Selector | None
+
+    @property
+    def short_name(self) -> str:
+        """The name without that of the ExtensionConfig."""
+        return self.name.removesuffix(f".{self.config}")
+
+    @property
+    def group(self) -> str:
+        """The group of the hook."""
+        return self.api_version.partition("/")[0]
+
+
+def selector_of(selector: Json) -> Selector:
+    """A LabelSelector; raises ValueError."""
+    terms = [f"{k}={v}" for k, v in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        key, operator, values = expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ()
+        match operator, bool(values):
+            case "In", True:
+                terms.append(f"{key} in ({','.join(values)})")
+            case "NotIn", True:
+                terms.append(f"{key} notin ({','.join(values)})")
+            case "Exists", False:
+                terms.append(key)
+            case "DoesNotExist", False:
+                terms.append(f"!{key}")
+            case _:
+                raise ValueError(f'"{operator}" is not a valid label selector operator for values {list(values)}')
+    return parse_labels(",".join(terms))
+
+
+def handlers_of(config: Json) -> tuple[Handler, ...]:
+    """The handlers of an ExtensionConfig as its status has them; raises ValueError for a selector or apiVersion that is none."""
+    name, spec = config["metadata"]["name"], config.get("spec") or {}
+    selector = spec.get("namespaceSelector")
+    matched = None if selector is None else selector_of(selector)
+    found = []
+    for entry in (config.get("status") or {}).get("handlers") or ():
+        hook = entry.get("requestHook") or {}
+        if hook.get("apiVersion", "").count("/") != 1:
+            raise ValueError(f"failed to parse GroupVersion {hook.get('apiVersion')!r}")
+        found.append(
+            Handler(
+                entry["name"],
+                name,
+                config["metadata"].get("resourceVersion", ""),
+                hook["apiVersion"],
+                hook.get("hook", ""),
+                spec.get("clientConfig") or {},
+                entry.get("timeoutSeconds") or DEFAULT_TIMEOUT,
+                entry.get("failurePolicy") or "Fail",
+                spec.get("settings") or {},
+                matched,
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class Registry:
+    """The handlers of all ExtensionConfigs. Cold until it is warmed up: nobody may be told that there are none."""
+
+    _configs: dict[str, tuple[Handler, ...]] = field(default_factory=dict)
+    is_ready: bool = False
+
+    def warm_up(self, configs: Iterable[Json]) -> None:
+        """Take over every config at once; raises RegistryError, and is as cold as before, if one of them cannot be."""
+        if self.is_ready:
+            text = "failed to warm up registry: invalid operation: WarmUp cannot be called on a registry which has already been warmed up"
+            raise RegistryError(text)
+        made = {}
+        for config in configs:
+            try:
+                made[config["metadata"]["name"]] = handlers_of(config)
+            except ValueError as error:
+                raise RegistryError(f"failed to warm up registry: {_failed_to_add(config, error)}") from None
+        self._configs, self.is_ready = made, True
+
+    def add(self, config: Json) -> None:
+        """Replace the handlers of a config; raises RegistryError, after which it has none."""
+        name = config["metadata"]["name"]
+        if not self.is_ready:
+            raise _cold(f'failed to add ExtensionConfig "{name}" to registry', "Add")
+        self._configs.pop(name, None)
+        try:
+            self._configs[name] = handlers_of(config)
+        except ValueError as error:
+            raise RegistryError(_failed_to_add(config, error)) from None
+
+    def remove(self, name: str) -> None:
+        """Forget a config."""
+        if not self.is_ready:
+            raise _cold(f'failed to remove ExtensionConfig "{name}" from registry', "Remove")
+        self._configs.pop(name, None)
+
+    def list(self, hook: str) -> tuple[Handler, ...]:
+        """The handlers of a hook, by name."""
+        if not self.is_ready:
+            raise _cold(f'failed to list extension handlers for GroupHook "{hook}.{GROUP}"', "List")
+        return tuple(sorted((h for h in self._all() if (h.group, h.hook) == (GROUP, hook)), key=lambda h: h.name))
+
+    def get(self, name: str) -> Handler:
+        """The handler of a name."""
+        context = f'failed to get extension handler "{name}" from registry'
+        if not self.is_ready:
+            raise RegistryError(f"{context}: invalid operation: Get cannot be called on a registry not yet ready")
+        found = next((h for h in self._all() if h.name == name), None)
+        if found is None:
+            raise RegistryError(f'{context}: handler with name "{name}" has not been registered')
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all handlers, sorted."""
+        return tuple(sorted(h.name for h in self._all()))
+
+    def _all(self) -> Iterable[Handler]:
+        return (h for handlers in self._configs.values() for h in handlers)
+
+
+def _cold(context: str, operation: str) -> RegistryError:
+    return RegistryError(f"{context}: invalid operation: {operation} cannot be called on a registry which has not been warmed up")
+
+
+def _failed_to_add(config: Json, error: Exception) -> str:
+    return f'failed to add ExtensionConfig "{config["metadata"]["name"]}" to registry: failed to create namespaceSelector: {error}'
