@@ -169,4 +169,5 @@ def test_the_name_of_a_crd_is_computed_from_its_kind(kind: str, plural: str) -> 
 def test_our_own_crds_can_be_found_and_resolved_by_the_rules() -> None:
     for crd in crds():
         assert crd["metadata"]["name"] == crd_name(crd["spec"]["group"], crd["spec"]["names"]["kind"])
-        assert resolve_version(crd["metadata"]) == Resolved("v1beta2", "v1beta2")
+        if crd["spec"]["group"].split(".")[0] in {"bootstrap", "controlplane", "infrastructure"}:  # others follow no contract
+            assert resolve_version(crd["metadata"]) == Resolved("v1beta2", "v1beta2")

@@ -1,8 +1,9 @@
-"""The CustomResourceDefinitions of our kinds, generated from the models."""
+"""The CustomResourceDefinitions of our kinds: the stored version generated from the models, the old ones from data."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, Final
 
 import msgspec
 
@@ -11,7 +12,12 @@ from clusterwright.api.contract import CONTRACT_VERSIONS
 from clusterwright.api.meta import Json
 from clusterwright.api.schema import schema_of
 from clusterwright.api.scheme import CUSTOM, Resource
+from clusterwright.api.versions import HUB, definitions, plain_schema, spokes
 from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, PROVIDER_LABEL
+
+WEBHOOK_SERVICE: Final = ("clusterwright-system", "clusterwright-webhooks")
+"""Namespace and name of the Service in front of our webhooks, inside a cluster."""
+CONVERT_PATH: Final = "/convert"
 
 _PROVIDERS = {
     "bootstrap.cluster.x-k8s.io": "bootstrap-kubeadm",
@@ -30,8 +36,14 @@ def crd(resource: Resource) -> Json:
 
 
 def crds() -> list[Json]:
-    """The definitions of all our resources."""
-    return [crd(resource) for resource in CUSTOM]
+    """The definitions of all our resources, in all their versions, the stored one first."""
+    return [*(crd(resource) for resource in CUSTOM), *(msgspec.json.decode(raw, type=dict) for raw in _without_model())]
+
+
+def webhook_conversion(**client: Any) -> Json:
+    """`spec.conversion` of a definition with old versions; `client` is the webhook's `clientConfig`, by default a Service."""
+    service = {"namespace": WEBHOOK_SERVICE[0], "name": WEBHOOK_SERVICE[1], "path": CONVERT_PATH, "port": 443}
+    return {"strategy": "Webhook", "webhook": {"clientConfig": client or {"service": service}, "conversionReviewVersions": ["v1"]}}
 
 
 @cache
@@ -57,7 +69,7 @@ def _encoded(resource: Resource) -> bytes:
     }
     if resource.short_names:
         names["shortNames"] = list(resource.short_names)
-    version: Json = {
+    hub: Json = {
         "name": resource.version,
         "served": True,
         "storage": True,
@@ -65,23 +77,47 @@ def _encoded(resource: Resource) -> bytes:
         "subresources": subresources,
         "additionalPrinterColumns": [column.json() for column in COLUMNS[resource.kind]],
     }
+    name = f"{resource.plural}.{resource.group}"
+    old = definitions().get(name, {}).get("versions", {})
+    versions = [hub, *(_from_data(version, old[version]) for version in spokes(name))]
+    return _definition(name, resource.group, names, "Namespaced" if resource.namespaced else "Cluster", versions)
+
+
+@cache
+def _without_model() -> tuple[bytes, ...]:
+    """Kinds that are served because users bring them, and that nothing here acts on: they are data alone."""
+    modelled = {f"{resource.plural}.{resource.group}" for resource in CUSTOM}
+    return tuple(
+        _definition(
+            name,
+            one["group"],
+            one["names"],
+            one["scope"],
+            [_from_data(version, one["versions"][version]) for version in (HUB, *spokes(name))],
+        )
+        for name, one in sorted(definitions().items())
+        if name not in modelled
+    )
+
+
+def _from_data(name: str, version: Json) -> Json:
+    found = {key: value for key, value in version.items() if key != "schema" and value not in ([], False)}
+    return {"name": name, "storage": False, **found, "schema": {"openAPIV3Schema": plain_schema(version["schema"])}}
+
+
+def _definition(name: str, group: str, names: Json, scope: str, versions: list[Json]) -> bytes:
+    labels = {f"{CONTRACT_LABEL_PREFIX}{contract}": contract for contract in CONTRACT_VERSIONS} if group in _PROVIDERS else {}
     return msgspec.json.encode(
         {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {
-                "name": f"{resource.plural}.{resource.group}",
-                "labels": {
-                    PROVIDER_LABEL: _PROVIDERS.get(resource.group, "cluster-api"),
-                    **{f"{CONTRACT_LABEL_PREFIX}{contract}": contract for contract in CONTRACT_VERSIONS},
-                },
-            },
+            "metadata": {"name": name, "labels": {PROVIDER_LABEL: _PROVIDERS.get(group, "cluster-api"), **labels}},
             "spec": {
-                "group": resource.group,
+                "group": group,
                 "names": names,
-                "scope": "Namespaced" if resource.namespaced else "Cluster",
-                "versions": [version],
-                "conversion": {"strategy": "None"},
+                "scope": scope,
+                "versions": versions,
+                "conversion": webhook_conversion() if len(versions) > 1 else {"strategy": "None"},
             },
         }
     )

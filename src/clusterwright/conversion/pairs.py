@@ -111,6 +111,17 @@ class _Step:
     row: Row
     eager: bool = False
 
+    def __post_init__(self) -> None:
+        self.simple = len(self.spoke) == 1 == len(self.hub)
+        self.kept_in_hub, self.kept_in_spoke = self.hub_field.kept, self.spoke_field.kept
+        self.special = self.row.intent or self.row.plain
+
+    simple: bool = False
+    """Whether both are fields of the structs themselves."""
+    kept_in_hub: bool = False
+    kept_in_spoke: bool = False
+    special: bool = False
+
 
 @dataclass(slots=True, eq=False)
 class Pair:
@@ -147,30 +158,25 @@ class Pair:
     def to_hub(self, source: Go, restored: Go | None, context: Context) -> Go:
         """The hub's form."""
         found: Go = {}
-        for step in self.steps:
-            value = source.get(step.spoke[0]) if len(step.spoke) == 1 else _at(source, step.spoke)
-            if step.row.intent:
-                if not value:
-                    value = _at(restored, step.hub) if restored is not None else None
-                    if value is None or value:  # only what was zero on purpose
-                        continue
-                elif step.up is not None:
-                    value = step.up(value, None, context)
-                _put(found, step.hub, value)
-                continue
-            if value is None:
-                if step.row.plain:
-                    _put(found, step.hub, step.hub_field.type.zero())
+        for step in self._steps or self.steps:
+            value = source.get(step.spoke[0]) if step.simple else _at(source, step.spoke)
+            if value is None or step.special:
+                if step.special:
+                    _decide(step, value, found, restored, context)
+                    continue
                 if not step.eager:
                     continue
                 value = {}
             if step.up is not None:
                 try:
-                    value = step.up(value, _at(restored, step.hub) if restored is not None else None, context)
+                    value = step.up(value, None if restored is None else _at(restored, step.hub), context)
                 except Unreadable as error:
                     raise error.under(".".join(step.spoke)) from None
-            if value is not None and (step.hub_field.optional or not step.hub_field.type.is_zero(value)):
-                _put(found, step.hub, value)
+            if value or (step.kept_in_hub and value is not None):
+                if step.simple:
+                    found[step.hub[0]] = value
+                else:
+                    _put(found, step.hub, value)
         for hook in self.up_hooks:
             hook(source, found, restored, context)
         return found
@@ -178,14 +184,17 @@ class Pair:
     def to_spoke(self, source: Go, context: Context) -> Go:
         """The old form."""
         found: Go = {}
-        for step in self.steps:
-            value = source.get(step.hub[0]) if len(step.hub) == 1 else _at(source, step.hub)
+        for step in self._steps or self.steps:
+            value = source.get(step.hub[0]) if step.simple else _at(source, step.hub)
             if value is None:
                 continue
             if step.down is not None:
                 value = step.down(value, context)
-            if value is not None and (step.spoke_field.optional or not step.spoke_field.type.is_zero(value)):
-                _put(found, step.spoke, value)
+            if value or (step.kept_in_spoke and value is not None):
+                if step.simple:
+                    found[step.spoke[0]] = value
+                else:
+                    _put(found, step.spoke, value)
         for hook in self.down_hooks:
             hook(source, found, context)
         return found
@@ -237,6 +246,19 @@ class Pair:
             case Leaf(), Leaf() if old.kind == new.kind:
                 return None, None
         raise TypeError(f"no way from {row.spoke} to {row.target}")
+
+
+def _decide(step: _Step, value: Any, found: Go, restored: Go | None, context: Context) -> None:
+    """A field that is a pointer only in the hub: whether a zero is written there."""
+    if value:
+        value = value if step.up is None else step.up(value, None, context)
+    elif step.row.plain:
+        value = step.hub_field.type.zero()
+    else:
+        value = None if restored is None else _at(restored, step.hub)
+        if value is None or value:  # only what was zero on purpose
+            return
+    _put(found, step.hub, value)
 
 
 def _lists(up: _Up | None, down: _Down | None, old: List, new: List, row: Row) -> tuple[_Up | None, _Down | None]:

@@ -42,8 +42,9 @@ class Type(Protocol):
     def nil(self) -> Any:
         """What is printed for the zero value where it must be printed."""
 
-    def is_zero(self, value: Any) -> bool:
-        """Whether a value that was read counts as absent where no pointer leads to it."""
+    @property
+    def counts(self) -> bool:
+        """Whether a value that was given counts, even if it is empty; if not, what is false is absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,10 @@ class Leaf:
         """As the type has it."""
         return self.printed
 
-    def is_zero(self, value: Any) -> bool:
-        """By value; bytes and `any` only if they were not given."""
-        return bool(value == self.empty)
+    @property
+    def counts(self) -> bool:
+        """Of those that have no zero but being absent."""
+        return self.kind in {"any", "bytes", "quantity", "int-or-string"}
 
 
 def _string(json: Any) -> str:
@@ -179,9 +181,10 @@ class List:
         """Null."""
         return None
 
-    def is_zero(self, value: Any) -> bool:
-        """Only if it was not given."""
-        return value is None
+    @property
+    def counts(self) -> bool:
+        """An empty one differs from none."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +220,10 @@ class Map:
         """Null."""
         return None
 
-    def is_zero(self, value: Any) -> bool:
-        """Only if it was not given."""
-        return value is None
+    @property
+    def counts(self) -> bool:
+        """An empty one differs from none."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +240,14 @@ class Field:
         """Whether zero differs from absent."""
         return self.presence == "P" or self.pointer
 
+    @property
+    def kept(self) -> bool:
+        """Whether a value that was given is kept, whatever it is; if not, what is false is absent."""
+        return self.optional or self.type.counts
 
-_EMPTY: Final[tuple[Any, ...]] = ([], {}, "", None)
+
+_EXACT: Final[Mapping[str, type]] = {"string": str, "bool": bool}
+"""Leaves of which every value of a class is fine as it is."""
 
 
 @dataclass(slots=True, eq=False)
@@ -245,7 +255,10 @@ class Struct:
     """An object with known fields. Unknown ones vanish when it is read."""
 
     fields: dict[str, Field] = field(default_factory=dict)
-    _always: list[tuple[str, Field]] | None = None
+    _reading: dict[str, tuple[type | None, Callable[[Any], Any], bool]] | None = None
+    """By name: the class whose values need no reader, the reader, whether a false value is kept."""
+    _writing: tuple[dict[str, tuple[bool, Callable[[Any], Any] | None]], list[tuple[str, Field]]] | None = None
+    """By name: whether a false value is left out, the writer if one is needed. And the fields that are always written."""
 
     def read(self, json: Any) -> Go:
         """Its fields that are not zero."""
@@ -253,34 +266,56 @@ class Struct:
             return {}
         if not isinstance(json, dict):
             raise Unreadable(f"expected an object, found {_noun(json)}")
-        fields, found = self.fields, {}
+        reading = self._reading or self._plan_reading()
+        found = {}
         for name, raw in json.items():
-            known = fields.get(name)
+            known = reading.get(name)
             if known is None or raw is None:
                 continue
-            kind = known.type
+            exact, read, kept = known
+            if type(raw) is exact:
+                if raw or kept:
+                    found[name] = raw
+                continue
             try:
-                value = kind.read(raw)
+                value = read(raw)
             except Unreadable as error:
                 raise error.under(name) from None
-            if known.optional or not kind.is_zero(value):
+            if value or kept:
                 found[name] = value
         return found
 
+    def _plan_reading(self) -> dict[str, tuple[type | None, Callable[[Any], Any], bool]]:
+        self._reading = {
+            name: (_EXACT.get(one.type.kind) if isinstance(one.type, Leaf) else None, one.type.read, one.kept)
+            for name, one in self.fields.items()
+        }
+        return self._reading
+
     def write(self, value: Go) -> Go:
         """By presence class."""
-        fields, json = self.fields, {}
+        writing, always = self._writing or self._plan_writing()
+        json = {}
         for name, part in value.items():
-            known = fields[name]
-            if part in _EMPTY if known.presence == "V" else known.presence == "Z" and known.type.is_zero(part):
-                continue
-            json[name] = known.type.write(part)
-        if self._always is None:
-            self._always = [(name, known) for name, known in fields.items() if known.presence == "A"]
-        for name, known in self._always:
+            omitted, write = writing[name]
+            if part or not omitted:
+                json[name] = part if write is None else write(part)
+        for name, known in always:
             if name not in json:
                 json[name] = None if known.pointer else known.type.nil()
         return json
+
+    def _plan_writing(self) -> tuple[dict[str, tuple[bool, Callable[[Any], Any] | None]], list[tuple[str, Field]]]:
+        plain: dict[str, tuple[bool, Callable[[Any], Any] | None]] = {
+            name: (
+                one.presence == "V" or (one.presence == "Z" and not one.kept),
+                None if isinstance(one.type, Leaf) and one.type.show is None else one.type.write,
+            )
+            for name, one in self.fields.items()
+        }
+        always = [(name, one) for name, one in self.fields.items() if one.presence == "A"]
+        self._writing = (plain, always)
+        return plain, always
 
     def zero(self) -> Go:
         """No field."""
@@ -290,9 +325,10 @@ class Struct:
         """With the fields that are always printed."""
         return self.write({})
 
-    def is_zero(self, value: Any) -> bool:
-        """If no field is there."""
-        return not value
+    @property
+    def counts(self) -> bool:
+        """Only if a field is there."""
+        return False
 
 
 # ------------------------------------------------------------------------------------------ from schemas

@@ -40,7 +40,7 @@ def _name(common: str, organizations: Iterable[str] = ()) -> x509.Name:
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def make_authority(now: datetime, name: str = "clusterwright") -> KeyPair:
+def make_authority(now: datetime, name: str = "clusterwright", validity: timedelta = _YEARS) -> KeyPair:
     """A self-signed certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
@@ -55,7 +55,7 @@ def make_authority(now: datetime, name: str = "clusterwright") -> KeyPair:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SLACK)
-        .not_valid_after(now + _YEARS)
+        .not_valid_after(now + validity)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -64,7 +64,15 @@ def make_authority(now: datetime, name: str = "clusterwright") -> KeyPair:
     return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
 
 
-def sign(authority: KeyPair, now: datetime, common: str, *, organizations: Iterable[str] = (), hosts: Iterable[str] = ()) -> KeyPair:
+def sign(
+    authority: KeyPair,
+    now: datetime,
+    common: str,
+    *,
+    organizations: Iterable[str] = (),
+    hosts: Iterable[str] = (),
+    validity: timedelta = _YEARS,
+) -> KeyPair:
     """A certificate of the authority: for serving if `hosts` are given, else for a client."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     issuer_key = serialization.load_pem_private_key(authority.key, None)
@@ -79,7 +87,7 @@ def sign(authority: KeyPair, now: datetime, common: str, *, organizations: Itera
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SLACK)
-        .not_valid_after(now + _YEARS)
+        .not_valid_after(now + validity)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         .add_extension(

@@ -1,0 +1,139 @@
+"""What the API server is told: whom to ask about which writes, and whose certificates to trust."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from clusterwright.admission.hook import Hook
+from clusterwright.admission.registry import HOOKS
+from clusterwright.api.crds import CONVERT_PATH, WEBHOOK_SERVICE, crds, webhook_conversion
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import AlreadyExists, ApiError
+
+log = logging.getLogger(__name__)
+SERVICE: Final = ObjectKey(*WEBHOOK_SERVICE)
+NAME: Final = "clusterwright"
+"""Of both configurations."""
+_GROUP: Final = "admissionregistration.k8s.io/v1"
+_CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """How the API server reaches us: by URL, or by a Service of its cluster."""
+
+    url: str = ""
+    service: ObjectKey = SERVICE
+    port: int = 443
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names that the serving certificate must have."""
+        if self.url:
+            return (urlsplit(self.url).hostname or "",)
+        return tuple(f"{self.service.name}.{self.service.namespace}.svc{tail}" for tail in ("", ".cluster.local"))
+
+    def client(self, path: str, bundle: bytes) -> Json:
+        """`clientConfig` of a webhook; without a bundle, `caBundle` is left to whoever mounted the certificate."""
+        trusted = {"caBundle": base64.b64encode(bundle).decode()} if bundle else {}
+        if self.url:
+            return {"url": self.url.rstrip("/") + path, **trusted}
+        name = {"namespace": self.service.namespace, "name": self.service.name, "path": path, "port": self.port}
+        return {"service": name, **trusted}
+
+
+def configurations(target: Target, bundle: bytes) -> tuple[Json, Json]:
+    """The configurations of the mutating and of the validating webhooks."""
+    mutating = [_webhook(hook, target, bundle, mutating=True) for hook in HOOKS if hook.is_mutating]
+    validating = [_webhook(hook, target, bundle, mutating=False) for hook in HOOKS]
+    return (
+        {"apiVersion": _GROUP, "kind": "MutatingWebhookConfiguration", "metadata": {"name": NAME}, "webhooks": mutating},
+        {"apiVersion": _GROUP, "kind": "ValidatingWebhookConfiguration", "metadata": {"name": NAME}, "webhooks": validating},
+    )
+
+
+def _webhook(hook: Hook, target: Target, bundle: bytes, *, mutating: bool) -> Json:
+    resource = hook.resource
+    tail = f"/{hook.subresource}" if hook.subresource else ""
+    path = f"/{'mutate' if mutating else 'validate'}/{resource.group}/{resource.kind}{tail}"
+    rule = {
+        "apiGroups": [resource.group],
+        "apiVersions": [resource.version],
+        "operations": ["CREATE", "UPDATE"] if mutating else sorted(hook.on),
+        "resources": [f"{resource.plural}{tail}"],
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+    }
+    return {
+        "name": hook.name("default" if mutating else ""),
+        "clientConfig": target.client(path, bundle),
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 10,
+    }
+
+
+async def install(client: Client, target: Target, bundle: bytes) -> None:
+    """Make the API server serve our kinds and ask us about them; what is there and differs is brought up to date."""
+    for crd in definitions(target, bundle):
+        await _ensure(client, crd, {"metadata": {"labels": crd["metadata"]["labels"]}, "spec": crd["spec"]}, _definition_fits)
+    for configuration in configurations(target, bundle):
+        await _ensure(client, configuration, {"webhooks": configuration["webhooks"]}, _configuration_fits)
+
+
+def definitions(target: Target, bundle: bytes) -> Iterable[Json]:
+    """Our CRDs, converted by us."""
+    for crd in crds():
+        if len(crd["spec"]["versions"]) > 1:
+            crd["spec"]["conversion"] = webhook_conversion(**target.client(CONVERT_PATH, bundle))
+        yield crd
+
+
+async def _ensure(client: Client, wanted: Json, patch: Json, fits: Callable[[Json, Json], bool]) -> None:
+    key = ObjectKey("", wanted["metadata"]["name"])
+    gvk = GroupVersionKind.of(wanted["apiVersion"], wanted["kind"])
+    found = await client.live.find(gvk, key)
+    if found is None:
+        try:
+            await client.create(wanted)
+            return
+        except AlreadyExists:
+            pass  # another replica was faster
+    elif fits(dict(found.json), wanted):
+        return
+    await client.patch(gvk, key, patch)
+
+
+def _definition_fits(found: Json, wanted: Json) -> bool:
+    return contains(found.get("spec"), wanted["spec"]) and contains(found["metadata"].get("labels"), wanted["metadata"]["labels"])
+
+
+def _configuration_fits(found: Json, wanted: Json) -> bool:
+    return contains(found.get("webhooks"), wanted["webhooks"])
+
+
+def contains(found: Any, wanted: Any) -> bool:
+    """Whether everything that is wanted is there; what the API server added to it is no difference."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(contains(found.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(found, list) and len(found) == len(wanted) and all(map(contains, found, wanted))
+    return bool(found == wanted) or (found is None and wanted in (False, "", 0))
+
+
+async def check(client: Client, target: Target, bundle: bytes) -> str:
+    """As `install`, but a failure is only said: it is tried again."""
+    try:
+        await install(client, target, bundle)
+    except ApiError as error:
+        log.warning("webhook configurations could not be brought up to date: %s", error)
+        return str(error)
+    return ""

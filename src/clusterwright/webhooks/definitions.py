@@ -1,0 +1,56 @@
+"""Contract labels of CustomResourceDefinitions, as conversions need them: at hand, and not for long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.conversion import ConversionFailed
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.errors import ApiError
+
+FRESH: Final = 30.0
+"""Seconds for which labels that were read are believed."""
+
+
+class CustomResourceDefinitionMeta(Object):
+    """A CustomResourceDefinition of which only the metadata is read."""
+
+    api_version: str = "apiextensions.k8s.io/v1"
+    kind: str = "CustomResourceDefinition"
+
+
+class NotKnownYet(Exception):
+    """The definition must be learned first."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Definitions:
+    """Reads definitions when they are asked for. One that is not there is asked for again each time."""
+
+    def __init__(self, reader: Reader, time: Callable[[], float]) -> None:
+        self._reader = reader
+        self._time = time
+        self._known: dict[str, tuple[float, Mapping[str, Any] | None]] = {}
+
+    def known(self, name: str) -> Mapping[str, Any] | None:
+        """The metadata of a definition, None if there is none; raises NotKnownYet."""
+        until, metadata = self._known.get(name, (0.0, None))
+        if until < self._time():
+            raise NotKnownYet(name)
+        if metadata is None:
+            del self._known[name]
+        return metadata
+
+    async def learn(self, name: str) -> None:
+        """Read a definition; raises ConversionFailed where that fails."""
+        try:
+            found = await self._reader.find(CustomResourceDefinitionMeta, ObjectKey("", name))
+        except ApiError as error:
+            raise ConversionFailed(f"CustomResourceDefinition {name} cannot be read: {error}") from None
+        metadata = None if found is None else {"name": name, "labels": dict(found.metadata.labels)}
+        self._known[name] = (self._time() + FRESH, metadata)
