@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from random import Random, SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from clusterwright.api.kubeconfig import inline
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wire import Transport
+from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is_due
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
 from clusterwright.controllers.kit import registry
@@ -33,14 +35,32 @@ from clusterwright.workload.clusters import ClusterCache, Connect, connection_ma
 
 
 async def install_crds(client: Client) -> None:
-    """Make the API server serve our kinds; a CRD that is there and differs is brought up to date."""
+    """Make the API server serve our kinds; a CRD that is there and differs is brought up to date.
+
+    Nobody here converts for it: only the stored version is served, unless somebody converts there already.
+    """
     for crd in crds():
-        try:
-            await client.create(crd)
-        except AlreadyExists:
-            key = ObjectKey("", crd["metadata"]["name"])
-            gvk = GroupVersionKind.of(crd["apiVersion"], crd["kind"])
-            await client.patch(gvk, key, {"metadata": {"labels": crd["metadata"].get("labels", {})}, "spec": crd["spec"]})
+        key = ObjectKey("", crd["metadata"]["name"])
+        gvk = GroupVersionKind.of(crd["apiVersion"], crd["kind"])
+        found = await client.live.find(gvk, key)
+        present = found.at("spec", "conversion") if found is not None else None
+        if isinstance(present, Mapping) and present.get("strategy") == "Webhook":
+            crd["spec"]["conversion"] = present
+        else:
+            crd["spec"]["versions"] = [version for version in crd["spec"]["versions"] if version.get("storage")]
+            crd["spec"]["conversion"] = {"strategy": "None"}
+        if found is None:
+            with suppress(AlreadyExists):
+                await client.create(crd)
+                continue
+        await client.patch(gvk, key, {"metadata": {"labels": crd["metadata"].get("labels", {})}, "spec": crd["spec"]})
+
+
+def add_migrator(manager: Manager, skip: Collection[Phase] = ()) -> None:
+    """The storage-version migrator of our CRDs, unless all that it does is to be skipped."""
+    if not set(PHASES) <= set(skip):
+        migrator = CrdMigrator(manager.client, manager.clock.monotonic, skip)
+        manager.add_controller("crdmigrator", CustomResourceDefinitionMeta, lambda _: migrator, when=is_due, concurrency=1)
 
 
 def build_manager(

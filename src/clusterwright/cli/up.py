@@ -24,6 +24,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import connect, demo
 from clusterwright.cli.connect import LOCAL
+from clusterwright.controllers.crdmigrator import PHASES
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES, UnknownFeature, parse_features
 from clusterwright.inmemory.cloud import FIRST_PORT, LAST_PORT, Cloud
 from clusterwright.inmemory.listener import TlsListener
@@ -36,6 +37,9 @@ from clusterwright.runtime.leases import new_identity
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.manager import Options
 from clusterwright.runtime.rest import RestClient
+from clusterwright.webhooks.certificates import CertificateMissing
+from clusterwright.webhooks.configurations import SERVICE
+from clusterwright.webhooks.running import WebhookOptions, serving
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +50,7 @@ def run(argv: Sequence[str]) -> int:
     configure(arguments.log_format, arguments.log_level)
     try:
         return asyncio.run(_run(arguments))
-    except (serve.BadOption, StoreBroken, InvalidKubeconfig, ApiError) as error:
+    except (serve.BadOption, StoreBroken, InvalidKubeconfig, ApiError, CertificateMissing) as error:
         print(f"clusterwright up: {error}", file=sys.stderr)
         return 1
 
@@ -66,6 +70,15 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--against", type=Path, metavar="KUBECONFIG", help="run the controllers against this API server instead of an embedded one"
     )
+    hooks = parser.add_argument_group("webhooks, with --against")
+    hooks.add_argument("--webhook-port", type=int, help="serve admission and conversion at this port, and make the API server ask there")
+    hooks.add_argument("--webhook-host", default="0.0.0.0", metavar="ADDRESS", help="where they listen; default: everywhere")  # noqa: S104
+    hooks.add_argument(
+        "--webhook-url", default="", metavar="https://HOST:PORT", help=f"how the API server reaches them; default: Service {SERVICE}"
+    )
+    hooks.add_argument(
+        "--webhook-cert-dir", type=Path, metavar="PATH", help="a directory with tls.crt, tls.key and perhaps ca.crt; default: made by us"
+    )
     control = parser.add_argument_group("controllers")
     control.add_argument("--namespace", default="", help="watch only this namespace")
     control.add_argument("--watch-filter", default="", help="reconcile only objects with this value of the watch-filter label")
@@ -75,12 +88,22 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     control.add_argument("--burst", type=int, default=100)
     control.add_argument("--health-port", type=int, help="serve health, readiness and metrics on loopback at this port")
     control.add_argument("--leader-elect", action="store_true", help="run the controllers only while holding a Lease")
+    control.add_argument(
+        "--skip-crd-migration-phases", default="", metavar="PHASE,...", help=f"what not to do with old objects: {', '.join(PHASES)}"
+    )
     control.add_argument("--no-inmemory", action="store_true", help="without the in-memory infrastructure provider")
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
     parser.add_argument("--log-format", default="text", choices=("text", "json"))
     arguments = parser.parse_args(list(argv))
     if arguments.against and arguments.no_controllers:
         parser.error("--against and --no-controllers together leave nothing to run")
+    if arguments.webhook_port is not None and not arguments.against:
+        parser.error("--webhook-port needs --against: the embedded API server has admission and conversion in itself")
+    if arguments.webhook_url and not arguments.webhook_url.startswith("https://"):
+        parser.error("--webhook-url: API servers ask webhooks over https only")
+    arguments.skipped = tuple(filter(None, arguments.skip_crd_migration_phases.split(",")))
+    if unknown := [phase for phase in arguments.skipped if phase not in PHASES]:
+        parser.error(f"--skip-crd-migration-phases: {', '.join(unknown)} is not known; known: {', '.join(PHASES)}")
     try:
         arguments.features = parse_features(arguments.feature_gates)
         arguments.passes = {name: int(number) for name, _, number in (item.partition("=") for item in arguments.concurrency)}
@@ -105,7 +128,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             connection = Kubeconfig.load([arguments.against]).resolve()
             transport = HttpTransport(connection, clock, os.environ)
             stack.push_async_callback(transport.close)
-            await app.install_crds(RestClient(transport, clock=clock))
+            await _install(arguments, stack, RestClient(transport, clock=clock), clock)
             print(f"clusterwright: controllers against {connection.server}", flush=True)
         else:
             kubeconfig = arguments.kubeconfig or LOCAL
@@ -142,6 +165,18 @@ async def _run(arguments: argparse.Namespace) -> int:
     return 1 if controllers is not None and (controllers.cancelled() or controllers.exception() is not None) else 0
 
 
+async def _install(arguments: argparse.Namespace, stack: AsyncExitStack, client: RestClient, clock: SystemClock) -> None:
+    """Make the API server serve our kinds, and ask us about them if we listen."""
+    if arguments.webhook_port is None:
+        await app.install_crds(client)
+        return
+    options = WebhookOptions(
+        host=arguments.webhook_host, port=arguments.webhook_port, url=arguments.webhook_url, certificates=arguments.webhook_cert_dir
+    )
+    server = await stack.enter_async_context(serving(client, clock, options, {**DEFAULT_FEATURES, **arguments.features}))
+    print(f"clusterwright: webhooks at port {server.port}", flush=True)
+
+
 async def _start_controllers(
     arguments: argparse.Namespace,
     stack: AsyncExitStack,
@@ -175,6 +210,7 @@ async def _start_controllers(
     manager = app.build_manager(
         transport, clock=clock, random=random, keys=keys, cloud=cloud, reach=connect.reach, options=options, features=arguments.features
     )
+    app.add_migrator(manager, arguments.skipped)
     if cloud is not None:
         manager.add_part("kubelets", cloud.run_kubelets)
     task = asyncio.create_task(manager.run(), name="manager")
