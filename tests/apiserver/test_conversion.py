@@ -80,7 +80,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 @pytest_asyncio.fixture(params=["webhook", "in process"])
 async def api(request: pytest.FixtureRequest, hook: Hook) -> Any:
     ours = InProcess(convert) if request.param == "in process" else None
-    server = make_server(converters=lambda group, kind: ours if (group, kind) == ("example.com", "Box") else None)
+    server = make_server(converters=lambda _, group, kind: ours if (group, kind) == ("example.com", "Box") else None)
     hook.respond = answer
     server.ensure([crd({"url": hook.url, "caBundle": hook.bundle})])
     server.admission.append(Webhooks(server))

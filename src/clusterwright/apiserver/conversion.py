@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
@@ -17,6 +17,9 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import DecodeError, KindHandler
 from clusterwright.apiserver.metadata import validate_annotations, validate_labels
 from clusterwright.apiserver.status import StatusError, failure
+
+if TYPE_CHECKING:
+    from clusterwright.apiserver.core import Core
 
 T = TypeVar("T")
 
@@ -39,8 +42,8 @@ class Converter(Protocol):
         """Some objects in another version, in their order. Raises ConversionFailed."""
 
 
-Converters = Callable[[str, str], Converter | None]
-"""The converter of a group and kind that is known in this process, if it is."""
+Converters = Callable[["Core", str, str], Converter | None]
+"""The converter, for a server, of a group and kind that is known in this process, if it is."""
 
 
 class Relabel:

@@ -37,6 +37,7 @@ from clusterwright.runtime.leases import new_identity
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.manager import Options
 from clusterwright.runtime.rest import RestClient
+from clusterwright.webhooks import embedded
 from clusterwright.webhooks.certificates import CertificateMissing
 from clusterwright.webhooks.configurations import SERVICE
 from clusterwright.webhooks.running import WebhookOptions, serving
@@ -139,6 +140,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                     kubeconfig=kubeconfig,
                     crds=tuple(crds()),
                     admission=admission.chain({**DEFAULT_FEATURES, **arguments.features}),
+                    converters=embedded.converters,
                     audit_log=arguments.audit_log,
                     now=clock.now,
                     random=random,

@@ -26,6 +26,7 @@ from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source
+from clusterwright.apiserver.conversion import Converters
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.audit import Record
 from clusterwright.apiserver.serving.http import HttpServer
@@ -50,6 +51,8 @@ class ServeOptions:
     controllers: bool = True
     crds: tuple[Json, ...] = ()
     admission: tuple[Admission, ...] = ()
+    converters: Converters | None = None
+    """Kinds that are converted in this process."""
     audit_log: Path | None = None
     tokens: Mapping[str, User] | None = None
     version: str = "v1.36.1"
@@ -123,6 +126,7 @@ async def start(options: ServeOptions) -> RunningServer:
         journal=journal,
         authorizer=RbacAuthorizer(),
         admission=options.admission,
+        converters=options.converters,
         version=options.version,
     )
     server.admission.append(Webhooks(server))

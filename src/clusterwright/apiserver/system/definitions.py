@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from clusterwright.api.contract import version_priority
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.conversion import RELABEL, Converter
 from clusterwright.apiserver.conversionwebhooks import WebhookConverter
@@ -50,7 +51,7 @@ def converter_of(server: Core, crd: Json) -> Converter:
     conversion = spec.get("conversion") or {}
     if conversion.get("strategy") != "Webhook":
         return RELABEL
-    known = server.converters(spec["group"], spec["names"]["kind"]) if server.converters is not None else None
+    known = server.converters(server, spec["group"], spec["names"]["kind"]) if server.converters is not None else None
     return known or WebhookConverter(conversion.get("webhook") or {}, server.callouts, server.new_uid)
 
 
@@ -94,7 +95,16 @@ def resources_of(crd: Json, converter: Converter = RELABEL) -> list[Resource]:
 def _deprecation(spec: Json, version: Json) -> str:
     if not version.get("deprecated"):
         return ""
-    return version.get("deprecationWarning") or f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    if version.get("deprecationWarning"):
+        return str(version["deprecationWarning"])
+    group, kind = spec["group"], spec["names"]["kind"]
+    newer = [
+        other["name"]
+        for other in spec["versions"]
+        if other.get("served") and not other.get("deprecated") and version_priority(other["name"]) > version_priority(version["name"])
+    ]
+    text = f"{group}/{version['name']} {kind} is deprecated"
+    return f"{text}; use {group}/{max(newer, key=version_priority)} {kind}" if newer else text
 
 
 class CrdController:
