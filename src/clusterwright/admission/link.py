@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.admission.registry import hook_for
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.admission import Attributes
+from clusterwright.apiserver.conversion import Versions
+from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.verbs.scale import scale_of
 from clusterwright.runtime.rest import RestClient
@@ -21,30 +24,39 @@ class OwnKinds:
         self._features = features
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Fill in defaults."""
+        """Fill in defaults; a write in an old version gets them through the version that the hooks know."""
         hook = self._hook(attributes)
-        if hook is not None and hook.is_mutating:
-            await hook.default(_request(attributes), self._features, _access(attributes))
+        if hook is None or not hook.is_mutating:
+            return
+        request = await _request(attributes, hook)
+        before = copy.deepcopy(request.object)
+        await hook.default(request, self._features, _access(attributes))
+        if request.kind.version != attributes.resource.version and request.object is not None and request.object != before:
+            (attributes.object,) = await _versions(attributes).convert_all([request.object], attributes.resource.api_version)
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse with every broken rule at once."""
         hook = self._hook(attributes)
         if hook is not None:
-            await hook.validate(_request(attributes), self._features, _access(attributes))
+            await hook.validate(await _request(attributes, hook), self._features, _access(attributes))
 
     def _hook(self, attributes: Attributes) -> Hook | None:
         resource = attributes.resource
         return hook_for(resource.group, resource.kind, attributes.subresource)
 
 
-def _request(attributes: Attributes) -> Request:
+async def _request(attributes: Attributes, hook: Hook) -> Request:
+    """The write in the version of the hook; its objects are copies if that is not the version asked for."""
     operation: Any = attributes.operation
     new, old = attributes.object, attributes.old_object
     if attributes.subresource == "scale":
         new, old = (_scale(attributes, obj) for obj in (new, old))
+    elif hook.kind.version != attributes.resource.version:
+        made = iter(await _versions(attributes).convert_all([copy.deepcopy(o) for o in (new, old) if o], hook.kind.api_version))
+        new, old = (next(made) if obj else obj for obj in (new, old))
     return Request(
         operation=operation,
-        kind=attributes.resource.gvk,
+        kind=hook.kind,
         subresource=attributes.subresource,
         namespace=attributes.namespace,
         name=attributes.name,
@@ -53,6 +65,11 @@ def _request(attributes: Attributes) -> Request:
         dry_run=attributes.dry_run,
         warnings=attributes.warnings,
     )
+
+
+def _versions(attributes: Attributes) -> Versions:
+    server: Core = attributes.server
+    return server.registry.versions(attributes.resource)
 
 
 def _scale(attributes: Attributes, obj: Json | None) -> Json | None:

@@ -10,10 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright import conversion
-from clusterwright.admission.hook import Hook, Request
+from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver.status import StatusError
-from clusterwright.runtime.client import Reader
 from clusterwright.webhooks.definitions import Definitions, NotKnownYet
 
 ADMISSION: Final = "admission.k8s.io/v1"
@@ -38,16 +37,16 @@ def read(body: bytes, api_version: str, kind: str) -> Json:
     return request
 
 
-async def admit(request: Json, hook: Hook, *, mutating: bool, gates: Mapping[str, bool], reader: Reader) -> Json:
+async def admit(request: Json, hook: Hook, *, mutating: bool, gates: Mapping[str, bool], access: Access) -> Json:
     """The whole answer to an AdmissionReview."""
     response: Json = {"uid": request["uid"], "allowed": True}
     asked = _request(request)
     before = copy.deepcopy(asked.object) if mutating else None
     try:
         if mutating:
-            await hook.default(asked, gates, reader)
+            await hook.default(asked, gates, access)
         else:
-            await hook.validate(asked, gates, reader)
+            await hook.validate(asked, gates, access)
     except StatusError as refusal:
         response["allowed"] = False
         response["status"] = _bare(refusal.status)

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
+from clusterwright.admission.hook import Access
 from clusterwright.admission.registry import hook_for
 from clusterwright.api.crds import CONVERT_PATH
 from clusterwright.api.meta import Json
@@ -34,7 +35,7 @@ class WebhookServer:
         self, host: str, port: int, *, gates: Mapping[str, bool], reader: Reader, definitions: Definitions, identity: Identity
     ) -> None:
         self._host, self._port = host, port
-        self._gates, self._reader, self._definitions = gates, reader, definitions
+        self._gates, self._access, self._definitions = gates, Access(reader), definitions
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._identity: Identity | None = None
@@ -93,7 +94,7 @@ class WebhookServer:
             raise web.HTTPNotFound(text="nobody here knows this kind")
         asked = reviews.read(body, reviews.ADMISSION, "AdmissionReview")
         mutating = request.path.startswith("/mutate/")
-        return await reviews.admit(asked, hook, mutating=mutating, gates=self._gates, reader=self._reader)
+        return await reviews.admit(asked, hook, mutating=mutating, gates=self._gates, access=self._access)
 
     async def _healthy(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")
