@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from clusterwright.api.crds import crds
-from clusterwright.apiserver.schema import compile_crd
+from clusterwright.apiserver.schema.customresource import compile_crd
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 BY_ADMISSION = {("machine-schema-top", 3), ("machineset-schema-top", 3)}
