@@ -54,14 +54,18 @@ def shortened(name: str, random: str) -> str:
 
 
 def machine_name(*, template: str, cluster: str, control_plane: str, uid: str, slot: str, taken: Collection[str] = ()) -> str:
-    """The name for the next Machine; `taken` names are passed over. Raises BadNamingTemplate."""
-    chosen = template or DEFAULT_TEMPLATE
-    if not _RANDOM.search(chosen):
+    """The name for the next Machine of a control plane; `taken` names are passed over. Raises BadNamingTemplate."""
+    data = {"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": control_plane}}
+    return generated_name(template=template or DEFAULT_TEMPLATE, data=data, uid=uid, slot=slot, taken=taken)
+
+
+def generated_name(*, template: str, data: Mapping[str, Any], uid: str, slot: str, taken: Collection[str] = ()) -> str:
+    """What the template gives for these data and `.random`; `taken` names are passed over. Raises BadNamingTemplate."""
+    if not _RANDOM.search(template):
         raise BadNamingTemplate("{{ .random }} is missing in machineNaming.template")
     for turn in range(len(taken) + 1):
         random = suffix(uid, f"{slot}#{turn}" if turn else slot)
-        data = {"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": control_plane}, "random": random}
-        name = shortened(render(chosen, data), random)
+        name = shortened(render(template, {**data, "random": random}), random)
         if name not in taken:
             return name
     # There were more turns than taken names, so the names do not depend on the suffix: `{{ .random }}` is in a comment, say.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import clusterwright
-from clusterwright.controllers.kubeadmcontrolplane import ownership
+from clusterwright.controllers import field_ownership as ownership
 from clusterwright.controllers.kubeadmcontrolplane.addons import Image, coredns_upgrade, kube_proxy_image, tag_for
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.corefile import RELEASES, CannotMigrate, check_upgrade, migrate, parse, require_migration

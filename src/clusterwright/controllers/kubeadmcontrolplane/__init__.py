@@ -11,5 +11,5 @@ the `*PodHealthy`, EtcdMemberHealthy, NodeKubeadmLabelsAndTaintsSet and, on the 
     objects, membership, certificates, addons           what the acts are made of
     conditions, health                                  the tables (pure)
     scale, rollout, remediation, quorum, uptodate       the choices (pure)
-    desired, naming, ownership, corefile                the objects (pure)
+    desired, naming, corefile                           the objects (pure)
 """

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.controllers.kubeadmcontrolplane import desired, names, ownership
+from clusterwright.controllers import field_ownership as ownership
+from clusterwright.controllers.kubeadmcontrolplane import desired, names
 from clusterwright.controllers.kubeadmcontrolplane.observe import find_external
 from clusterwright.controllers.kubeadmcontrolplane.scale import domain_for_new
 from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, EndOfPass, ReconcileFailed, Scope

@@ -1,0 +1,73 @@
+"""How the MachineSet controller is wired: what it watches, and whom each change wakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION, UPGRADE_STEP_ANNOTATION
+from clusterwright.controllers.kit.watching import changed, of_cluster
+from clusterwright.controllers.label_selectors import UnsupportedSelector, parsed
+from clusterwright.controllers.machineset.reconciler import make
+from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.reconcile import Watch
+
+_GROUP = "cluster.x-k8s.io/"
+
+
+async def machine_sets_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
+    """The MachineSet that controls the Machine; of an orphan, those whose selector it matches."""
+    metadata = machine.metadata
+    controller = next((r for r in metadata.owner_references if r.controller), None)
+    if controller is not None:
+        is_ours = controller.kind == "MachineSet" and controller.api_version.startswith(_GROUP)
+        return (ObjectKey(metadata.namespace, controller.name),) if is_ours else ()
+    if not metadata.labels:
+        return ()
+    return tuple(s.key for s in await reader.list(MachineSet, namespace=metadata.namespace) if _selects(s, machine))
+
+
+def _selects(machine_set: MachineSet, machine: Machine) -> bool:
+    try:
+        return parsed(machine_set.spec.selector).matches(machine.metadata.labels)
+    except UnsupportedSelector:
+        return False
+
+
+async def machine_sets_of_deployment(deployment: MachineDeployment, reader: Reader) -> Sequence[ObjectKey]:
+    """The MachineSets of a MachineDeployment."""
+    labels = {MACHINE_DEPLOYMENT_NAME_LABEL: deployment.metadata.name}
+    return tuple(s.key for s in await reader.list(MachineSet, namespace=deployment.metadata.namespace, labels=labels))
+
+
+def cluster_facts(cluster: Any) -> object:
+    """What a MachineSet asks of its Cluster."""
+    topology = cluster.spec.topology
+    return (
+        bool(cluster.spec.paused),
+        cluster.spec.control_plane_ref,
+        topology.version if topology else "",
+        cluster.metadata.annotations.get(UPGRADE_STEP_ANNOTATION, ""),
+    )
+
+
+def deployment_facts(deployment: Any) -> object:
+    """What a MachineSet asks of its MachineDeployment."""
+    return (deployment.spec.replicas, deployment.spec.remediation, deployment.metadata.annotations.get(REVISION_ANNOTATION, ""))
+
+
+CONTROLLER = ControllerDefinition(
+    name="machineset",
+    kind=MachineSet,
+    watches=(
+        Watch(Machine, machine_sets_of),
+        Watch(MachineDeployment, machine_sets_of_deployment, changed(deployment_facts)),
+        Watch(Cluster, of_cluster(MachineSet), changed(cluster_facts)),
+    ),
+    make=make,
+    workload_wake=WorkloadWake(map=of_cluster(MachineSet)),
+    concurrency=10,
+)

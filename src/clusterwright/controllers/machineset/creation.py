@@ -1,0 +1,117 @@
+"""Creating Machines, each with what is cloned for it; and taking away what a failure left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from clusterwright.api.core import Machine
+from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_SET_NAME_LABEL
+from clusterwright.controllers.applying import Applier
+from clusterwright.controllers.external import ContractUnknown, contract_of, get_external
+from clusterwright.controllers.machineset import desired
+from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
+from clusterwright.controllers.machineset.snapshot import Refusal
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerTimeout
+from clusterwright.runtime.resources import gvk_of
+
+MACHINE = gvk_of(Machine)
+
+
+class CreationFailed(Exception):
+    """A Machine could not be created. `refusal` is what the deprecated condition says."""
+
+    def __init__(self, refusal: Refusal, cause: Exception) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+        self.__cause__ = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Creator:
+    """Creates Machines of one MachineSet."""
+
+    client: Client
+    applier: Applier
+    maker: Maker
+
+    @property
+    def _owner(self) -> ObjectKey:
+        return self.maker.metadata.key
+
+    async def create(self, name: str) -> Unstructured:
+        """A BootstrapConfig, an InfraMachine and a Machine, all of this name. Raises CreationFailed.
+
+        What was made before a refusal is taken away again. After a failure that may have taken effect it stays: the next pass
+        comes to the same name and goes on with it.
+        """
+        maker, made = self.maker, list[Unstructured]()
+        machine = desired.new_machine(maker, name)
+        if maker.config_ref is not None:
+            made.append(await self._clone("BootstrapTemplateCloningFailed", maker.config_ref, name, machine, made))
+        made.append(await self._clone("InfrastructureTemplateCloningFailed", maker.infrastructure_ref, name, machine, made))
+        try:
+            return await self.applier.create(self._owner, machine, FIELD_MANAGER)
+        except ApiError as error:
+            raise await self._failed("MachineCreationFailed", f"failed to create Machine {name}: {error}", error, machine, made) from error
+
+    async def _clone(self, reason: str, reference: Mapping[str, Any], name: str, machine: Json, made: list[Unstructured]) -> Unstructured:
+        maker = self.maker
+        what = f"{reference.get('kind', '')} {maker.metadata.namespace}/{reference.get('name', '')}"
+        mine: list[Unstructured] = []
+        try:
+            template = (await get_external(self.client, desired.typed_reference(reference), maker.metadata.namespace)).object
+            clone = await self.applier.create(self._owner, desired.clone(maker, template, reference, name), FIELD_MANAGER)
+            mine.append(clone)
+            if clone.metadata.deletion_timestamp is not None:
+                # left from a creation that was refused: the name is free again when it is gone
+                raise ApiError(f"waiting for {clone.kind} {clone.key} to be deleted")
+            return await self.applier.create(self._owner, desired.metadata_intent(maker, clone), METADATA_MANAGER)
+        except (ApiError, ContractUnknown) as error:
+            raise await self._failed(reason, f"failed to clone {what}: {error}", error, machine, [*made, *mine]) from error
+
+    async def _failed(self, reason: str, text: str, error: Exception, machine: Json, made: list[Unstructured]) -> CreationFailed:
+        texts = [text]
+        if await self._was_refused(machine, error):
+            for obj in made:
+                try:
+                    await self.client.delete(obj.gvk, obj.key, uid=obj.metadata.uid)
+                except NotFound:
+                    continue
+                except ApiError as other:
+                    texts.append(f"failed to clean up {obj.kind} {obj.key}: {other}")
+        return CreationFailed(Refusal(reason, "; ".join(texts)), error)
+
+    async def _was_refused(self, machine: Json, error: Exception) -> bool:
+        """Whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
+        if isinstance(error, ConnectionFailed | ServerTimeout):
+            return False
+        try:
+            key = ObjectKey(machine["metadata"]["namespace"], machine["metadata"]["name"])
+            return await self.client.live.find(MACHINE, key) is None
+        except ApiError:
+            return False
+
+    async def sweep(self, names: set[str]) -> None:
+        """Delete what was cloned for Machines that never came to be: it still belongs to the MachineSet. `names` are all Machines."""
+        maker = self.maker
+        for reference in (maker.config_ref, maker.infrastructure_ref):
+            if reference is None or not str(reference.get("kind", "")).endswith("Template"):
+                continue
+            await self._sweep(reference, names)
+
+    async def _sweep(self, reference: Mapping[str, Any], names: set[str]) -> None:
+        maker = self.maker
+        labels = {k: v for k, v in maker.labels.items() if k in {CLUSTER_NAME_LABEL, MACHINE_SET_NAME_LABEL}}
+        with suppress(ContractUnknown, NotFound):
+            gvk = (await contract_of(self.client, str(reference.get("apiGroup", "")), str(reference["kind"]).removesuffix("Template"))).gvk
+            for obj in await self.client.list(gvk, namespace=maker.metadata.namespace, labels=labels):
+                metadata = obj.metadata
+                is_ours = any(r.uid == maker.metadata.uid for r in metadata.owner_references)
+                if is_ours and metadata.name not in names and metadata.deletion_timestamp is None:
+                    with suppress(NotFound):
+                        await self.client.delete(gvk, obj.key, uid=metadata.uid)

@@ -1,0 +1,220 @@
+"""The objects that a MachineSet wants: Machines, and what is cloned for them, as server-side apply intents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from clusterwright.api.core import ContractVersionedObjectReference
+from clusterwright.api.meta import Json, ObjectMeta, Unstructured
+from clusterwright.api.wellknown import (
+    CLONED_FROM_GROUP_KIND_ANNOTATION,
+    CLONED_FROM_NAME_ANNOTATION,
+    CLUSTER_NAME_LABEL,
+    MACHINE_DEPLOYMENT_NAME_LABEL,
+    MACHINE_FINALIZER,
+    MACHINE_SET_NAME_LABEL,
+    UPDATE_IN_PROGRESS_ANNOTATION,
+)
+from clusterwright.kubeadm.naming import generated_name, label_value, slot
+
+FIELD_MANAGER: Final = "capi-machineset"
+METADATA_MANAGER: Final = "capi-machineset-metadata"
+DEFAULT_NAMING: Final = "{{ .machineSet.name }}-{{ .random }}"
+NODE_DELETION_TIMEOUT: Final = 10
+"""What admission gives to Machines whose template does not say how long their Node's deletion may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A MachineSet as its objects see it. `spec` is its spec as JSON, with all that we have no model for."""
+
+    metadata: ObjectMeta
+    api_version: str
+    spec: Mapping[str, Any]
+
+    @property
+    def cluster(self) -> str:
+        """The name of the Cluster."""
+        return str(self.spec.get("clusterName") or "")
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """`spec.template.spec`."""
+        return (self.spec.get("template") or {}).get("spec") or {}
+
+    @property
+    def config_ref(self) -> Mapping[str, Any] | None:
+        """The bootstrap template, if there is one."""
+        found = (self.template.get("bootstrap") or {}).get("configRef")
+        return found if found and found.get("name") else None
+
+    @property
+    def infrastructure_ref(self) -> Mapping[str, Any]:
+        """The infrastructure template."""
+        return self.template.get("infrastructureRef") or {}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of everything that belongs to one of its Machines; ours cannot be overridden."""
+        given = ((self.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+        labels = {**given, MACHINE_SET_NAME_LABEL: label_value(self.metadata.name)}
+        if MACHINE_DEPLOYMENT_NAME_LABEL in self.metadata.labels:
+            labels[MACHINE_DEPLOYMENT_NAME_LABEL] = self.metadata.labels[MACHINE_DEPLOYMENT_NAME_LABEL]
+        return labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Annotations of everything that belongs to one of its Machines."""
+        return dict(((self.spec.get("template") or {}).get("metadata") or {}).get("annotations") or {})
+
+    def reference(self, *, controller: bool) -> Json:
+        """An ownerReference to the MachineSet."""
+        reference: Json = {"apiVersion": self.api_version, "kind": "MachineSet", "name": self.metadata.name, "uid": self.metadata.uid}
+        return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
+
+
+# ---------------------------------------------------------------------------------------------------- names
+
+
+def new_names(maker: Maker, count: int, *, present: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Names for new Machines, the same whenever the same Machines (`present`, by uid) are there; `taken` names are passed over.
+
+    Two passes that see the same, in whatever process, make the same Machines. Raises BadNamingTemplate.
+    """
+    naming = (maker.spec.get("machineNaming") or {}).get("template") or DEFAULT_NAMING
+    situation, names = slot(present), [*taken]
+    for n in range(count):
+        names.append(
+            generated_name(
+                template=naming,
+                data={"cluster": {"name": maker.cluster}, "machineSet": {"name": maker.metadata.name}},
+                uid=maker.metadata.uid,
+                slot=f"{situation}/{n}",
+                taken=frozenset(names),
+            )
+        )
+    return names[len(taken) :]
+
+
+# ------------------------------------------------------------------------------------------------- Machines
+
+
+def new_machine(maker: Maker, name: str) -> Json:
+    """A Machine that does not exist yet; what is cloned for it has its name."""
+    bootstrap: Json = deepcopy(dict(maker.template.get("bootstrap") or {}))
+    if maker.config_ref is not None:
+        bootstrap["configRef"] = _clone_reference(maker.config_ref, name)
+    return _machine(
+        maker,
+        {"name": name, "finalizers": [MACHINE_FINALIZER]},
+        {"bootstrap": bootstrap, "infrastructureRef": _clone_reference(maker.infrastructure_ref, name)},
+    )
+
+
+def updated_machine(maker: Maker, machine: Mapping[str, Any], *, in_place: bool = False) -> Json:
+    """An existing Machine as it should be: what identifies it stays, the rest follows the template.
+
+    Version and failure domain stay, too: changing them takes a new Machine, or (`in_place`) an update that was agreed upon.
+    """
+    metadata, spec = machine.get("metadata") or {}, machine.get("spec") or {}
+    finalizers = list(metadata.get("finalizers") or ())
+    bootstrap: Json = deepcopy(dict(maker.template.get("bootstrap") or {}))
+    bootstrap.pop("configRef", None)
+    if config_ref := (spec.get("bootstrap") or {}).get("configRef"):
+        bootstrap["configRef"] = config_ref
+    kept: Json = {"bootstrap": bootstrap, "infrastructureRef": spec.get("infrastructureRef") or {}}
+    if not in_place:
+        kept |= {field: spec.get(field) for field in ("version", "failureDomain")}
+    identity = {
+        "name": metadata.get("name"),
+        "uid": metadata.get("uid"),
+        "finalizers": finalizers if MACHINE_FINALIZER in finalizers else [*finalizers, MACHINE_FINALIZER],
+    }
+    return _machine(maker, identity, kept)
+
+
+def _machine(maker: Maker, metadata: Json, spec: Json) -> Json:
+    merged = {**deepcopy(dict(maker.template)), "clusterName": maker.cluster, **spec}
+    annotations = maker.annotations
+    return {
+        "apiVersion": maker.api_version,
+        "kind": "Machine",
+        "metadata": {
+            **metadata,
+            "namespace": maker.metadata.namespace,
+            "labels": maker.labels,
+            **({"annotations": annotations} if annotations else {}),
+            "ownerReferences": [maker.reference(controller=True)],
+        },
+        "spec": {field: value for field, value in merged.items() if value not in (None, "", [], {})},
+    }
+
+
+def typed_reference(reference: Mapping[str, Any]) -> ContractVersionedObjectReference:
+    """A reference out of JSON."""
+    return ContractVersionedObjectReference(
+        api_group=str(reference.get("apiGroup", "")), kind=str(reference.get("kind", "")), name=str(reference.get("name", ""))
+    )
+
+
+def _clone_reference(template: Mapping[str, Any], name: str) -> Json:
+    return {"apiGroup": template.get("apiGroup", ""), "kind": str(template.get("kind", "")).removesuffix("Template"), "name": name}
+
+
+# --------------------------------------------------------------------------------------------------- clones
+
+
+def cloned_from(reference: Mapping[str, Any]) -> dict[str, str]:
+    """Which template an object was made from, as annotations."""
+    return {
+        CLONED_FROM_NAME_ANNOTATION: str(reference.get("name", "")),
+        CLONED_FROM_GROUP_KIND_ANNOTATION: f"{reference.get('kind', '')}.{reference.get('apiGroup', '')}",
+    }
+
+
+def clone(maker: Maker, template: Unstructured, reference: Mapping[str, Any], name: str) -> Json:
+    """What a template makes, with the template's own labels and annotations. The Machine's come with `metadata_intent`."""
+    content = template.at("spec", "template")
+    made: Json = deepcopy(dict(content)) if isinstance(content, Mapping) else {}
+    metadata = made.pop("metadata", None) or {}
+    return {
+        **made,
+        "apiVersion": str(template.json.get("apiVersion", "")),
+        "kind": template.kind.removesuffix("Template"),
+        "metadata": {
+            "name": name,
+            "namespace": maker.metadata.namespace,
+            "labels": {**(metadata.get("labels") or {}), CLUSTER_NAME_LABEL: maker.cluster},
+            "annotations": {**(metadata.get("annotations") or {}), **cloned_from(reference)},
+            "ownerReferences": [maker.reference(controller=False)],
+        },
+    }
+
+
+def metadata_intent(maker: Maker, obj: Unstructured) -> Json:
+    """Only labels and annotations of an InfraMachine or BootstrapConfig, for the metadata manager."""
+    metadata = obj.metadata
+    intent: Json = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "labels": maker.labels}
+    if annotations := maker.annotations:
+        intent["annotations"] = annotations
+    return {"apiVersion": str(obj.json.get("apiVersion", "")), "kind": obj.kind, "metadata": intent}
+
+
+def in_place_intent(obj: Unstructured, template: Unstructured, reference: Mapping[str, Any]) -> Json:
+    """An InfraMachine or BootstrapConfig as the template now makes it, marked for the update in place."""
+    metadata = obj.metadata
+    spec = template.at("spec", "template", "spec")
+    return {
+        "apiVersion": str(obj.json.get("apiVersion", "")),
+        "kind": obj.kind,
+        "metadata": {
+            "name": metadata.name,
+            "namespace": metadata.namespace,
+            "uid": metadata.uid,
+            "annotations": {**cloned_from(reference), UPDATE_IN_PROGRESS_ANNOTATION: ""},
+        },
+        **({"spec": deepcopy(spec)} if spec else {}),
+    }

@@ -1,0 +1,84 @@
+"""The questions that a MachineSet's tables ask."""
+
+from __future__ import annotations
+
+from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
+from clusterwright.controllers.owned_machines import awaits_acknowledgement
+from clusterwright.controllers.owned_machines import unlisted as unlisted_by_owner
+from clusterwright.tables import Guard, guard
+
+Snapshot = MachineSetSnapshot
+
+unlisted: Guard[Snapshot] = Guard(unlisted_by_owner.text, lambda c: c.machines is None)
+
+
+@guard("!DeletionTimestamp.IsZero()")
+def deleting(c: Snapshot) -> bool:
+    return c.deleting
+
+
+@guard("spec.replicas not set")
+def replicas_unset(c: Snapshot) -> bool:
+    return c.replicas is None
+
+
+@guard("fewer Machines than wanted")
+def too_few(c: Snapshot) -> bool:
+    return c.machines is not None and c.replicas is not None and c.count < c.desired
+
+
+@guard("more Machines than wanted, without those that await acknowledgement")
+def too_many(c: Snapshot) -> bool:
+    if c.machines is None or c.replicas is None:
+        return False
+    return sum(not awaits_acknowledgement(m) for m in c.machines) > c.desired
+
+
+@guard("a template does not exist")
+def missing_templates(c: Snapshot) -> bool:
+    return bool(c.missing)
+
+
+@guard("there are Machines")
+def machines_left(c: Snapshot) -> bool:
+    return c.count > 0
+
+
+@guard("a Machine is not being deleted yet")
+def any_undeleted(c: Snapshot) -> bool:
+    return any(m.metadata.deletion_timestamp is None for m in c.machines or ())
+
+
+@guard('annotation disable-machine-create is "true"')
+def creation_disabled(c: Snapshot) -> bool:
+    return c.creation_disabled
+
+
+@guard("preflight checks could not be made")
+def preflight_unknown(c: Snapshot) -> bool:
+    return c.preflight is not None and bool(c.preflight.error)
+
+
+@guard("preflight checks fail")
+def preflight_fails(c: Snapshot) -> bool:
+    return c.preflight is not None and not c.preflight.error and bool(c.preflight.messages)
+
+
+@guard("the API server shows as many Machines as are wanted, although they are not seen yet")
+def enough_exist(c: Snapshot) -> bool:
+    return c.existing is not None and len(c.existing) >= c.desired
+
+
+@guard("more Machines than wanted, without those that await acknowledgement while Machines are moved here")
+def surplus(c: Snapshot) -> bool:
+    return c.surplus > 0
+
+
+@guard("annotation move-machines-to-machineset names a MachineSet")
+def moves(c: Snapshot) -> bool:
+    return bool(c.moves_to)
+
+
+@guard("Machines could not be created in this pass")
+def refused(c: Snapshot) -> bool:
+    return c.refusal is not None

@@ -1,0 +1,114 @@
+"""Machines that change their MachineSet to be updated in place: which go, and what is written. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+from clusterwright.api.core import Machine, MachineSet
+from clusterwright.api.meta import Json, OwnerReference
+from clusterwright.api.wellknown import (
+    ACKNOWLEDGED_MOVE_ANNOTATION,
+    MACHINE_TEMPLATE_HASH_LABEL,
+    PENDING_ACKNOWLEDGE_MOVE_ANNOTATION,
+    PENDING_HOOKS_ANNOTATION,
+    RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION,
+    UPDATE_IN_PROGRESS_ANNOTATION,
+)
+from clusterwright.controllers.kit.adopt import reference_json
+from clusterwright.controllers.owned_machines import (
+    UPDATE_MACHINE_HOOK,
+    awaits_acknowledgement,
+    is_deleting,
+    is_marked_for_update,
+    is_to_be_remediated,
+    is_updating,
+    pending_hooks,
+)
+
+
+class Fate(Enum):
+    """What becomes of a Machine of a MachineSet that gives Machines away."""
+
+    DELETED = "deleted: it would have to be replaced anyway"
+    GONE = "goes already"
+    STAYS = "stays: it cannot be moved now"
+    MOVED = "moved"
+
+
+_COUNTS: Final = {Fate.DELETED, Fate.GONE, Fate.MOVED}
+
+
+def fate(machine: Machine) -> Fate:
+    """What becomes of the Machine when it is its turn."""
+    if is_deleting(machine):
+        return Fate.GONE
+    if is_to_be_remediated(machine):
+        return Fate.DELETED
+    has_node = machine.status.node_ref is not None and bool(machine.status.node_ref.name)
+    return Fate.STAYS if is_updating(machine) or not has_node else Fate.MOVED
+
+
+def fates(ordered: Iterable[Machine], count: int) -> list[tuple[Machine, Fate]]:
+    """The Machines that are dealt with, in deletion order, until `count` of them have gone."""
+    dealt: list[tuple[Machine, Fate]] = []
+    left = count
+    for machine in ordered:
+        if left <= 0:
+            break
+        found = fate(machine)
+        dealt.append((machine, found))
+        left -= found in _COUNTS
+    return dealt
+
+
+def names_in(annotation: str) -> set[str]:
+    """The names in a comma-separated list."""
+    return {name for part in annotation.split(",") if (name := part.strip())}
+
+
+def accepts_from(target: MachineSet, name: str) -> bool:
+    """Whether the target takes Machines from this MachineSet."""
+    return name in names_in(target.metadata.annotations.get(RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION, ""))
+
+
+def move_patch(machine: Machine, owner: MachineSet, target: MachineSet) -> Json:
+    """The patch after which the Machine belongs to the target, and is marked; locked to what was read, because it replaces a list."""
+    reference = OwnerReference(
+        api_version=target.api_version,
+        kind=target.kind,
+        name=target.metadata.name,
+        uid=target.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+    kept = [r for r in machine.metadata.owner_references if r.uid != owner.metadata.uid]
+    return {
+        "metadata": {
+            "resourceVersion": machine.metadata.resource_version,
+            "uid": machine.metadata.uid,
+            "ownerReferences": [reference_json(r) for r in (*kept, reference)],
+            "labels": {MACHINE_TEMPLATE_HASH_LABEL: target.metadata.labels[MACHINE_TEMPLATE_HASH_LABEL]},
+            "annotations": {UPDATE_IN_PROGRESS_ANNOTATION: "", PENDING_ACKNOWLEDGE_MOVE_ANNOTATION: ""},
+        }
+    }
+
+
+def is_to_be_triggered(machine: Machine, machine_set: MachineSet) -> bool:
+    """Whether the update in place of a Machine that was moved here may begin now: it was counted, or nobody moves any more."""
+    if is_deleting(machine) or not is_marked_for_update(machine) or UPDATE_MACHINE_HOOK in pending_hooks(machine):
+        return False
+    annotations = machine_set.metadata.annotations
+    if not awaits_acknowledgement(machine) or not annotations.get(RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION):
+        return True
+    return machine.metadata.name in names_in(annotations.get(ACKNOWLEDGED_MOVE_ANNOTATION, ""))
+
+
+def trigger_patch(machine: Machine) -> Json:
+    """The last step of the trigger: the hook is pending, and the Machine counts."""
+    hooks = ",".join(sorted({*pending_hooks(machine), UPDATE_MACHINE_HOOK}))
+    annotations: Json = {PENDING_HOOKS_ANNOTATION: hooks}
+    if awaits_acknowledgement(machine):
+        annotations[PENDING_ACKNOWLEDGE_MOVE_ANNOTATION] = None
+    return {"metadata": {"annotations": annotations, "uid": machine.metadata.uid}}

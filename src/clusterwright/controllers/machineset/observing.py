@@ -1,0 +1,222 @@
+"""Every read of a MachineSet's pass; orphans that match are adopted on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.core.shared import TemplateObjectMeta
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import LabelSelector, ObjectKey
+from clusterwright.api.wellknown import (
+    CLUSTER_NAME_LABEL,
+    MACHINE_DEPLOYMENT_NAME_LABEL,
+    SKIP_PREFLIGHT_CHECKS_ANNOTATION,
+    UPGRADE_STEP_ANNOTATION,
+)
+from clusterwright.controllers.external import Reference, WrongType, is_owned_by, text_at, with_owner
+from clusterwright.controllers.kit.adopt import Providers, owned_metadata, owner_reference, reference_json
+from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, Unreadable
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.label_selectors import UnsupportedSelector, as_labels
+from clusterwright.controllers.machineset.preflight import ControlPlane, Preflight, is_kubeadm, skipped_checks
+from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, is_current_revision
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.models import decode
+from clusterwright.workload.access import NotConnected
+
+GROUP: Final = "cluster.x-k8s.io"
+
+
+def belonging(machine_set: MachineSet, cluster: Cluster) -> MachineSet:
+    """The MachineSet with what ties it, and its Machines, to the Cluster; one that stands alone is owned by the Cluster. Pure."""
+    name, metadata, spec = cluster.metadata.name, machine_set.metadata, machine_set.spec
+    belongs = {CLUSTER_NAME_LABEL: name}
+    has_owner = any(r.kind in {"MachineDeployment", "Cluster"} and r.api_version.startswith(f"{GROUP}/") for r in metadata.owner_references)
+    owners = metadata.owner_references
+    if MACHINE_DEPLOYMENT_NAME_LABEL not in metadata.labels and (
+        not has_owner or is_owned_by(metadata, GROUP, "Cluster", cluster.metadata.name)
+    ):
+        owners = with_owner(owners, owner_reference(cluster, controller=False))
+    template = spec.template
+    given = template.metadata
+    return replace(
+        machine_set,
+        metadata=replace(metadata, labels={**metadata.labels, **belongs}, owner_references=owners),
+        spec=replace(
+            spec,
+            selector=LabelSelector(
+                match_labels={**spec.selector.match_labels, **belongs}, match_expressions=spec.selector.match_expressions
+            ),
+            template=replace(
+                template,
+                metadata=replace(given, labels={**given.labels, **belongs}) if given else TemplateObjectMeta(labels=belongs),
+            ),
+        ),
+    )
+
+
+@dataclass(slots=True)
+class Observer:
+    """Reads the world of MachineSets."""
+
+    deps: Dependencies
+    providers: Providers
+
+    async def observe(self, machine_set: MachineSet, cluster: Cluster) -> MachineSetSnapshot:
+        """All that is known before anything is done; what could not be read is told in the snapshot."""
+        deployment = await self._deployment(machine_set)
+        machine_set = belonging(machine_set, cluster)
+        failures: list[PassFailed] = []
+        missing = await self._templates(machine_set, cluster, deployment, failures)
+        machines: tuple[Machine, ...] | None
+        try:
+            machines = await self._machines(machine_set)
+        except (ApiError, UnsupportedSelector) as error:
+            machines = None
+            failures.append(_failed(f"failed to list Machines of MachineSet {machine_set.key}: {error}", error))
+        return MachineSetSnapshot(
+            now=self.deps.clock.now(),
+            object=machine_set,
+            cluster=cluster,
+            deployment=deployment,
+            machines=machines,
+            missing=missing,
+            nodes=await self._nodes(cluster, machines or ()),
+            failures=tuple(failures),
+            features=self.deps.features,
+        )
+
+    async def _deployment(self, machine_set: MachineSet) -> MachineDeployment | None:
+        name = machine_set.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
+        if not name:
+            return None
+        try:
+            return await self.deps.client.get(MachineDeployment, ObjectKey(machine_set.metadata.namespace, name))
+        except ApiError as error:
+            raise _failed(f"failed to get owner MachineDeployment {name} of MachineSet {machine_set.key}: {error}", error) from error
+
+    # --------------------------------------------------------------------------------------------- templates
+
+    async def _templates(
+        self, machine_set: MachineSet, cluster: Cluster, deployment: MachineDeployment | None, failures: list[PassFailed]
+    ) -> tuple[str, ...]:
+        """The kinds of templates that do not exist, bootstrap first. Those that do are owned by the Cluster."""
+        spec = machine_set.spec.template.spec
+        tolerated = machine_set.metadata.deletion_timestamp is not None or not is_current_revision(machine_set, deployment)
+        missing: list[str] = []
+        for reference in (spec.infrastructure_ref, spec.bootstrap.config_ref):
+            if reference is None or not reference.kind.endswith("Template"):
+                continue
+            found = await self._template(machine_set, cluster, reference)
+            if isinstance(found, Unreadable):
+                failures.append(_failed(found.error, found.cause))
+            elif isinstance(found, Missing):
+                missing.insert(0, reference.kind)
+                if not tolerated:
+                    failures.append(PassFailed(f"{reference.kind} {machine_set.metadata.namespace}/{reference.name} does not exist"))
+        return tuple(missing)
+
+    async def _template(self, machine_set: MachineSet, cluster: Cluster, reference: Reference) -> Lookup:
+        owner = owner_reference(cluster, controller=False)
+        return await self.providers.look_up(machine_set.key, reference, lambda obj: owned_metadata(obj, owner, {}))
+
+    # ---------------------------------------------------------------------------------------------- Machines
+
+    async def _machines(self, machine_set: MachineSet) -> tuple[Machine, ...]:
+        """The Machines that match and are ours, or can be made ours. One that cannot be adopted is passed over."""
+        metadata = machine_set.metadata
+        found = await self.deps.client.list(Machine, namespace=metadata.namespace, labels=as_labels(machine_set.spec.selector))
+        ours: list[Machine] = []
+        for machine in found:
+            controller = next((r for r in machine.metadata.owner_references if r.controller), None)
+            if controller is None:
+                adopted = await self._adopted(machine_set, machine)
+                ours += [adopted] if adopted is not None else []
+            elif controller.uid == metadata.uid:
+                ours.append(machine)
+        return tuple(ours)
+
+    async def _adopted(self, machine_set: MachineSet, machine: Machine) -> Machine | None:
+        owners = with_owner(machine.metadata.owner_references, owner_reference(machine_set, controller=True))
+        # the list replaces what is there, so that it must be what was read
+        patch = {
+            "metadata": {
+                "ownerReferences": [reference_json(r) for r in owners],
+                "resourceVersion": machine.metadata.resource_version,
+                "uid": machine.metadata.uid,
+            }
+        }
+        record = self.deps.events.record
+        try:
+            answer = await self.deps.client.patch(Machine, machine.key, patch)
+        except ApiError as error:
+            record(machine_set, "Warning", "FailedAdopt", f"Failed to adopt Machine {machine.metadata.name}: {error}")
+            return None
+        record(machine_set, "Normal", "SuccessfulAdopt", f"Adopted Machine {machine.metadata.name}")
+        return typed(answer.json)
+
+    async def _nodes(self, cluster: Cluster, machines: Iterable[Machine]) -> dict[str, Node] | None:
+        """The Nodes of Machines, as far as they can be read."""
+        names = [m.status.node_ref.name for m in machines if m.status.node_ref]
+        try:
+            client = await self.deps.workload.client(cluster.key)
+            found = {}
+            for name in names:
+                node = await client.find(Node, ObjectKey("", name))
+                if node is not None:
+                    found[name] = node
+            return found
+        except (NotConnected, ApiError):
+            return None
+
+    # --------------------------------------------------------------------------------------------- preflight
+
+    async def preflight(self, seen: MachineSetSnapshot) -> Preflight:
+        """What the preflight checks look at."""
+        cluster, spec = seen.cluster, seen.object.spec.template.spec
+        config = spec.bootstrap.config_ref
+        topology = cluster.spec.topology if seen.features.get("ClusterTopology") else None
+        return Preflight(
+            version=spec.version,
+            kubeadm=config is not None and is_kubeadm(config.api_group, config.kind),
+            control_plane=await self._control_plane(seen),
+            topology_version=topology.version if topology is not None and topology.version else None,
+            upgrade_step=cluster.metadata.annotations.get(UPGRADE_STEP_ANNOTATION, ""),
+            skipped=skipped_checks(seen.metadata.annotations.get(SKIP_PREFLIGHT_CHECKS_ANNOTATION, "")),
+            enabled=seen.features.get("MachineSetPreflightChecks", True),
+        )
+
+    async def _control_plane(self, seen: MachineSetSnapshot) -> ControlPlane | None:
+        reference = seen.cluster.spec.control_plane_ref
+        if reference is None or not reference.name:
+            return None
+        key = ObjectKey(seen.cluster.metadata.namespace, reference.name)
+        found = await self.providers.look_up(seen.object.key, reference)
+        if not isinstance(found, Found):
+            error = found.error if isinstance(found, Unreadable) else f"{reference.kind} {key} does not exist"
+            return ControlPlane(kind=reference.kind, key=key, error=error)
+        try:
+            version, status = text_at(found.object, "spec", "version"), text_at(found.object, "status", "version")
+        except WrongType as error:
+            return ControlPlane(kind=reference.kind, key=key, error=str(error))
+        has_version = found.object.at("spec", "version") is not None
+        return ControlPlane(kind=reference.kind, key=key, version=version if has_version else None, status_version=status)
+
+
+def _failed(text: str, cause: Exception | None) -> PassFailed:
+    error = PassFailed(text)
+    error.__cause__ = cause
+    return error
+
+
+def typed(json: object) -> Machine:
+    """A Machine out of an answer of the API server."""
+    machine: Machine = decode(Machine, msgspec.json.encode(json))
+    return machine

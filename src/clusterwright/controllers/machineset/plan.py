@@ -1,0 +1,86 @@
+"""How many Machines, and how: the tables of a MachineSet's acts. Pure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+from typing import Final
+
+from clusterwright.controllers.machineset.guards import (
+    any_undeleted,
+    creation_disabled,
+    enough_exist,
+    machines_left,
+    moves,
+    preflight_fails,
+    preflight_unknown,
+    replicas_unset,
+    surplus,
+    too_few,
+    unlisted,
+)
+from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
+from clusterwright.tables import KEEP, OTHERWISE, Row, Table, message
+
+Snapshot = MachineSetSnapshot
+PREFLIGHT_WAIT: Final = timedelta(seconds=15)
+"""The net below the watch on the control plane."""
+
+
+class Scale(Enum):
+    """What brings the number of Machines nearer to what is wanted."""
+
+    CREATE = "create what is missing"
+    MOVE = "move the surplus to the MachineSet that updates it in place"
+    DELETE = "delete the surplus, by deletion order"
+
+
+@message("spec.replicas of MachineSet <namespace/name> is not set")
+def no_replicas(c: Snapshot) -> str:
+    """Admission sets it; without it nothing can be decided."""
+    return f"spec.replicas of MachineSet {c.object.key} is not set"
+
+
+@message("<error of the preflight checks>")
+def preflight_error(c: Snapshot) -> str:
+    """Why it is not known whether a Machine could join."""
+    return c.preflight.error if c.preflight else ""
+
+
+# fmt: off
+SCALE: Table[Snapshot] = Table(
+    "Scale",
+    Row("unlisted",          unlisted,                                               KEEP),
+    Row("replicas-unset",    replicas_unset,                                         KEEP, error=no_replicas),
+    Row("disabled",          too_few & creation_disabled,                            KEEP),
+    Row("preflight-unknown", too_few & preflight_unknown,                            KEEP, error=preflight_error),
+    Row("preflight-fails",   too_few & preflight_fails,                              KEEP, requeue=PREFLIGHT_WAIT),
+    Row("not-seen-yet",      too_few & enough_exist,                                 KEEP, requeue=PREFLIGHT_WAIT),
+    Row("create",            too_few,                                                KEEP, act=Scale.CREATE),
+    Row("move",              surplus & moves,                                        KEEP, act=Scale.MOVE),
+    Row("delete",            surplus,                                                KEEP, act=Scale.DELETE),
+    Row("steady",            OTHERWISE,                                              KEEP),
+    about="What is done about the number of Machines. None is created for a number that only a cache shows: the API server is asked before.",
+    assuming=[~(too_few & surplus), ~(preflight_unknown & preflight_fails), ~(replicas_unset & (too_few | surplus)), ~(unlisted & (too_few | surplus))],
+)
+# fmt: on
+
+
+class Deletion(Enum):
+    """What a MachineSet that goes does."""
+
+    DELETE = "delete the Machines that are not being deleted yet"
+    RELEASE = "remove the finalizer"
+
+
+# fmt: off
+DELETE: Table[Snapshot] = Table(
+    "Delete",
+    Row("unlisted",          unlisted,                                               KEEP),
+    Row("delete",            any_undeleted,                                          KEEP, act=Deletion.DELETE),
+    Row("wait",              machines_left,                                          KEEP),
+    Row("release",           OTHERWISE,                                              KEEP, act=Deletion.RELEASE),
+    about="Deleting a MachineSet: its Machines first. Each of them wakes it when it goes.",
+    assuming=[~unlisted | ~(any_undeleted | machines_left), ~any_undeleted | machines_left],
+)
+# fmt: on

@@ -1,0 +1,309 @@
+# ruff: noqa: D103 - a guard's text and a message's form say what they are
+"""May a Machine join now? Asked before one is created, also in the place of an unhealthy one. Pure.
+
+A Machine that joins a control plane which is being made or upgraded, or whose version does not fit, may never become a Node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from clusterwright.api.meta import ObjectKey
+from clusterwright.kubeadm.versions import Version, parse_version
+from clusterwright.tables import KEEP, OTHERWISE, Because, Collect, Decision, Guard, Message, Row, Table, false, guard, message, true
+
+ALL: Final = "All"
+STABLE: Final = "ControlPlaneIsStable"
+KUBERNETES_SKEW: Final = "KubernetesVersionSkew"
+KUBEADM_SKEW: Final = "KubeadmVersionSkew"
+CONTROL_PLANE_SKEW: Final = "ControlPlaneVersionSkew"
+_OLDEST_MINOR: Final = 3
+"""How many minor versions a kubelet may be behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """What is asked of the control plane. Versions are None where the field is absent; `error`: it could not be read."""
+
+    kind: str = ""
+    key: ObjectKey = ObjectKey("", "")
+    version: str | None = None
+    status_version: str | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    """What the checks look at. `control_plane` is None where the Cluster refers to none."""
+
+    version: str = ""
+    """The version of new Machines; empty: not said."""
+    kubeadm: bool = False
+    """New Machines join by kubeadm."""
+    control_plane: ControlPlane | None = None
+    topology_version: str | None = None
+    """The version of a managed topology; None without one."""
+    upgrade_step: str = ""
+    skipped: frozenset[str] = frozenset()
+    enabled: bool = True
+
+
+def skipped_checks(annotation: str) -> frozenset[str]:
+    """The names in the annotation's list."""
+    return frozenset(name for part in annotation.split(",") if (name := part.strip()))
+
+
+def _parsed(text: str | None) -> Version | None:
+    try:
+        return parse_version(text) if text else None
+    except ValueError:
+        return None
+
+
+def _cp(p: Preflight) -> ControlPlane:
+    return p.control_plane or ControlPlane()
+
+
+def _minors(p: Preflight) -> tuple[int, int]:
+    """Minor versions of new Machines and of the control plane."""
+    ours, theirs = _parsed(p.version), _parsed(_cp(p).version)
+    return (ours.minor if ours else 0, theirs.minor if theirs else 0)
+
+
+def is_on_the_way(spec: str | None, status: str | None) -> bool:
+    """Whether a control plane is on its way to another version: a higher one, or another build of the same."""
+    wanted, present = _parsed(spec), _parsed(status)
+    if wanted is None or present is None:
+        return False
+    if _precedence(wanted) != _precedence(present):
+        return _precedence(wanted) > _precedence(present)
+    return wanted.build != present.build
+
+
+def _precedence(version: Version) -> tuple[int, int, int, tuple[tuple[int, int, str], ...]]:
+    """Orders versions as semver does; a pre-release comes before its release."""
+    if not version.pre:
+        return (*version.release, ((2, 0, ""),))
+    parts = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in version.pre.split("."))
+    return (*version.release, parts)
+
+
+def _skips(name: str) -> Guard[Preflight]:
+    return Guard(f"{name} is skipped", lambda p: name in p.skipped)
+
+
+# ------------------------------------------------------------------------------------------------- guards
+
+
+@guard("gate MachineSetPreflightChecks")
+def enabled(p: Preflight) -> bool:
+    return p.enabled
+
+
+@guard("Cluster has controlPlaneRef")
+def has_control_plane(p: Preflight) -> bool:
+    return p.control_plane is not None
+
+
+@guard("control plane cannot be read")
+def unreadable(p: Preflight) -> bool:
+    return bool(_cp(p).error)
+
+
+@guard("control plane has spec.version")
+def versioned(p: Preflight) -> bool:
+    return _cp(p).version is not None
+
+
+@guard("control plane's spec.version is a version")
+def version_parsable(p: Preflight) -> bool:
+    return _cp(p).version is None or _parsed(_cp(p).version) is not None
+
+
+@guard("a new Machine's version is a version")
+def machine_version_parsable(p: Preflight) -> bool:
+    return not p.version or _parsed(p.version) is not None
+
+
+@guard("control plane's status.version is a version")
+def status_parsable(p: Preflight) -> bool:
+    return not _cp(p).status_version or _parsed(_cp(p).status_version) is not None
+
+
+@guard("the topology asks for another version than the control plane's, and it is no step of an upgrade")
+def upgrade_pending(p: Preflight) -> bool:
+    version = _cp(p).version
+    return p.topology_version is not None and version is not None and version not in {p.topology_version, p.upgrade_step}
+
+
+@guard("control plane has no status.version")
+def provisioning(p: Preflight) -> bool:
+    return not _cp(p).status_version
+
+
+@guard("control plane's spec.version is above its status.version, or another build of it")
+def upgrading(p: Preflight) -> bool:
+    return is_on_the_way(_cp(p).version, _cp(p).status_version)
+
+
+@guard("minor of the Machine > minor of the control plane")
+def too_new(p: Preflight) -> bool:
+    ours, theirs = _minors(p)
+    return ours > theirs
+
+
+@guard("minor of the Machine < minor of the control plane - 3")
+def too_old(p: Preflight) -> bool:
+    ours, theirs = _minors(p)
+    return ours < theirs - _OLDEST_MINOR
+
+
+@guard("minors differ")
+def other_minor(p: Preflight) -> bool:
+    ours, theirs = _minors(p)
+    return ours != theirs
+
+
+@guard("versions differ")
+def other_version(p: Preflight) -> bool:
+    return p.version != _cp(p).version
+
+
+skip_all = _skips(ALL)
+asks_stable: Guard[Preflight] = Guard(f"{STABLE} is asked", lambda p: STABLE not in p.skipped)
+asks_skew: Guard[Preflight] = Guard(
+    f"{KUBERNETES_SKEW} is asked, of a version", lambda p: bool(p.version) and KUBERNETES_SKEW not in p.skipped
+)
+asks_kubeadm: Guard[Preflight] = Guard(
+    f"{KUBEADM_SKEW} is asked, of a version that joins by kubeadm",
+    lambda p: bool(p.version) and p.kubeadm and KUBEADM_SKEW not in p.skipped,
+)
+asks_version: Guard[Preflight] = Guard(
+    f"{CONTROL_PLANE_SKEW} is asked, of a version in a managed topology",
+    lambda p: bool(p.version) and p.topology_version is not None and CONTROL_PLANE_SKEW not in p.skipped,
+)
+
+
+# ----------------------------------------------------------------------------------------------- messages
+
+
+def _failed(name: str) -> str:
+    return f'("{name}" preflight check failed)'
+
+
+def _stable_message(form: str) -> Message[Preflight]:
+    def make(p: Preflight) -> str:
+        step = p.upgrade_step or p.topology_version or ""
+        return f"{_cp(p).kind} {_cp(p).key} {form.replace('<version>', step)} {_failed(STABLE)}"
+
+    return Message(f"<Kind> <namespace/name> {form} {_failed(STABLE)}", make)
+
+
+def _skew_message(policy: str, name: str) -> Message[Preflight]:
+    def make(p: Preflight) -> str:
+        versions = f"MachineSet version ({_parsed(p.version)}) and ControlPlane version ({_parsed(_cp(p).version)})"
+        return f"{versions} do not conform to {policy} {_failed(name)}"
+
+    return Message(f"MachineSet version (<X>) and ControlPlane version (<Y>) do not conform to {policy} {_failed(name)}", make)
+
+
+KUBERNETES_POLICY: Final = "the kubernetes version skew policy as MachineSet version is"
+KUBEADM_POLICY: Final = (
+    "kubeadm version skew policy as kubeadm only supports joining with the same major+minor version as the control plane"
+)
+
+
+@message(
+    "MachineSet version (<X>) is not yet the same as the ControlPlane version (<Y>), waiting for version to be propagated to the "
+    'MachineSet ("ControlPlaneVersionSkew" preflight check failed)'
+)
+def not_propagated(p: Preflight) -> str:
+    return (
+        f"MachineSet version ({p.version}) is not yet the same as the ControlPlane version ({_cp(p).version}), "
+        f"waiting for version to be propagated to the MachineSet {_failed(CONTROL_PLANE_SKEW)}"
+    )
+
+
+@message("failed to perform preflight checks: <error>")
+def why_unreadable(p: Preflight) -> str:
+    return f"failed to perform preflight checks: {_cp(p).error}"
+
+
+def _unparsable(what: str, text: str) -> str:
+    try:
+        parse_version(text)
+    except ValueError as error:
+        return f'failed to perform preflight checks: failed to parse version "{text}" of {what}: {error}'
+    return ""
+
+
+@message("failed to perform preflight checks: failed to parse version of the control plane")
+def why_control_plane(p: Preflight) -> str:
+    texts = (t for t in (_cp(p).version, _cp(p).status_version) if t is not None)
+    return next((found for t in texts if (found := _unparsable(f"{_cp(p).kind} {_cp(p).key}", t))), "")
+
+
+@message("failed to perform preflight checks: failed to parse version of the MachineSet")
+def why_machine_set(p: Preflight) -> str:
+    return _unparsable("the MachineSet", p.version)
+
+
+# fmt: off
+PREFLIGHT_CHECKS: Table[Preflight] = Table(
+    "PreflightChecks",
+    Row("not-asked",          ~enabled | skip_all | ~has_control_plane,              KEEP),
+    Row("unreadable",         unreadable,                                            KEEP, error=why_unreadable),
+    Row("without-version",    ~versioned,                                            KEEP),
+    Row("no-version",         ~version_parsable,                                     KEEP, error=why_control_plane),
+    Row("no-status-version",  asks_stable & ~upgrade_pending & ~status_parsable,     KEEP, error=why_control_plane),
+    Row("no-machine-version", ~machine_version_parsable,                             KEEP, error=why_machine_set),
+    Row("asked",              OTHERWISE,                                             KEEP),
+    about="Whether the checks can be made: without a control plane that has a version there is nothing to compare with.",
+    assuming=[has_control_plane | ~(unreadable | versioned), ~unreadable | ~versioned, versioned | version_parsable, versioned | ~upgrade_pending],
+)
+PREFLIGHT: Table[Preflight] = Table(
+    "Preflight",
+    Collect("failed", false("PreflightCheckFailed"),
+        Because("upgrade-pending", asks_stable & upgrade_pending,                    _stable_message("has a pending version upgrade to <version>")),
+        Because("provisioning",    asks_stable & ~upgrade_pending & provisioning,    _stable_message("is provisioning")),
+        Because("upgrading",       asks_stable & ~upgrade_pending & upgrading,       _stable_message("is upgrading")),
+        Because("too-new",         asks_skew & too_new,                              _skew_message(f"{KUBERNETES_POLICY} higher than ControlPlane version", KUBERNETES_SKEW)),
+        Because("too-old",         asks_skew & too_old,                              _skew_message(f"{KUBERNETES_POLICY} more than 3 minor versions older than the ControlPlane version", KUBERNETES_SKEW)),
+        Because("other-minor",     asks_kubeadm & other_minor,                       _skew_message(KUBEADM_POLICY, KUBEADM_SKEW)),
+        Because("not-propagated",  asks_version & other_version,                     not_propagated),
+        bullet="",
+    ),
+    Row("passed",             OTHERWISE,                                             true("PreflightCheckPassed")),
+    about="Whether a new Machine could join: the control plane is neither being made nor upgraded, and the versions fit. All checks that fail are told.",
+    assuming=[~(provisioning & upgrading), ~(too_new & too_old), ~(too_new | too_old) | other_minor],
+)
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of the checks: why Machines may not be created, or the error that kept us from knowing."""
+
+    messages: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether a Machine may be created."""
+        return not self.messages and not self.error
+
+
+def verdict(preflight: Preflight, decide: Callable[[Table[Preflight], Preflight], Decision]) -> Verdict:
+    """Ask the tables; `decide` asks one and takes note of it."""
+    possible = decide(PREFLIGHT_CHECKS, preflight)
+    if possible.error or possible.row != "asked":
+        return Verdict(error=possible.error)
+    outcome = decide(PREFLIGHT, preflight).outcome
+    return Verdict(messages=tuple(outcome.message.split("\n")) if outcome and outcome.status == "False" else ())
+
+
+def is_kubeadm(group: str, kind: str) -> bool:
+    """Whether a bootstrap template makes Machines join by kubeadm."""
+    return group == "bootstrap.cluster.x-k8s.io" and kind == "KubeadmConfigTemplate"

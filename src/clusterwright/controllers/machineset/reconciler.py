@@ -1,0 +1,419 @@
+"""The pass of the MachineSet controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace as with_
+from datetime import timedelta
+from typing import Any, Final, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, Machine, MachineSet
+from clusterwright.api.core.shared import MachineDeletionSpec
+from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured, V1Beta1Condition
+from clusterwright.api.wellknown import MACHINE_SET_FINALIZER, MACHINE_TEMPLATE_HASH_LABEL
+from clusterwright.conditions import delete_condition, v1beta1
+from clusterwright.controllers.applying import Applier
+from clusterwright.controllers.external import ContractUnknown, get_external
+from clusterwright.controllers.kit.adopt import Providers
+from clusterwright.controllers.kit.conditions import with_condition, with_v1beta1, with_v1beta1_status
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.label_selectors import as_labels
+from clusterwright.controllers.machineset import desired, moves, remediation
+from clusterwright.controllers.machineset.conditions import OWNED, TABLES
+from clusterwright.controllers.machineset.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_TABLES
+from clusterwright.controllers.machineset.creation import CreationFailed, Creator
+from clusterwright.controllers.machineset.deletion_order import UnknownOrder, in_order
+from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
+from clusterwright.controllers.machineset.moves import Fate
+from clusterwright.controllers.machineset.observing import Observer, typed
+from clusterwright.controllers.machineset.plan import DELETE, SCALE, Deletion, Scale
+from clusterwright.controllers.machineset.preflight import Verdict, verdict
+from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED, REMEDIATE, Remediation, Remedy
+from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, Refusal
+from clusterwright.controllers.machineset.status import counted, look_again, v1beta1_counters
+from clusterwright.controllers.owned_machines import is_deleting
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.kubeadm.naming import BadNamingTemplate
+from clusterwright.runtime.client import Original
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.reconcile import Reconciler
+
+SHAPE: Final = Shape(kind=MachineSet, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+_SOON: Final = timedelta(seconds=1)
+Run = Pass[MachineSet, MachineSetSnapshot]
+
+
+class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
+    """The steps that are a MachineSet's own."""
+
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._patcher = Patcher(deps.client, deps.clock, deps.random)
+        self._providers = Providers(deps)
+        self._applier = Applier(deps.client)
+        self._observer = Observer(deps, self._providers)
+
+    async def owner(self, obj: MachineSet) -> Cluster | None:
+        """Its Cluster; an error if there is none."""
+        return await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+
+    def is_paused(self, owner: Cluster) -> bool:
+        """Whether the Cluster is paused."""
+        return bool(owner.spec.paused)
+
+    async def observe(self, obj: MachineSet, owner: Cluster) -> MachineSetSnapshot:
+        """Everything that decisions need."""
+        return await self._observer.observe(obj, owner)
+
+    def forget(self, key: ObjectKey) -> None:
+        """The MachineSet is gone."""
+        self._providers.forget(key)
+        self._applier.forget(key)
+
+    # --------------------------------------------------------------------------------------------------- act
+
+    async def act(self, run: Run) -> None:
+        """Replace what is unhealthy, keep the rest in step, then mind the number. Without a list of Machines nothing is done."""
+        run.errors += run.seen.failures
+        if run.seen.machines is None:
+            return
+        if run.seen.deleting:
+            await self._delete_all(run)
+            return
+        maker = _maker(run)
+        try:
+            await self._remediate(run)
+        except ApiError as error:
+            run.errors.append(error)
+        if not await self._sync(run, maker):
+            return
+        await self._trigger_updates(run, maker)
+        await self._scale(run, maker)
+
+    def conclude(self, run: Run) -> None:
+        """Counters, then conditions in both forms."""
+        deleting_done = run.seen.deleting and not run.object.metadata.finalizers
+        run.become(counted(run.seen))
+        if run.seen.machines is not None and run.seen.replicas is not None:
+            counters = v1beta1_counters(run.seen)
+            run.become(
+                with_v1beta1_status(
+                    run.object,
+                    fully_labeled_replicas=counters.fully_labeled,
+                    ready_replicas=counters.ready,
+                    available_replicas=counters.available,
+                )
+            )
+        run.conclude(*TABLES, *V1BETA1_TABLES)
+        if not run.seen.deleting and not deleting_done:
+            run.vote(look_again(run.object))
+
+    # -------------------------------------------------------------------------------------------- one Machine
+
+    def _took_over(self, run: Run, machine: Machine) -> None:
+        """A Machine is now as the API server answered."""
+        machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.seen.machines or ())
+        run.seen = with_(run.seen, machines=machines)
+
+    async def _delete(self, run: Run, machines: Iterable[Machine]) -> None:
+        """Delete Machines; one that cannot be deleted does not keep the others."""
+        for machine in machines:
+            name = machine.metadata.name
+            try:
+                await self._deps.client.delete(Machine, machine.key, uid=machine.metadata.uid)
+            except NotFound:
+                continue
+            except ApiError as error:
+                run.record("Warning", "FailedDelete", f"Failed to delete Machine {name}: {error}")
+                run.fail(f"failed to delete Machine {machine.key}: {error}", error)
+                continue
+            run.record("Normal", "SuccessfulDelete", f"Deleted Machine {name}")
+
+    async def _delete_all(self, run: Run) -> None:
+        match run.decide(DELETE).chosen(Deletion):
+            case Deletion.DELETE:
+                await self._delete(run, [m for m in run.seen.machines or () if not is_deleting(m)])
+            case Deletion.RELEASE:
+                run.become(without_finalizer(run.object, MACHINE_SET_FINALIZER))
+            case None:
+                pass
+            case never:
+                assert_never(never)
+
+    # -------------------------------------------------------------------------------------------- remediation
+
+    async def _preflight(self, run: Run) -> Verdict:
+        return verdict(await self._observer.preflight(run.seen), run.decide_on)
+
+    async def _remediate(self, run: Run) -> None:
+        seen = run.seen
+        for machine in seen.machines or ():
+            if remediation.has_recovered(machine) or remediation.has_recovered_v1beta1(machine):
+                await self._recovered(run, machine)
+        found = remediation.assess(run.seen.machines or (), seen.deployment, is_current=not seen.in_deployment or seen.is_current)
+        if found.candidates and found.is_current and not found.error and found.budget != 0:
+            found = found.after(await self._preflight(run))
+        match run.decide_on(REMEDIATE, found).chosen(Remedy):
+            case Remedy.DECLINE:
+                await self._say(run, found.candidates, remediation.declined())
+            case Remedy.DEFER:
+                await self._say(run, found.candidates, remediation.deferred(found))
+            case Remedy.POSTPONE:
+                await self._defer_rest(run, found)
+                await self._say(run, found.chosen, *remediation.postponed(found.preflight or Verdict()))
+            case Remedy.REPLACE:
+                await self._defer_rest(run, found)
+                await self._say(run, found.chosen, *remediation.replaced())
+                await self._delete(run, found.chosen)
+            case None:
+                pass
+            case never:
+                assert_never(never)
+
+    async def _defer_rest(self, run: Run, found: Remediation) -> None:
+        if found.deferred:
+            await self._say(run, found.deferred, remediation.deferred(found))
+
+    async def _say(self, run: Run, machines: Sequence[Machine], condition: Condition, old: V1Beta1Condition | None = None) -> None:
+        """Set OwnerRemediated on Machines; raises ApiError, before any of them is deleted."""
+        now = run.seen.now
+        for machine in machines:
+            await self._patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
+
+    async def _recovered(self, run: Run, machine: Machine) -> None:
+        def change(m: Machine) -> Machine:
+            if remediation.has_recovered_v1beta1(m):
+                m = with_v1beta1_status(m, conditions=v1beta1.delete_condition(v1beta1.reporter_conditions(m), OWNER_REMEDIATED))
+            if remediation.has_recovered(m):
+                m = replace(m, status=replace(m.status, conditions=delete_condition(m.status.conditions, OWNER_REMEDIATED)))
+            return m
+
+        await self._patch(run, machine.key, change)
+
+    async def _patch(self, run: Run, key: ObjectKey, change: Any) -> None:
+        original: Original[Machine] | None = await self._deps.client.read(Machine, key)
+        if original is None:
+            return
+        owned = (OWNER_REMEDIATED,)
+        after = change(original.object)
+        answer = await self._patcher.patch(original, after, owned_conditions=owned, owned_v1beta1_conditions=owned)
+        if answer is not None:
+            self._took_over(run, typed(answer.json))
+
+    # --------------------------------------------------------------------------------------------------- sync
+
+    async def _sync(self, run: Run, maker: Maker) -> bool:
+        """Bring every Machine, and what belongs to it, in step with the template; False if the pass must not go on."""
+        key, mended, uids = run.object.key, False, set[str]()
+        try:
+            for machine in run.seen.machines or ():
+                uids.add(machine.metadata.uid)
+                if is_deleting(machine):
+                    await self._sync_deleting(run, machine)
+                    continue
+                mended |= await self._sync_machine(run, maker, machine)
+                for neighbour in await self._neighbours(machine):
+                    uids.add(neighbour.metadata.uid)
+                    intent = desired.metadata_intent(maker, neighbour)
+                    mended |= (await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER)).mended
+        except NotFound as error:
+            run.fail(f"failed to keep Machines in step: {error}", error)
+            return False
+        except (ApiError, ContractUnknown) as error:
+            run.fail(f"failed to keep Machines in step: {error}", error)
+            return False
+        self._applier.keep_only(key, uids)
+        if mended:
+            run.vote(_SOON)
+        return not mended
+
+    async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> bool:
+        original = await self._deps.client.read(Machine, machine.key)
+        if original is None or original.object.metadata.uid != machine.metadata.uid:
+            return False
+        known = Unstructured(msgspec.json.decode(original.raw))
+        intent = desired.updated_machine(maker, known.json)
+        applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
+        if applied.object is not None:
+            self._took_over(run, typed(applied.object.json))
+        return applied.mended
+
+    async def _neighbours(self, machine: Machine) -> list[Unstructured]:
+        """InfraMachine and BootstrapConfig; both must be there."""
+        found = []
+        for reference in (machine.spec.infrastructure_ref, machine.spec.bootstrap.config_ref):
+            if reference is not None and reference.name:
+                obj = (await get_external(self._deps.client, reference, machine.metadata.namespace)).object
+                await self._deps.dynamic.ensure(obj.gvk)
+                found.append(obj)
+        return found
+
+    async def _sync_deleting(self, run: Run, machine: Machine) -> None:
+        """A Machine on its way out only follows what still matters to it."""
+        template = run.object.spec.template.spec
+        wanted = template.deletion or MachineDeletionSpec()
+        seconds = wanted.node_deletion_timeout_seconds
+        deletion = replace(wanted, node_deletion_timeout_seconds=desired.NODE_DELETION_TIMEOUT if seconds is None else seconds)
+        await self._patch(
+            run,
+            machine.key,
+            lambda m: replace(
+                m,
+                spec=replace(
+                    m.spec,
+                    deletion=deletion,
+                    readiness_gates=template.readiness_gates,
+                    min_ready_seconds=template.min_ready_seconds,
+                    taints=template.taints,
+                ),
+            ),
+        )
+
+    # -------------------------------------------------------------------------------------------------- scale
+
+    async def _scale(self, run: Run, maker: Maker) -> None:
+        seen = run.seen
+        if seen.replicas is not None and seen.count < seen.desired and not seen.creation_disabled:
+            checked = await self._preflight(run)
+            run.seen = seen = with_(seen, preflight=checked)
+            if checked.passed:
+                run.seen = seen = with_(seen, existing=await self._existing(run))
+            else:
+                text = "; ".join([*checked.messages, *([checked.error] if checked.error else [])])
+                run.seen = seen = with_(seen, refusal=Refusal("PreflightCheckFailed", text))
+        decision = run.decide(SCALE)
+        try:
+            match decision.chosen(Scale):
+                case Scale.CREATE:
+                    await self._create(run, maker)
+                case Scale.MOVE:
+                    await self._move(run)
+                case Scale.DELETE:
+                    await self._delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
+                case None:
+                    pass
+                case never:
+                    assert_never(never)
+        except UnknownOrder as error:
+            run.fail(str(error), error)
+
+    def _in_order(self, run: Run) -> list[Machine]:
+        spec = run.object.spec.deletion
+        return in_order(run.seen.machines or (), spec.order if spec else "", run.seen.now)
+
+    async def _existing(self, run: Run) -> tuple[Machine, ...]:
+        """The Machines of ours that there are, whatever a cache says: none is created for one that is only not seen yet."""
+        selector = as_labels(run.object.spec.selector)
+        found = await self._deps.client.live.list(Machine, namespace=run.object.metadata.namespace, labels=selector)
+        uid = run.object.metadata.uid
+        return tuple(m for m in found if any(r.controller and r.uid == uid for r in m.metadata.owner_references))
+
+    async def _create(self, run: Run, maker: Maker) -> None:
+        """Create what is missing, one after the other; the first that cannot be created ends it."""
+        seen, client = run.seen, self._deps.client
+        existing = seen.existing or ()
+        count = seen.desired - max(len(existing), seen.count)
+        taken = [m.metadata.name for m in await client.list(Machine, namespace=run.object.metadata.namespace)]
+        creator = Creator(client, self._applier, maker)
+        try:
+            names = desired.new_names(maker, count, present=[m.metadata.uid for m in existing], taken=taken)
+            await creator.sweep({*taken, *names, *(m.metadata.name for m in existing)})
+            for name in names:
+                await creator.create(name)
+                run.record("Normal", "SuccessfulCreate", f"Created Machine {name}")
+        except CreationFailed as error:
+            self._refused(run, error.refusal, error)
+        except (ApiError, BadNamingTemplate) as error:
+            self._refused(run, Refusal("MachineCreationFailed", f"failed to create Machine: {error}"), error)
+
+    def _refused(self, run: Run, refusal: Refusal, cause: Exception) -> None:
+        run.seen = with_(run.seen, refusal=refusal)
+        run.record("Warning", "FailedCreate", refusal.message)
+        run.fail(refusal.message, cause.__cause__ if isinstance(cause.__cause__, Exception) else cause)
+
+    # ------------------------------------------------------------------------------------------------- in place
+
+    async def _move(self, run: Run) -> None:
+        """Give the surplus to the MachineSet that updates it in place. One Machine that cannot be moved does not keep the others."""
+        seen, client = run.seen, self._deps.client
+        key = ObjectKey(run.object.metadata.namespace, seen.moves_to)
+        try:
+            target = await client.get(MachineSet, key)
+        except ApiError as error:
+            run.fail(f"failed to get MachineSet {key}, which is the target for the move operation: {error}", error)
+            return
+        name = run.object.metadata.name
+        if not moves.accepts_from(target, name):
+            run.fail(f"MachineSet {name} is set to move replicas to {key.name}, but {key.name} does not accept Machines from it")
+            return
+        for machine, fate in moves.fates(self._in_order(run), seen.surplus):
+            match fate:
+                case Fate.DELETED:
+                    await self._delete(run, [machine])
+                case Fate.MOVED:
+                    if MACHINE_TEMPLATE_HASH_LABEL not in target.metadata.labels:
+                        run.fail(f"MachineSet {key.name} does not have the {MACHINE_TEMPLATE_HASH_LABEL} label")
+                        return
+                    try:
+                        await client.patch(Machine, machine.key, moves.move_patch(machine, run.object, target))
+                    except ApiError as error:
+                        run.fail(f"failed to move Machine {machine.key} to MachineSet {key.name}: {error}", error)
+                case Fate.GONE | Fate.STAYS:
+                    pass
+                case never:
+                    assert_never(never)
+
+    async def _trigger_updates(self, run: Run, maker: Maker) -> None:
+        """Begin the update in place of Machines that were moved here; one that fails does not keep the others."""
+        for machine in run.seen.machines or ():
+            if not moves.is_to_be_triggered(machine, run.object):
+                continue
+            try:
+                await self._trigger_update(run, maker, machine)
+            except (ApiError, ContractUnknown) as error:
+                run.fail(f"failed to complete triggering in-place update for Machine {machine.key}: {error}", error)
+
+    async def _trigger_update(self, run: Run, maker: Maker, machine: Machine) -> None:
+        """Every step may be repeated; the hook comes last, so that the Machine controller acts on the whole."""
+        client, namespace = self._deps.client, machine.metadata.namespace
+        parts = [(machine.spec.infrastructure_ref, maker.infrastructure_ref)]
+        if machine.spec.bootstrap.config_ref is not None and machine.spec.bootstrap.config_ref.name and maker.config_ref is not None:
+            parts.append((machine.spec.bootstrap.config_ref, maker.config_ref))
+        pairs = [
+            (
+                (await get_external(client, reference, namespace)).object,
+                (await get_external(client, desired.typed_reference(template), namespace)).object,
+                template,
+            )
+            for reference, template in parts
+        ]
+        original = await client.read(Machine, machine.key)
+        if original is None:
+            return
+        for obj, template, reference in pairs:
+            await client.apply(desired.in_place_intent(obj, template, reference), field_manager=FIELD_MANAGER)
+        intent = desired.updated_machine(maker, msgspec.json.decode(original.raw), in_place=True)
+        await client.apply(intent, field_manager=FIELD_MANAGER)
+        answer = await client.patch(Machine, machine.key, moves.trigger_patch(machine))
+        self._took_over(run, typed(answer.json))
+        run.record("Normal", "SuccessfulStartInPlaceUpdate", f"Machine {machine.metadata.name} starting in-place update")
+
+
+def _maker(run: Run) -> Maker:
+    """The MachineSet as its objects see it: as it is stored, with what this pass changed."""
+    spec: Json = dict(msgspec.json.decode(run.original.raw).get("spec") or {})
+    obj, template = run.object, dict(spec.get("template") or {})
+    given: Mapping[str, Any] = template.get("metadata") or {}
+    labels = dict(obj.spec.template.metadata.labels) if obj.spec.template.metadata else {}
+    return Maker(obj.metadata, obj.api_version, {**spec, "template": {**template, "metadata": {**given, "labels": labels}}})
+
+
+def make(deps: Dependencies) -> Reconciler:
+    """The reconciler."""
+    return KindReconciler(deps, SHAPE, MachineSets(deps))
