@@ -9,6 +9,9 @@ from typing import NamedTuple
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.controllers import field_ownership
 from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import Conflict
+
+_TRIES = 3
 
 
 class _InForce(NamedTuple):
@@ -49,6 +52,22 @@ class Applier:
         self._note(owner, answer, intent, manager)
         return answer
 
+    async def hand_over(self, owner: ObjectKey, created: Unstructured, intent: Json, giver: str, taker: str) -> Unstructured:
+        """Leave the labels and annotations of `intent` to another manager of ours, as if it had applied them; raises ApiError."""
+        for attempt in range(1, _TRIES + 1):
+            patch = field_ownership.handed_over(created.json, giver, taker, intent)
+            if patch is None:
+                break
+            try:
+                created = await self._client.patch(created.gvk, created.key, patch, type="json")
+                break
+            except Conflict:  # a provider was quick to write
+                if attempt == _TRIES:
+                    raise
+            created = await self._client.live.get(created.gvk, created.key)
+        self._note(owner, created, intent, taker)
+        return created
+
     async def ensure(self, owner: ObjectKey, known: Unstructured, intent: Json, manager: str) -> Applied:
         """Apply the intent unless it is in force; raises ApiError. `known` is the object as a cache shows it."""
         metadata, digest = known.metadata, field_ownership.digest(intent)
@@ -61,7 +80,8 @@ class Applier:
         if repair is not None:
             await self._client.patch(fresh.gvk, fresh.key, repair, type="json")
             return Applied(mended=True)
-        if field_ownership.is_in_force(fresh.json, intent, manager):
+        is_tracked = bool((fresh.json.get("metadata") or {}).get("managedFields"))
+        if is_tracked and field_ownership.is_in_force(fresh.json, intent, manager):
             self._note(owner, known, intent, manager)
             return Applied()
         return Applied(await self.create(owner, intent, manager))

@@ -100,6 +100,32 @@ def without_metadata_ownership(live: Mapping[str, Any], manager: str) -> list[Js
     return _patch(changed, metadata) if found else None
 
 
+def handed_over(live: Mapping[str, Any], giver: str, taker: str, intent: Mapping[str, Any]) -> list[Json] | None:
+    """A JSON patch after which the labels and annotations of `intent` are the taker's alone, as if it had applied them.
+
+    None if the giver does not own any of them. The taker can then take them away again.
+    """
+    metadata = live.get("metadata") or {}
+    entries: list[Json] = [deepcopy(dict(e)) for e in metadata.get("managedFields") or ()]
+    mine = next((e for e in entries if e.get("manager") == giver and e.get("operation") == "Apply"), None)
+    owned = ((mine or {}).get("fieldsV1") or {}).get("f:metadata")
+    if mine is None or not isinstance(owned, dict):
+        return None
+    given: Json = {}
+    for field in ("labels", "annotations"):
+        below = owned.get(f"f:{field}")
+        names = [f"f:{name}" for name in (intent.get("metadata") or {}).get(field) or ()]
+        if not isinstance(below, dict) or not names:
+            continue
+        given[f"f:{field}"] = {name: below.pop(name) for name in names if name in below}
+        if not set(below) - {"."}:
+            del owned[f"f:{field}"]
+    if not any(given.values()):
+        return None
+    entries.append({**mine, "manager": taker, "fieldsV1": {"f:metadata": given}})
+    return _patch(entries, metadata)
+
+
 def repaired(live: Mapping[str, Any], manager: str) -> list[Json] | None:
     """A JSON patch that mends managedFields which were lost and guessed anew by the API server; None if they are whole.
 

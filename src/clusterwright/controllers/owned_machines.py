@@ -1,4 +1,3 @@
-# ruff: noqa: D103 - a guard's text and a message's form say what they are
 """What the owners of Machines say and ask of them alike: MachineSets of their own, MachineDeployments of those below. Pure."""
 
 from __future__ import annotations

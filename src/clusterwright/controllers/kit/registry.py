@@ -25,6 +25,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("machinehealthcheck", "MachineHealthCheck", "machinehealthcheck"),
     Entry("machinepool", "MachinePool", "machinepool"),
     Entry("clusterclass", "ClusterClass", "clusterclass"),
+    Entry("machineset", "MachineSet", "machineset"),
     Entry("kubeadmconfig", "KubeadmConfig", "kubeadmconfig"),
     Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
 )

@@ -48,7 +48,9 @@ def scaling_down(c: Snapshot) -> str:
 
 
 def _aggregate(c: Snapshot) -> V1Beta1Condition | None:
-    reporters = [(m.kind, m.metadata.name, v1beta1.reporter_conditions(m)) for m in c.machines or ()]
+    # upstream's reason names the kind of those Machines only that it has just applied; programs compare reasons
+    named = ((m.kind if m.metadata.name in c.kept else "", m) for m in c.machines or ())
+    reporters = [(kind, m.metadata.name, v1beta1.reporter_conditions(m)) for kind, m in named]
     return v1beta1.aggregate(reporters, "MachinesReady", source_ref=True)
 
 
@@ -67,7 +69,8 @@ def _outcome(condition: V1Beta1Condition | None) -> Outcome | None:
 
 
 anything_reported: Guard[Snapshot] = Guard("one of the summarized conditions is reported", lambda c: _summary(c) is not None)
-no_machines: Guard[Snapshot] = Guard("no Machine reports Ready", lambda c: _aggregate(c) is None)
+no_machines: Guard[Snapshot] = Guard("there are no Machines", lambda c: c.count == 0)
+none_reports: Guard[Snapshot] = Guard("no Machine reports Ready", lambda c: _aggregate(c) is None)
 
 
 # fmt: off
@@ -94,10 +97,12 @@ RESIZED: Table[Snapshot] = Table(
 MACHINES_READY: Table[Snapshot] = Table(
     "MachinesReady (v1beta1)",
     Row("unlisted",          unlisted | replicas_unset,                              KEEP),
-    Row("none",              no_machines,                                            KEEP),
+    Row("none",              no_machines,                                            true("")),
+    Row("none-reports",      none_reports,                                           KEEP),
     Row("aggregate",         OTHERWISE,                                              computed(_machines_ready, status="<worst>", reason="<reason> @ Machine/<name>", message="<x> of <n> completed")),
     about="The deprecated Ready conditions of the Machines, aggregated.",
     v1beta1="MachinesReady",
+    assuming=[~no_machines | none_reports],
 )
 READY: Table[Snapshot] = Table(
     "Ready (v1beta1)",

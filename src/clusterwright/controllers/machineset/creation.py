@@ -70,7 +70,7 @@ class Creator:
             if clone.metadata.deletion_timestamp is not None:
                 # left from a creation that was refused: the name is free again when it is gone
                 raise ApiError(f"waiting for {clone.kind} {clone.key} to be deleted")
-            return await self.applier.create(self._owner, desired.metadata_intent(maker, clone), METADATA_MANAGER)
+            return await self.applier.hand_over(self._owner, clone, desired.metadata_intent(maker, clone), FIELD_MANAGER, METADATA_MANAGER)
         except (ApiError, ContractUnknown) as error:
             raise await self._failed(reason, f"failed to clone {what}: {error}", error, machine, [*made, *mine]) from error
 

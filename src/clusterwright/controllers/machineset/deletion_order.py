@@ -27,8 +27,10 @@ class UnknownOrder(ValueError):
 
 
 def priority(machine: Machine, order: str, now: datetime) -> float:
-    """How much a Machine deserves to go, from 0 to 100: one that goes already, one that was named, one that is being updated in
-    place, one that is not healthy, and only then what the order says. Raises UnknownOrder.
+    """How much a Machine deserves to go, from 0 to 100. Raises UnknownOrder.
+
+    One that goes already, one that was named, one that is being updated in place, one that is not healthy, and only then what the
+    order says.
     """
     if order not in {"", RANDOM, NEWEST, OLDEST}:
         raise UnknownOrder(f"unsupported deletion order: {order!r}, must be one of Random, Newest, Oldest")

@@ -176,7 +176,7 @@ def cloned_from(reference: Mapping[str, Any]) -> dict[str, str]:
 
 
 def clone(maker: Maker, template: Unstructured, reference: Mapping[str, Any], name: str) -> Json:
-    """What a template makes, with the template's own labels and annotations. The Machine's come with `metadata_intent`."""
+    """What a template makes, with the template's own labels and annotations beside the Machine's."""
     content = template.at("spec", "template")
     made: Json = deepcopy(dict(content)) if isinstance(content, Mapping) else {}
     metadata = made.pop("metadata", None) or {}
@@ -187,8 +187,8 @@ def clone(maker: Maker, template: Unstructured, reference: Mapping[str, Any], na
         "metadata": {
             "name": name,
             "namespace": maker.metadata.namespace,
-            "labels": {**(metadata.get("labels") or {}), CLUSTER_NAME_LABEL: maker.cluster},
-            "annotations": {**(metadata.get("annotations") or {}), **cloned_from(reference)},
+            "labels": {**(metadata.get("labels") or {}), CLUSTER_NAME_LABEL: maker.cluster, **maker.labels},
+            "annotations": {**(metadata.get("annotations") or {}), **maker.annotations, **cloned_from(reference)},
             "ownerReferences": [maker.reference(controller=False)],
         },
     }

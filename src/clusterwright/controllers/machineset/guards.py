@@ -71,7 +71,7 @@ def enough_exist(c: Snapshot) -> bool:
 
 @guard("more Machines than wanted, without those that await acknowledgement while Machines are moved here")
 def surplus(c: Snapshot) -> bool:
-    return c.surplus > 0
+    return c.replicas is not None and c.surplus > 0
 
 
 @guard("annotation move-machines-to-machineset names a MachineSet")

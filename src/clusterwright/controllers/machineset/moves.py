@@ -81,7 +81,6 @@ def move_patch(machine: Machine, owner: MachineSet, target: MachineSet) -> Json:
         name=target.metadata.name,
         uid=target.metadata.uid,
         controller=True,
-        block_owner_deletion=True,
     )
     kept = [r for r in machine.metadata.owner_references if r.uid != owner.metadata.uid]
     return {
@@ -97,7 +96,7 @@ def move_patch(machine: Machine, owner: MachineSet, target: MachineSet) -> Json:
 
 def is_to_be_triggered(machine: Machine, machine_set: MachineSet) -> bool:
     """Whether the update in place of a Machine that was moved here may begin now: it was counted, or nobody moves any more."""
-    if is_deleting(machine) or not is_marked_for_update(machine) or UPDATE_MACHINE_HOOK in pending_hooks(machine):
+    if not is_marked_for_update(machine) or UPDATE_MACHINE_HOOK in pending_hooks(machine):
         return False
     annotations = machine_set.metadata.annotations
     if not awaits_acknowledgement(machine) or not annotations.get(RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION):

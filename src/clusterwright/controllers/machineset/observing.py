@@ -71,7 +71,10 @@ class Observer:
 
     async def observe(self, machine_set: MachineSet, cluster: Cluster) -> MachineSetSnapshot:
         """All that is known before anything is done; what could not be read is told in the snapshot."""
-        deployment = await self._deployment(machine_set)
+        try:
+            deployment = await self._deployment(machine_set)
+        except PassFailed as error:
+            return MachineSetSnapshot(now=self.deps.clock.now(), object=machine_set, cluster=cluster, failures=(error,))
         machine_set = belonging(machine_set, cluster)
         failures: list[PassFailed] = []
         missing = await self._templates(machine_set, cluster, deployment, failures)

@@ -17,7 +17,6 @@ from clusterwright.controllers.machineset.guards import (
     replicas_unset,
     surplus,
     too_few,
-    unlisted,
 )
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, message
@@ -50,7 +49,6 @@ def preflight_error(c: Snapshot) -> str:
 # fmt: off
 SCALE: Table[Snapshot] = Table(
     "Scale",
-    Row("unlisted",          unlisted,                                               KEEP),
     Row("replicas-unset",    replicas_unset,                                         KEEP, error=no_replicas),
     Row("disabled",          too_few & creation_disabled,                            KEEP),
     Row("preflight-unknown", too_few & preflight_unknown,                            KEEP, error=preflight_error),
@@ -60,8 +58,8 @@ SCALE: Table[Snapshot] = Table(
     Row("move",              surplus & moves,                                        KEEP, act=Scale.MOVE),
     Row("delete",            surplus,                                                KEEP, act=Scale.DELETE),
     Row("steady",            OTHERWISE,                                              KEEP),
-    about="What is done about the number of Machines. None is created for a number that only a cache shows: the API server is asked before.",
-    assuming=[~(too_few & surplus), ~(preflight_unknown & preflight_fails), ~(replicas_unset & (too_few | surplus)), ~(unlisted & (too_few | surplus))],
+    about="What is done about the number of Machines, once they are listed. None is created for a number that only a cache shows: the API server is asked before.",
+    assuming=[~(too_few & surplus), ~(preflight_unknown & preflight_fails), ~(replicas_unset & (too_few | surplus))],
 )
 # fmt: on
 
@@ -76,11 +74,10 @@ class Deletion(Enum):
 # fmt: off
 DELETE: Table[Snapshot] = Table(
     "Delete",
-    Row("unlisted",          unlisted,                                               KEEP),
     Row("delete",            any_undeleted,                                          KEEP, act=Deletion.DELETE),
     Row("wait",              machines_left,                                          KEEP),
     Row("release",           OTHERWISE,                                              KEEP, act=Deletion.RELEASE),
-    about="Deleting a MachineSet: its Machines first. Each of them wakes it when it goes.",
-    assuming=[~unlisted | ~(any_undeleted | machines_left), ~any_undeleted | machines_left],
+    about="Deleting a MachineSet, once its Machines are listed: they go first. Each of them wakes it when it goes.",
+    assuming=[~any_undeleted | machines_left],
 )
 # fmt: on

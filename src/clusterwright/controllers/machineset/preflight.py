@@ -1,4 +1,3 @@
-# ruff: noqa: D103 - a guard's text and a message's form say what they are
 """May a Machine join now? Asked before one is created, also in the place of an unhealthy one. Pure.
 
 A Machine that joins a control plane which is being made or upgraded, or whose version does not fit, may never become a Node.
@@ -23,12 +22,15 @@ _OLDEST_MINOR: Final = 3
 """How many minor versions a kubelet may be behind."""
 
 
+_NOWHERE: Final = ObjectKey("", "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
     """What is asked of the control plane. Versions are None where the field is absent; `error`: it could not be read."""
 
     kind: str = ""
-    key: ObjectKey = ObjectKey("", "")
+    key: ObjectKey = _NOWHERE
     version: str | None = None
     status_version: str | None = None
     error: str = ""

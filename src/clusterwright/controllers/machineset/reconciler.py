@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace as with_
 from datetime import timedelta
 from typing import Any, Final, assert_never
@@ -91,10 +91,11 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
             await self._remediate(run)
         except ApiError as error:
             run.errors.append(error)
-        if not await self._sync(run, maker):
-            return
-        await self._trigger_updates(run, maker)
-        await self._scale(run, maker)
+        in_step = await self._sync(run, maker)
+        if in_step or run.seen.features.get("InPlaceUpdates"):  # one Machine that is out of step does not hold up the updates of others
+            await self._trigger_updates(run, maker)
+        if in_step:
+            await self._scale(run, maker)
 
     def conclude(self, run: Run) -> None:
         """Counters, then conditions in both forms."""
@@ -121,10 +122,16 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.seen.machines or ())
         run.seen = with_(run.seen, machines=machines)
 
+    def _changed(self, run: Run, machine: Machine) -> None:
+        """A Machine is now as the API server answered, and no longer what the template made it."""
+        self._took_over(run, machine)
+        run.seen = with_(run.seen, kept=run.seen.kept - {machine.metadata.name})
+
     async def _delete(self, run: Run, machines: Iterable[Machine]) -> None:
         """Delete Machines; one that cannot be deleted does not keep the others."""
         for machine in machines:
             name = machine.metadata.name
+            run.seen = with_(run.seen, kept=run.seen.kept - {name})
             try:
                 await self._deps.client.delete(Machine, machine.key, uid=machine.metadata.uid)
             except NotFound:
@@ -209,7 +216,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
     # --------------------------------------------------------------------------------------------------- sync
 
     async def _sync(self, run: Run, maker: Maker) -> bool:
-        """Bring every Machine, and what belongs to it, in step with the template; False if the pass must not go on."""
+        """Bring every Machine, and what belongs to it, in step with the template; False if that failed, so that none is added or taken."""
         key, mended, uids = run.object.key, False, set[str]()
         try:
             for machine in run.seen.machines or ():
@@ -218,13 +225,10 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                     await self._sync_deleting(run, machine)
                     continue
                 mended |= await self._sync_machine(run, maker, machine)
-                for neighbour in await self._neighbours(machine):
+                async for neighbour in self._neighbours(machine):
                     uids.add(neighbour.metadata.uid)
                     intent = desired.metadata_intent(maker, neighbour)
                     mended |= (await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER)).mended
-        except NotFound as error:
-            run.fail(f"failed to keep Machines in step: {error}", error)
-            return False
         except (ApiError, ContractUnknown) as error:
             run.fail(f"failed to keep Machines in step: {error}", error)
             return False
@@ -237,22 +241,24 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         original = await self._deps.client.read(Machine, machine.key)
         if original is None or original.object.metadata.uid != machine.metadata.uid:
             return False
+        self._took_over(run, original.object)  # it may just have been deleted, to be replaced
         known = Unstructured(msgspec.json.decode(original.raw))
         intent = desired.updated_machine(maker, known.json)
         applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
         if applied.object is not None:
             self._took_over(run, typed(applied.object.json))
+        if any(r.kind == "Cluster" and not r.controller for r in machine.metadata.owner_references):
+            await self._patch(run, machine.key, _without_cluster)
+        run.seen = with_(run.seen, kept=run.seen.kept | {machine.metadata.name})
         return applied.mended
 
-    async def _neighbours(self, machine: Machine) -> list[Unstructured]:
+    async def _neighbours(self, machine: Machine) -> AsyncIterator[Unstructured]:
         """InfraMachine and BootstrapConfig; both must be there."""
-        found = []
         for reference in (machine.spec.infrastructure_ref, machine.spec.bootstrap.config_ref):
             if reference is not None and reference.name:
                 obj = (await get_external(self._deps.client, reference, machine.metadata.namespace)).object
                 await self._deps.dynamic.ensure(obj.gvk)
-                found.append(obj)
-        return found
+                yield obj
 
     async def _sync_deleting(self, run: Run, machine: Machine) -> None:
         """A Machine on its way out only follows what still matters to it."""
@@ -361,7 +367,8 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                         run.fail(f"MachineSet {key.name} does not have the {MACHINE_TEMPLATE_HASH_LABEL} label")
                         return
                     try:
-                        await client.patch(Machine, machine.key, moves.move_patch(machine, run.object, target))
+                        answer = await client.patch(Machine, machine.key, moves.move_patch(machine, run.object, target))
+                        self._changed(run, typed(answer.json))
                     except ApiError as error:
                         run.fail(f"failed to move Machine {machine.key} to MachineSet {key.name}: {error}", error)
                 case Fate.GONE | Fate.STAYS:
@@ -401,8 +408,14 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         intent = desired.updated_machine(maker, msgspec.json.decode(original.raw), in_place=True)
         await client.apply(intent, field_manager=FIELD_MANAGER)
         answer = await client.patch(Machine, machine.key, moves.trigger_patch(machine))
-        self._took_over(run, typed(answer.json))
+        self._changed(run, typed(answer.json))
         run.record("Normal", "SuccessfulStartInPlaceUpdate", f"Machine {machine.metadata.name} starting in-place update")
+
+
+def _without_cluster(machine: Machine) -> Machine:
+    """A Machine that has a MachineSet no longer belongs to the Cluster directly."""
+    kept = tuple(r for r in machine.metadata.owner_references if r.kind != "Cluster" or r.controller)
+    return replace(machine, metadata=replace(machine.metadata, owner_references=kept))
 
 
 def _maker(run: Run) -> Maker:

@@ -46,6 +46,8 @@ class MachineSetSnapshot:
     """None: they could not be listed."""
     missing: tuple[str, ...] = ()
     """The kinds of the templates that do not exist, bootstrap first."""
+    kept: frozenset[str] = frozenset()
+    """The Machines that this pass brought in step with the template and did not delete, by name."""
     nodes: Mapping[str, Node] | None = None
     """The Nodes of the Machines that could be read, by name."""
     existing: tuple[Machine, ...] | None = None
@@ -102,9 +104,8 @@ class MachineSetSnapshot:
 
     @property
     def surplus(self) -> int:
-        """How many Machines are too many; negative: how many are missing."""
-        there = self.count - (self.unacknowledged if self.count > self.desired else 0)
-        return max(there - self.desired, 0) if self.count > self.desired else self.count - self.desired
+        """How many Machines are too many."""
+        return max(self.count - self.unacknowledged - self.desired, 0)
 
     @property
     def creation_disabled(self) -> bool:
