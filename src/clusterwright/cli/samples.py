@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 
@@ -103,3 +105,52 @@ def _stages(seconds: float) -> Json:
         return {}
     stage = {"provisioning": {"startupDuration": f"{seconds}s", "startupJitter": "0.2"}}
     return dict.fromkeys(("vm", "node", "apiServer", "etcd"), stage)
+
+
+def workers(
+    cluster_name: str,
+    name: str,
+    namespace: str = "default",
+    *,
+    kind: str = "MachineDeployment",
+    replicas: int,
+    seconds: float = 0,
+    version: str = VERSION,
+    **spec: Any,
+) -> list[Json]:
+    """A MachineDeployment or MachineSet with the templates of its Machines; `spec` is laid over its own."""
+    metadata = {"name": name, "namespace": namespace}
+    labels = {CLUSTER_NAME_LABEL: cluster_name, "pool": name}
+    join = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}
+    machine_spec = {
+        "clusterName": cluster_name,
+        "version": version,
+        "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfigTemplate", "name": name}},
+        "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": name},
+    }
+    return [
+        {
+            "apiVersion": _BOOTSTRAP,
+            "kind": "KubeadmConfigTemplate",
+            "metadata": metadata,
+            "spec": {"template": {"spec": {"joinConfiguration": join}}},
+        },
+        {
+            "apiVersion": _INFRASTRUCTURE,
+            "kind": "DevMachineTemplate",
+            "metadata": metadata,
+            "spec": {"template": {"spec": {"backend": {"inMemory": _stages(seconds)}}}},
+        },
+        {
+            "apiVersion": _CLUSTER,
+            "kind": kind,
+            "metadata": {**metadata, "labels": {CLUSTER_NAME_LABEL: cluster_name}},
+            "spec": {
+                "clusterName": cluster_name,
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": machine_spec},
+                **spec,
+            },
+        },
+    ]
