@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from clusterwright.api import kubernetes as models
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.schema.gotypes import canonical_quantity, json_fields, struct, table
+from clusterwright.apiserver.schema.goscalars import canonical_quantity
+from clusterwright.apiserver.schema.gotypes import json_fields, struct, table
 
 HANDLERS = {(r.group, r.kind): r.handler for r in RESOURCES}
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import struct
 from typing import Any
 
 import pytest
+from apiserver_testing import CRDS, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,3 +104,158 @@ def test_reading_undoes_writing(api_version: str, kind: str, go_type: str):
         assert protobuf.decode(body) == obj
 
     check()
+
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+EITHER = f"{PROTOBUF},application/json"
+
+
+def frames(data: bytes) -> list[tuple[str, dict[str, Any]]]:
+    """The events of a watch, as client-go's framer and decoder take them apart."""
+    found = []
+    while data:
+        (size,) = struct.unpack(">I", data[:4])
+        event, data = data[4 : 4 + size], data[4 + size :]
+        assert len(event) == size
+        parts = dict(protobuf._fields(event))
+        inner = dict(protobuf._fields(parts[2]))  # type: ignore[arg-type]
+        found.append((parts[1].decode(), protobuf.decode(inner[1])))  # type: ignore[union-attr,arg-type]
+    return found
+
+
+@pytest.mark.parametrize("accept", [PROTOBUF, EITHER])
+async def test_a_watch_in_protobuf_is_framed_and_says_so(api: Api, accept: str):
+    made = await api.post("/api/v1/namespaces/default/configmaps", configmap("a", data={"k": "v"}))
+    watch = await api.watch("/api/v1/namespaces/default/configmaps", headers={"accept": accept}, allowWatchBookmarks="true",
+                            sendInitialEvents="true", resourceVersionMatch="NotOlderThan")  # fmt: skip
+    await api.delete("/api/v1/namespaces/default/configmaps/a")
+
+    events = frames(b"".join([await anext(watch.lines) for _ in range(3)]))
+
+    assert watch.response.headers["content-type"] == f"{PROTOBUF};stream=watch"
+    assert [(kind, obj["metadata"].get("name")) for kind, obj in events] == [("ADDED", "a"), ("BOOKMARK", None), ("DELETED", "a")]
+    assert (events[0][1]["data"], events[0][1]["metadata"]["resourceVersion"]) == ({"k": "v"}, made.rv)
+    assert events[1][1]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    await watch.close()
+
+
+async def test_an_expired_watch_says_so_in_protobuf(clock: Clock):
+    server = make_server(clock, history=2)
+    api = Api.of(server)
+    for i in range(6):
+        await api.post("/api/v1/namespaces/default/configmaps", configmap(f"c{i}"))
+    watch = await api.watch("/api/v1/configmaps", headers={"accept": PROTOBUF}, resourceVersion="1")
+
+    ((kind, status),) = frames(await anext(watch.lines))
+
+    assert (kind, status["code"], status["reason"]) == ("ERROR", 410, "Expired")
+    assert await watch.ended()
+
+
+async def test_failures_are_protobuf_where_that_is_asked_for(api: Api):
+    missing = await api.do("GET", "/api/v1/namespaces/default/configmaps/none", headers={"accept": PROTOBUF})
+
+    assert missing.headers["content-type"] == PROTOBUF
+    status = protobuf.decode(missing.raw)
+    assert (missing.status, status["kind"], status["reason"], status["details"]["name"]) == (404, "Status", "NotFound", "none")
+
+
+async def test_scales_and_discovery_are_protobuf_where_that_is_asked_for(api: Api):
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+    }
+    assert (await api.post("/apis/apps/v1/namespaces/default/deployments", deployment)).status == 201
+    headers = {"accept": EITHER}
+
+    scale = await api.do("GET", "/apis/apps/v1/namespaces/default/deployments/d/scale", headers=headers)
+    groups = await api.do("GET", "/apis", headers=headers)
+    resources = await api.do("GET", "/apis/apps/v1", headers=headers)
+    versions = await api.do("GET", "/api", headers=headers)
+
+    for answer in (scale, groups, resources, versions):
+        assert answer.headers["content-type"] == PROTOBUF
+    assert protobuf.decode(scale.raw)["spec"] == {"replicas": 3}
+    assert "apps" in [g["name"] for g in protobuf.decode(groups.raw)["groups"]]
+    assert "deployments/scale" in [r["name"] for r in protobuf.decode(resources.raw)["resources"]]
+    assert protobuf.decode(versions.raw)["versions"] == ["v1"]
+
+
+async def test_metadata_alone_has_a_protobuf_form_also_for_custom_resources(api: Api):
+    await api.post(WIDGETS, widget("w"))
+    partial = f"{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+    one = await api.do("GET", f"{WIDGETS}/w", headers={"accept": partial})
+    many = await api.do("GET", WIDGETS, headers={"accept": partial.replace("Metadata;", "MetadataList;")})
+    watch = await api.watch(WIDGETS, headers={"accept": f"{partial};stream=watch"})
+
+    assert (one.headers["content-type"], many.headers["content-type"]) == (PROTOBUF, PROTOBUF)
+    assert protobuf.decode(one.raw)["metadata"]["name"] == "w"
+    assert [i["metadata"]["name"] for i in protobuf.decode(many.raw)["items"]] == ["w"]
+    assert [(kind, obj["kind"]) for kind, obj in frames(await anext(watch.lines))] == [("ADDED", "PartialObjectMetadata")]
+    await watch.close()
+
+
+@pytest.mark.parametrize("path", [WIDGETS, "/api/v1/namespaces/default/configmaps"])
+async def test_tables_have_no_protobuf_form(api: Api, path: str):
+    table = "as=Table;g=meta.k8s.io;v=v1"
+    assert (await api.do("GET", path, headers={"accept": f"{PROTOBUF};{table}"})).status == 406
+    answer = await api.do("GET", path, headers={"accept": f"{PROTOBUF};{table},application/json;{table}"})
+    assert (answer.status, answer.headers["content-type"], answer["kind"]) == (200, "application/json", "Table")
+
+
+async def test_whole_custom_resources_have_no_protobuf_form(api: Api):
+    assert (await api.do("GET", WIDGETS, headers={"accept": PROTOBUF})).status == 406
+    answer = await api.do("GET", WIDGETS, headers={"accept": EITHER})
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+
+
+async def test_definitions_are_taken_as_protobuf():
+    api = Api.of(make_server())
+    for crd in widget_crds():
+        body = protobuf.encode(crd)
+        assert body is not None
+        made = await api.do("POST", CRDS, body, PROTOBUF)
+        assert made.status == 201, made
+        assert made["spec"]["versions"] == crd["spec"]["versions"]
+    assert (await api.post(WIDGETS, widget("w"))).status == 201
+    assert (await api.post(WIDGETS, widget("x", color="pink"))).status == 422
+
+
+SCHEMA = {
+    "type": "object",
+    "$ref": "x",
+    "required": ["a"],
+    "properties": {
+        "a": {"type": "array", "items": {"type": "string", "enum": ["x", 1, None, {"y": [2]}]}, "default": {"deep": [1.5, False]}},
+        "b": {"items": [{"type": "string"}, {"type": "integer"}], "additionalItems": False},
+        "c": {"additionalProperties": {"type": "integer"}, "minimum": -1.5, "maxLength": 0, "nullable": True},
+        "d": {"additionalProperties": True, "dependencies": {"e": ["f", "g"], "h": {"type": "string"}}},
+        "i": {"x-kubernetes-validations": [{"rule": "true", "message": "m", "optionalOldSelf": False}], "not": {"type": "string"}},
+    },
+}
+
+
+def test_schemas_are_read_as_they_were_written():
+    crd = {
+        "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": SCHEMA}}]},
+    }
+    body = protobuf.encode(crd)
+    assert body is not None
+    assert protobuf.decode(body) == crd
+
+
+@pytest.mark.parametrize("year", ["0001", "0999", "1969", "2026", "9999"])
+def test_times_of_all_years(year: str):
+    obj = {"kind": "Pod", "apiVersion": "v1", "metadata": {"creationTimestamp": f"{year}-02-03T04:05:06Z"}}
+    body = protobuf.encode(obj)
+    assert body is not None
+    assert protobuf.decode(body) == obj

@@ -409,3 +409,16 @@ async def test_pretty_is_pretty(api: Api):
 
     assert pretty.json == plain.json
     assert pretty.raw.startswith(b'{\n  "kind"')
+
+
+@pytest.mark.parametrize(("path", "obj"), [(WIDGETS, widget("w")), ("/api/v1/namespaces/default/configmaps", configmap("w"))])
+async def test_applying_to_an_object_that_is_gone_does_not_make_another(api: Api, path: str, obj: dict[str, Any]):
+    obj = {**obj, "metadata": {"name": "w", "uid": "7f3c1a52-0000-4000-8000-000000000000"}}
+
+    refused = await api.apply(f"{path}/w", obj, "me")
+
+    assert (refused.status, refused["reason"]) == (409, "Conflict")
+    assert refused["message"].endswith(
+        '"w": uid mismatch: the provided object specified uid 7f3c1a52-0000-4000-8000-000000000000, and no existing object was found'
+    )
+    assert (await api.get(f"{path}/w")).status == 404

@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from apiserver_testing import WIDGETS, Api, Hook, make_server, widget, widget_crds
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from clusterwright.apiserver.admission.webhooks import Webhooks
-from clusterwright.apiserver.serving.tls import make_authority
+from clusterwright.apiserver.serving.tls import KeyPair, make_authority
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 
@@ -211,3 +215,70 @@ async def test_webhook_configurations_themselves_are_never_asked_about(api: Api,
     await install(api, hook, rules=everything)
 
     assert (await api.delete(f"{GROUP}/validatingwebhookconfigurations/h")).status == 200
+
+
+async def test_reviews_share_one_connection(api: Api, hook: Hook):
+    await install(api, hook)
+    for name in ("a", "b", "c"):
+        assert (await api.post(WIDGETS, widget(name))).status == 201
+
+    assert len(hook.reviews) == 3
+    assert len(hook.connections) == 1
+
+
+async def test_an_authority_need_not_be_self_signed(api: Api):
+    root = make_authority(datetime.now(UTC), "root")
+    async with Hook.serving(root, intermediate(root)) as hook:
+        await install(api, hook)
+
+        assert (await api.post(WIDGETS, widget("w"))).status == 201
+        assert len(hook.reviews) == 1
+
+
+async def test_with_a_bundle_nobody_else_is_trusted(api: Api, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The system trusts the hook's authority, the configuration names another."""
+    (tmp_path / "system.pem").write_bytes(base64.b64decode(hook.bundle))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system.pem"))
+    other = base64.b64encode(make_authority(datetime.now(UTC)).certificate).decode()
+    await install(api, hook, clientConfig={"url": hook.url, "caBundle": other})
+
+    refused = await api.post(WIDGETS, widget("w"))
+
+    assert refused.status == 500
+    assert "tls: failed to verify certificate: x509: " in refused["message"]
+    assert hook.reviews == []
+    named = configuration(hook, "ValidatingWebhookConfiguration", clientConfig={"url": hook.url})
+    assert (await api.merge(f"{GROUP}/validatingwebhookconfigurations/h", {"webhooks": named["webhooks"]})).status == 200
+    assert (await api.post(WIDGETS, widget("w"))).status == 201  # without a bundle the system's word counts
+
+
+async def test_a_failure_shows_nothing_of_python(api: Api, hook: Hook):
+    await install(api, hook, clientConfig={"url": "https://127.0.0.1:1/none"})
+
+    refused = await api.post(WIDGETS, widget("w"))
+
+    assert refused["message"] == (
+        'Internal error occurred: failed calling webhook "widgets.hook.example.com": failed to call webhook: '
+        'Post "https://127.0.0.1:1/none?timeout=10s": dial tcp 127.0.0.1:1: connect: connection refused'
+    )
+
+
+def intermediate(root: KeyPair) -> KeyPair:
+    """An authority that another one signed."""
+    issuer = x509.load_pem_x509_certificate(root.certificate)
+    key = ec.generate_private_key(ec.SECP256R1())
+    signer = serialization.load_pem_private_key(root.key, None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "intermediate")]))
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(issuer.not_valid_before_utc)
+        .not_valid_after(issuer.not_valid_after_utc)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(signer, hashes.SHA256())
+    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return KeyPair(made.public_bytes(serialization.Encoding.PEM), pem)

@@ -361,4 +361,3 @@ class CSINode(Object):
     api_version: str = "storage.k8s.io/v1"
     kind: str = "CSINode"
     spec: Annotated[CSINodeSpec, ALWAYS, REQUIRED, Doc("desired state")] = CSINodeSpec()
-    status: Annotated[CSINodeStatus, ALWAYS, Doc("observed state")] = CSINodeStatus()

@@ -65,7 +65,7 @@ def accepted(header: str, *, custom: bool, discovery: bool = False) -> Form:
     """The form that an Accept header asks for; raises StatusError (406)."""
     if not header:
         return PLAIN
-    offered = (JSON, YAML) if custom else (JSON, YAML, PROTOBUF)
+    offered = (JSON, YAML, PROTOBUF)
     understood = False
     for media, parameters, _ in _clauses(header):
         chosen = _offer(media, offered)
@@ -80,7 +80,11 @@ def accepted(header: str, *, custom: bool, discovery: bool = False) -> Form:
                 continue
             if render not in _TRANSFORMS or group != "meta.k8s.io" or version not in {"v1", "v1beta1"}:
                 continue
-            return Form(chosen if chosen != PROTOBUF else JSON, render, group, version)
+            if render == "Table" and chosen == PROTOBUF:
+                continue  # tables have no such encoding
+            return Form(chosen, render, group, version)
+        if custom and chosen == PROTOBUF:
+            continue  # nor have custom resources, but their metadata has
         return Form(chosen, streamed=parameters.get("stream") == "watch")
     if not custom and not understood:  # refused before the resource is looked at
         raise failure(406, "NotAcceptable", "406: Not Acceptable\n\nAvailable representations: " + ", ".join(offered), {})

@@ -21,22 +21,10 @@ from clusterwright.apiserver.schema.gotypes import table
 from clusterwright.cel.values import parse_duration
 
 PREFIX: Final = b"k8s\0"
-_GROUPS: Final = {
-    "": "core",
-    "apps": "apps",
-    "rbac.authorization.k8s.io": "rbac",
-    "policy": "policy",
-    "coordination.k8s.io": "coordination",
-    "events.k8s.io": "events",
-    "authorization.k8s.io": "authorization",
-    "authentication.k8s.io": "authentication",
-    "storage.k8s.io": "storage",
-    "admissionregistration.k8s.io": "admissionregistration",
-    "autoscaling": "autoscaling",
-    "discovery.k8s.io": "discovery",
-    "meta.k8s.io": "meta",
-}
 _MAXIMUM_DEPTH: Final = 100
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SCHEMA: Final = "apiextensions.v1.JSONSchemaProps"
+_SCHEMAS: Final = frozenset({"schema", "schemas", "schemaorbool", "schemaorstrings"})
 
 
 def is_protobuf(body: bytes) -> bool:
@@ -47,7 +35,7 @@ def is_protobuf(body: bytes) -> bool:
 def go_type(api_version: str, kind: str) -> str | None:
     """The type of a kind, if its fields are known."""
     group, _, version = api_version.rpartition("/")
-    name = f"{_GROUPS.get(group, '?')}.{version}.{kind}"
+    name = f"{group.split('.')[0] or 'core'}.{version}.{kind}"
     if name in table():
         return name
     # options are sent in the group version of what they are for
@@ -212,8 +200,10 @@ def _read(value: int | bytes, kind: str, depth: int) -> Any:
         return _read_int_or_string(value)
     if kind == "duration":
         return _read_duration(value)
-    if kind in ("raw", "any", "schema"):
+    if kind in ("raw", "any"):
         return _read_raw(value)
+    if kind in _SCHEMAS:
+        return _read_schema(value, kind, depth)
     if kind in table():
         return _read_struct(value, kind, depth + 1)
     raise DecodeError(f"proto: wrong wireType = 2 for a field of type {kind}")
@@ -230,10 +220,10 @@ def _read_time(data: bytes, *, micro: bool) -> str | None:
     if not parts:
         return None
     try:
-        made = datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
+        made = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
         raise DecodeError("proto: time out of range") from None
-    text = made.strftime("%Y-%m-%dT%H:%M:%S")
+    text = made.replace(tzinfo=None, microsecond=0).isoformat()
     return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
 
 
@@ -248,6 +238,23 @@ def _read_int_or_string(data: bytes) -> int | str:
 def _read_duration(data: bytes) -> str:
     nanos = _signed(dict(_fields(data)).get(1, 0))
     return f"{nanos / 1e9:g}s"
+
+
+def _read_schema(data: bytes, kind: str, depth: int) -> Any:
+    """A JSONSchemaProps, or what may stand in its place: a list of them, a boolean, a list of texts."""
+    if kind == "schema":
+        return _read_struct(data, _SCHEMA, depth + 1)
+    schema: Any = None
+    others: list[Any] = []
+    allows = False
+    for number, value in _fields(data):
+        if isinstance(value, int):
+            allows = bool(value)
+        elif number == (2 if kind == "schemaorbool" else 1):
+            schema = _read_struct(value, _SCHEMA, depth + 1)
+        else:
+            others.append(_text(value) if kind == "schemaorstrings" else _read_struct(value, _SCHEMA, depth + 1))
+    return schema if schema is not None else allows if kind == "schemaorbool" else others
 
 
 def _read_raw(data: bytes) -> Any:
@@ -335,7 +342,7 @@ def _write(number: int, value: Any, kind: str) -> bytes:
         return _write_varint(number << 3 | 1) + binary.pack("<d", value)
     if kind in ("time", "microtime"):
         moment = datetime.fromisoformat(value)
-        seconds = int(moment.replace(microsecond=0).timestamp())
+        seconds = (moment.replace(microsecond=0) - _EPOCH) // timedelta(seconds=1)
         return tagged(number, _number(1, seconds) + _number(2, moment.microsecond * 1000))
     if kind == "quantity":
         return tagged(number, tagged(1, str(value).encode()))
@@ -345,8 +352,28 @@ def _write(number: int, value: Any, kind: str) -> bytes:
         return tagged(number, _number(1, 0) + _number(2, value) + tagged(3, b""))
     if kind.startswith("[]"):
         return tagged(number, b"".join(_write(1, v, kind[2:]) for v in value))
-    if kind in ("raw", "any", "schema"):
+    if kind in ("raw", "any"):
         return tagged(number, tagged(1, msgspec.json.encode(value)))
+    if kind in _SCHEMAS:
+        return tagged(number, _write_schema(value, kind))
     if kind == "duration":
         return tagged(number, _number(1, (parse_duration(value) // timedelta(microseconds=1)) * 1000))
     return tagged(number, _write_struct(value, kind))
+
+
+def _write_schema(value: Any, kind: str) -> bytes:
+    if kind == "schema":
+        return _write_struct(value, _SCHEMA)
+    if kind == "schemaorbool":
+        if isinstance(value, bool):
+            return _number(1, 1 if value else 0)
+        return _number(1, 1) + tagged(2, _write_struct(value, _SCHEMA))
+    if isinstance(value, dict):
+        return tagged(1, _write_struct(value, _SCHEMA))
+    return b"".join(tagged(2, v.encode() if isinstance(v, str) else _write_struct(v, _SCHEMA)) for v in value)
+
+
+def watch_event(kind: str, enveloped: bytes) -> bytes:
+    """One event of a watch as it goes over the wire: its length, then a WatchEvent with an object that has its own envelope."""
+    event = tagged(1, kind.encode()) + tagged(2, tagged(1, enveloped))
+    return binary.pack(">I", len(event)) + event

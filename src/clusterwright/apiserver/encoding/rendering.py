@@ -10,7 +10,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.encoding import printing, protobuf
-from clusterwright.apiserver.encoding.negotiation import PROTOBUF, Form, encode
+from clusterwright.apiserver.encoding.negotiation import JSON, PROTOBUF, Form, encode
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.status import StatusError, failure, not_acceptable
 
@@ -29,10 +29,8 @@ class Asked(Protocol):
 
 def failed(error: StatusError, form: Form, warnings: tuple[str, ...] = ()) -> Response:
     """A failure Status as an answer."""
-    headers = {"content-type": form.media if form.media != "application/vnd.kubernetes.protobuf" else "application/json"}
-    if error.retry_after is not None:
-        headers["retry-after"] = str(error.retry_after)
-    return Response(status=error.code, headers=headers, body=encode(error.status, form), warnings=error.warnings or warnings)
+    headers = {"retry-after": str(error.retry_after)} if error.retry_after is not None else {}
+    return write(error.code, error.status, Form(form.media), error.warnings or warnings, headers)
 
 
 def render(call: Asked, status: int, obj: Json | None, raw: bytes | None) -> Response:
@@ -81,15 +79,18 @@ def render_list(call: Asked, objects: list[Json], list_kind: str, list_meta: Jso
 
 
 def _write(call: Asked, status: int, value: Json, form: Form) -> Response:
-    warnings = tuple(call.warnings)
     if form.render and form.version == "v1beta1":
         _relabel(value)
-    if form.media == PROTOBUF:
-        body = protobuf.encode(value)
-        if body is not None:
-            return Response(status=status, headers={"content-type": PROTOBUF}, body=body, warnings=warnings)
-        form = Form()
-    return Response(status=status, headers={"content-type": form.content_type}, body=encode(value, form), warnings=warnings)
+    return write(status, value, form, tuple(call.warnings))
+
+
+def write(status: int, value: Json, form: Form, warnings: tuple[str, ...] = (), headers: dict[str, str] | None = None) -> Response:
+    """Data as an answer. What has no protobuf encoding is written as JSON, and the answer says so."""
+    body = protobuf.encode(value) if form.media == PROTOBUF else None
+    if form.media == PROTOBUF and body is None:
+        form = Form(JSON, form.render, form.group, form.version)
+    headers = {"content-type": form.content_type, **(headers or {})}
+    return Response(status=status, headers=headers, body=encode(value, form) if body is None else body, warnings=warnings)
 
 
 def _relabel(value: Json) -> None:

@@ -11,8 +11,8 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.encoding import protobuf
-from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, encode
+from clusterwright.apiserver.encoding import protobuf, rendering
+from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.serving import discovery, openapi
 from clusterwright.apiserver.status import generic
@@ -53,7 +53,7 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
 
 def _data(server: Core, value: Any, form: Form = PLAIN) -> Response:
     del server
-    return Response(status=200, headers={"content-type": form.content_type}, body=encode(value, form))
+    return rendering.write(200, value, form)
 
 
 def _paths(server: Core) -> list[str]:

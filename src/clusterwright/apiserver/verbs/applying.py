@@ -63,6 +63,9 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
         resource.handler.default(obj)
         writes.meta_of(obj)
         if entry is None or old is None:
+            if uid := obj["metadata"].get("uid"):
+                text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise conflict(resource.group, resource.plural, call.info.name, text)
             obj["metadata"].pop("resourceVersion", None)
             stored, raw = await writes.create_object(call, obj, dry_run=dry_run, applied=True)
             return call.answer(201, stored, raw)

@@ -10,7 +10,7 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
 from clusterwright.apiserver.conversion import Versions
-from clusterwright.apiserver.encoding import bodies, negotiation, printing
+from clusterwright.apiserver.encoding import bodies, negotiation, printing, rendering
 from clusterwright.apiserver.interfaces import Scale
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.patchtypes import jsonpatch, mergepatch
@@ -226,9 +226,4 @@ def _answer(call: Call, scale: Json) -> Response:
         raise failure(406, "NotAcceptable", "tables of scales are not supported")
     if call.form.render:
         scale = printing.partial(scale)
-    return Response(
-        status=200,
-        headers={"content-type": call.form.content_type},
-        body=negotiation.encode(scale, call.form),
-        warnings=tuple(call.warnings),
-    )
+    return rendering.write(200, scale, call.form, tuple(call.warnings))

@@ -11,8 +11,8 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call
-from clusterwright.apiserver.encoding import printing, rendering
-from clusterwright.apiserver.encoding.negotiation import YAML, boolean, integer
+from clusterwright.apiserver.encoding import printing, protobuf, rendering
+from clusterwright.apiserver.encoding.negotiation import PROTOBUF, YAML, boolean, integer
 from clusterwright.apiserver.status import StatusError, not_acceptable
 from clusterwright.apiserver.storage.store import Entry, Event
 from clusterwright.apiserver.storage.streams import QUEUE_LIMIT, Feed, Stream, Watcher, line, replay
@@ -42,10 +42,13 @@ async def watch(call: Call) -> Response | Stream:
             selects = lambda entry: entry.namespace == namespace  # noqa: E731
         else:
             selects = lambda entry: entry.namespace == namespace and inner(entry)  # noqa: E731
-    headers = {"content-type": call.form.media}
+    is_protobuf = call.form.media == PROTOBUF
+    headers = {"content-type": f"{PROTOBUF};stream=watch" if is_protobuf else call.form.media}
     stream = Stream(Response(status=200, headers=headers, warnings=tuple(call.warnings)))
     render, variant = _renderer(call)
-    watcher = Watcher(stream, selects, render, variant)
+    if is_protobuf:
+        render, variant = _enveloped(call, render), (PROTOBUF, variant)
+    watcher = Watcher(stream, selects, render, variant, protobuf.watch_event if is_protobuf else line)
     initial = query.get("sendInitialEvents")
     bookmarks = boolean(query.get("allowWatchBookmarks"), "allowWatchBookmarks")
     visible = store.visible_revision
@@ -64,7 +67,7 @@ async def watch(call: Call) -> Response | Stream:
         try:
             replay(table, int(version), visible, feed)
         except StatusError as e:  # an event of the stream, not an answer
-            stream.push(watcher.frame("ERROR", _encode(e.status)))
+            stream.push(_error(call, e))
             stream.close()
             return stream
     stream.on_close(table.observe(feed))
@@ -126,7 +129,7 @@ class _Relay:
                     else:
                         self._watcher.begin(item)
         except StatusError as e:
-            self._stream.push(self._watcher.frame("ERROR", _encode(e.status)))
+            self._stream.push(_error(self._call, e))
             self._task = None
             self._stream.close()
         finally:
@@ -147,8 +150,23 @@ def bookmark(call: Call, rv: int, *, end: bool) -> bytes:
     if end:
         meta["annotations"] = {"k8s.io/initial-events-end": "true"}
     obj: Json = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, "metadata": meta}
-    obj = rendering.bookmark_shape(call, obj)
-    return line("BOOKMARK", _encode(obj))
+    return _event(call, "BOOKMARK", rendering.bookmark_shape(call, obj))
+
+
+def _error(call: Call, error: StatusError) -> bytes:
+    return _event(call, "ERROR", error.status)
+
+
+def _event(call: Call, kind: str, obj: Json) -> bytes:
+    if call.form.media != PROTOBUF:
+        return line(kind, _encode(obj))
+    return protobuf.watch_event(kind, protobuf.encode(obj) or b"")
+
+
+def _enveloped(call: Call, render: Callable[[Entry], bytes] | None) -> Callable[[Entry], bytes]:
+    """As `render`, in protobuf."""
+    shown = render or call.raw
+    return lambda entry: protobuf.encode(msgspec.json.decode(shown(entry))) or b""
 
 
 def _renderer(call: Call) -> tuple[Callable[[Entry], bytes] | None, object]:

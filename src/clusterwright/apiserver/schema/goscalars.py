@@ -1,0 +1,193 @@
+"""Simple values as Go's decoder reads them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.schema.times import micro_time, second_time
+from clusterwright.cel.formats import is_duration
+from clusterwright.cel.values import CelError, parse_quantity
+
+Json = dict[str, Any]
+Decoder = Callable[[Any, str, list[str]], Any]
+"""Takes a JSON value, where it stands, and a list for the paths of unknown fields; raises DecodeError."""
+
+
+def json_type(value: Any) -> str:
+    """What Go calls a JSON value."""
+    return {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "value")
+
+
+class Mismatch(DecodeError):
+    """A value of another type than the field's; the struct that has the field says where."""
+
+    def __init__(self, found: str, wanted: str) -> None:
+        super().__init__(f"json: cannot unmarshal {found}")
+        self.wanted = wanted
+
+
+def mismatch(value: Any, path: str, wanted: str) -> DecodeError:
+    """The error for a value that does not fit a Go type."""
+    del path
+    return Mismatch(json_type(value), re.sub(r"\w+\.(v\d\w*\.)", r"\1", wanted))
+
+
+def decode_string(value: Any, path: str, unknown: list[str]) -> str:
+    """A Go string."""
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise mismatch(value, path, "string")
+    return value
+
+
+def decode_bool(value: Any, path: str, unknown: list[str]) -> bool | None:
+    """A Go bool."""
+    if value is None or type(value) is bool:
+        return value
+    raise mismatch(value, path, "bool")
+
+
+def _integer(bits: int) -> Callable[[Any, str, list[str]], int | None]:
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def decode(value: Any, path: str, unknown: list[str]) -> int | None:
+        if value is None:
+            return None
+        if type(value) is float and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not low <= value <= high:
+            raise mismatch(value, path, f"int{bits}")
+        return value
+
+    return decode
+
+
+def _float(value: Any, path: str, unknown: list[str]) -> float | None:
+    if value is None or type(value) is float or type(value) is int:
+        return value
+    raise mismatch(value, path, "float64")
+
+
+def _bytes(value: Any, path: str, unknown: list[str]) -> str:
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise mismatch(value, path, "[]uint8")
+    try:
+        data = base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise DecodeError(f"illegal base64 data at input byte {_first_bad(value)}") from None
+    return base64.b64encode(data).decode()
+
+
+def _first_bad(text: str) -> int:
+    found = re.search(r"[^A-Za-z0-9+/\r\n]", text)
+    return found.start() if found else len(text) - len(text) % 4
+
+
+def _time(value: Any, path: str, unknown: list[str]) -> str | None:
+    if value is None or value == "":
+        return None
+    made = second_time(value) if type(value) is str else None
+    if made is None:
+        raise DecodeError(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"')
+    return made
+
+
+def _micro(value: Any, path: str, unknown: list[str]) -> str | None:
+    if value is None or value == "":
+        return None
+    made = micro_time(value) if type(value) is str else None
+    if made is None:
+        raise DecodeError(f'parsing time "{value}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{value}" as ".000000"')
+    return made
+
+
+def _duration(value: Any, path: str, unknown: list[str]) -> str | None:
+    if value is None:
+        return None
+    if type(value) is not str or not is_duration(value):
+        raise DecodeError(f'time: invalid duration "{value}"')
+    return value
+
+
+_DECIMAL_SUFFIXES: Final = (("E", 18), ("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0), ("m", -3), ("u", -6), ("n", -9))
+_BINARY_SUFFIXES: Final = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+
+
+def canonical_quantity(text: str) -> str:
+    """A quantity in its canonical form (`1000m` is `1`); raises CelError."""
+    amount = parse_quantity(text).amount
+    if amount == 0:
+        return "0"
+    if text.endswith("i"):
+        if amount == amount.to_integral_value():
+            whole = int(amount)
+            for suffix, bits in _BINARY_SUFFIXES:
+                if abs(whole) >= 1 << bits and whole % (1 << bits) == 0:
+                    return f"{whole >> bits}{suffix}"
+            return str(whole)
+    elif re.search(r"[eE][+-]?[0-9]+$", text):
+        exponent = 0
+        while amount == amount.to_integral_value() and int(amount) % 1000 == 0:
+            amount /= 1000
+            exponent += 3
+        return f"{int(amount)}e{exponent}" if exponent and amount == amount.to_integral_value() else _plain(amount)
+    for suffix, power in _DECIMAL_SUFFIXES:
+        scaled = amount.scaleb(-power)
+        if scaled == scaled.to_integral_value():
+            return f"{int(scaled)}{suffix}"
+    return f"{int(amount.scaleb(9).to_integral_value(rounding='ROUND_CEILING'))}n"
+
+
+def _plain(amount: Decimal) -> str:
+    return format(amount.normalize(), "f")
+
+
+def _quantity(value: Any, path: str, unknown: list[str]) -> str:
+    if value is None:
+        return "0"
+    if type(value) is bool or not isinstance(value, (str, int, float)):
+        raise mismatch(value, path, "resource.Quantity")
+    try:
+        return canonical_quantity(value if isinstance(value, str) else _plain(Decimal(str(value))))
+    except CelError as e:
+        raise DecodeError(str(e)) from None
+
+
+def _int_or_string(value: Any, path: str, unknown: list[str]) -> Any:
+    if value is None:
+        return None
+    if type(value) is str or type(value) is int:
+        return value
+    raise mismatch(value, path, "int32")
+
+
+def _any(value: Any, path: str, unknown: list[str]) -> Any:
+    return value
+
+
+SCALARS: Final[dict[str, Decoder]] = {
+    "string": decode_string,
+    "bool": decode_bool,
+    "byte": _integer(32),
+    "int32": _integer(32),
+    "int64": _integer(64),
+    "float64": _float,
+    "bytes": _bytes,
+    "time": _time,
+    "microtime": _micro,
+    "duration": _duration,
+    "quantity": _quantity,
+    "intstr": _int_or_string,
+    "raw": _any,
+    "any": _any,
+}
+"""What Go's decoder makes of the JSON of its simple types."""
