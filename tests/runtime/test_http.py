@@ -43,7 +43,7 @@ class Certificates:
         now, day = datetime.now(UTC), timedelta(days=1)
         ca_key, server_key, client_key = asyncio.run(keys())
         self.ca = new_ca(ca_key, now=now, serial=1)
-        server = sign(
+        self.server = sign(
             self.ca,
             server_key,
             not_before=now - day,
@@ -54,7 +54,7 @@ class Certificates:
             server=True,
         )
         self.client = new_admin_client(self.ca, client_key, now=now, serial=3)
-        (directory / "server.pem").write_bytes(server.certificate + server.key)
+        (directory / "server.pem").write_bytes(self.server.certificate + self.server.key)
         (directory / "ca.pem").write_bytes(self.ca.certificate)
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=directory / "ca.pem")
         self.context.verify_mode = ssl.CERT_OPTIONAL
@@ -154,6 +154,11 @@ async def test_an_unknown_authority_is_refused_unless_told_otherwise(mirror, cer
         await ask(to(mirror, certificates, certificate_authority=b""))
 
     response, _ = await ask(to(mirror, certificates, certificate_authority=b"", insecure_skip_tls_verify=True))
+    assert response.status == 200
+
+
+async def test_an_authority_need_not_be_self_signed(mirror, certificates):
+    response, _ = await ask(to(mirror, certificates, certificate_authority=certificates.server.certificate))
     assert response.status == 200
 
 

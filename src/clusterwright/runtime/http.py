@@ -295,6 +295,7 @@ def ssl_context(connection: Connection, certificate: tuple[bytes, bytes] | None)
     try:
         authority = connection.certificate_authority.decode() or None
         context = ssl.create_default_context(cadata=authority)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an authority need not be self-signed
         if connection.insecure_skip_tls_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
