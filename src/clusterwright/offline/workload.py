@@ -100,12 +100,8 @@ class ObservedWorkloadClusters:
             last_probe_success=success,
             consecutive_failures=found.consecutive_failures,
             refusal=found.refusal,
+            inspected=found.inspected,
         )
-
-    def inspected(self, cluster: ObjectKey) -> bool:
-        """Whether the health conditions on Machines are this pass's own findings already."""
-        found = self._clusters.get(cluster)
-        return found is not None and found.inspected
 
     async def etcd(self, cluster: ObjectKey, nodes: Sequence[str]) -> ObservedEtcd:
         """The etcd cluster; fails as observed, or when its members could not be listed."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import kubeadm_config_map, names
-from clusterwright.controllers.kubeadmcontrolplane.scope import CONFIG_MAP, KUBE_SYSTEM, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import CONFIG_MAP, KUBE_SYSTEM, Scope
 from clusterwright.kubeadm import corefile
 from clusterwright.kubeadm.versions import Version, parse_version
 from clusterwright.runtime.client import Client
@@ -93,7 +94,7 @@ def _containers(workload: Unstructured) -> list[Json]:
 
 
 async def update_kube_proxy(scope: Scope, client: Client) -> None:
-    """Let kube-proxy follow the version; raises ReconcileFailed."""
+    """Let kube-proxy follow the version; raises PassFailed."""
     if names.SKIP_KUBE_PROXY in scope.annotations:
         return
     try:
@@ -111,7 +112,7 @@ async def update_kube_proxy(scope: Scope, client: Client) -> None:
         proxy["image"] = image
         await client.patch(DAEMON_SET, daemon_set.key, _containers_patch(containers, daemon_set))
     except (ApiError, ValueError) as error:
-        raise ReconcileFailed(f"failed to update kube-proxy daemonset: {error}") from error
+        raise PassFailed(f"failed to update kube-proxy daemonset: {error}") from error
 
 
 def _containers_patch(containers: list[Json], workload: Unstructured) -> Json:
@@ -177,7 +178,7 @@ def coredns_version(tag: str) -> Version:
 
 
 async def update_coredns(scope: Scope, client: Client) -> None:
-    """Upgrade CoreDNS and its Corefile so that it serves at every moment; raises ReconcileFailed."""
+    """Upgrade CoreDNS and its Corefile so that it serves at every moment; raises PassFailed."""
     configuration = scope.owner.config_spec.get("clusterConfiguration") or {}
     if names.SKIP_COREDNS in scope.annotations or kubeadm_config_map.wanted_configuration(scope.owner) is None:
         return
@@ -198,7 +199,7 @@ async def update_coredns(scope: Scope, client: Client) -> None:
         if upgrade is not None:
             await _upgrade(scope, client, config_map, deployment, upgrade)
     except (ApiError, ValueError) as error:
-        raise ReconcileFailed(f"failed to update CoreDNS deployment: {error}") from error
+        raise PassFailed(f"failed to update CoreDNS deployment: {error}") from error
 
 
 async def _upgrade(scope: Scope, client: Client, config_map: Unstructured, deployment: Unstructured, upgrade: CorednsUpgrade) -> None:

@@ -18,11 +18,6 @@ from clusterwright.runtime.reconcile import Watch
 _GROUP, _KIND = "controlplane.cluster.x-k8s.io", "KubeadmControlPlane"
 
 
-async def itself(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
-    """The object's own key."""
-    return [obj.key]
-
-
 async def control_plane_of_machine(machine: Machine, _reader: Reader) -> Sequence[ObjectKey]:
     """The control plane that controls the Machine."""
     for reference in machine.metadata.owner_references:
@@ -69,7 +64,6 @@ CONTROLLER = ControllerDefinition(
     name="kubeadmcontrolplane",
     kind=KubeadmControlPlane,
     watches=(
-        Watch(KubeadmControlPlane, itself),
         Watch(Machine, control_plane_of_machine),
         Watch(Cluster, control_plane_of_cluster, cluster_matters),
     ),

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 
 from clusterwright.api.kubeconfig import Document, InvalidKubeconfig, data_of, read
 from clusterwright.api.meta import ObjectKey, OwnerReference, Unstructured
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.observe import patch_owners
-from clusterwright.controllers.kubeadmcontrolplane.scope import SECRET, EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import SECRET, EndOfPass, Scope
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, Slot
 from clusterwright.runtime.errors import AlreadyExists, ApiError
@@ -19,7 +20,7 @@ ROTATE_BEFORE = timedelta(hours=8760) / 2
 
 
 async def reconcile_certificates(scope: Scope) -> None:
-    """Look up or make every certificate and own it; says so in CertificatesAvailable. Raises ReconcileFailed."""
+    """Look up or make every certificate and own it; says so in CertificatesAvailable. Raises PassFailed."""
     slots = _slots(scope)
     initialized = scope.condition(names.INITIALIZED)
     may_generate = initialized is None or initialized.status != "True"
@@ -32,7 +33,7 @@ async def reconcile_certificates(scope: Scope) -> None:
     except (ApiError, CertificateError) as error:
         scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
         scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "False", "Warning", "CertificatesGenerationFailed", str(error))
-        raise ReconcileFailed(f"error in looking up or creating cluster certificates: {error}") from error
+        raise PassFailed(f"error in looking up or creating cluster certificates: {error}") from error
     if missing and not may_generate:
         which = ", ".join(slot.purpose for slot in missing)
         many = len(missing) > 1
@@ -49,7 +50,7 @@ async def reconcile_certificates(scope: Scope) -> None:
                 await _own(scope, secret)
     except ApiError as error:
         scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
-        raise ReconcileFailed(f"error in ensuring cluster certificates ownership: {error}") from error
+        raise PassFailed(f"error in ensuring cluster certificates ownership: {error}") from error
     scope.set(names.CERTIFICATES_AVAILABLE, "True", "Available")
     scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "True")
 
@@ -123,7 +124,7 @@ def _with_controller(references: list[OwnerReference], owner: OwnerReference) ->
 async def reconcile_kubeconfig(scope: Scope) -> None:
     """Create the admin kubeconfig, own it, and renew its client certificate in time.
 
-    Raises EndOfPass while the CA is missing, ReconcileFailed otherwise.
+    Raises EndOfPass while the CA is missing, PassFailed otherwise.
     """
     endpoint = scope.cluster.spec.control_plane_endpoint
     if endpoint is None or not (endpoint.host and endpoint.port):
@@ -134,7 +135,7 @@ async def reconcile_kubeconfig(scope: Scope) -> None:
     try:
         secret = await client.find(SECRET, key)
     except ApiError as error:
-        raise ReconcileFailed(f"failed to retrieve kubeconfig Secret: {error}") from error
+        raise PassFailed(f"failed to retrieve kubeconfig Secret: {error}") from error
     try:
         if secret is None:
             server = f"https://{_host(endpoint.host)}:{endpoint.port}"
@@ -156,7 +157,7 @@ async def reconcile_kubeconfig(scope: Scope) -> None:
     except AlreadyExists:
         return
     except (ApiError, CertificateError) as error:
-        raise ReconcileFailed(f"failed to reconcile kubeconfig Secret: {error}") from error
+        raise PassFailed(f"failed to reconcile kubeconfig Secret: {error}") from error
 
 
 def _host(host: str) -> str:

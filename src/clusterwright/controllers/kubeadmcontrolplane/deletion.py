@@ -6,11 +6,12 @@ from contextlib import suppress
 
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import GroupVersionKind
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.departure import remove_hook
 from clusterwright.controllers.kubeadmcontrolplane.inspection import reconcile_conditions, set_legacy_machines_ready
 from clusterwright.controllers.kubeadmcontrolplane.machines import stale_text
-from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.resources import gvk_of
 
@@ -25,13 +26,13 @@ async def reconcile_deletion(scope: Scope) -> None:
         scope.deleting_reason, scope.deleting_message = "DeletionCompleted", "Deletion completed"
         return
     set_legacy_machines_ready(scope)
-    with suppress(EndOfPass, ReconcileFailed):  # what cannot be looked at does not keep anyone from being deleted
+    with suppress(EndOfPass, PassFailed):  # what cannot be looked at does not keep anyone from being deleted
         await reconcile_conditions(scope)
     try:
         blockers = await _blocking_deletion(scope)
     except ApiError as error:
         scope.deleting_reason, scope.deleting_message = names.INTERNAL_ERROR, names.CHECK_LOGS
-        raise ReconcileFailed(f"failed to list descendants: {error}") from error
+        raise PassFailed(f"failed to list descendants: {error}") from error
     if blockers is not None:
         scope.set_v1beta1("Resized", "False", "Info", "Deleting", "Waiting for worker nodes to be deleted first")
         scope.deleting_reason, scope.deleting_message = "WaitingForWorkersDeletion", blockers
@@ -41,7 +42,7 @@ async def reconcile_deletion(scope: Scope) -> None:
         text = f"Failed to delete control plane Machines for cluster {scope.cluster_key} control plane: {'; '.join(failures)}"
         scope.dependencies.events.record(scope.control_plane, "Warning", "FailedDelete", text)
         scope.deleting_reason, scope.deleting_message = names.INTERNAL_ERROR, names.CHECK_LOGS
-        raise ReconcileFailed(text)
+        raise PassFailed(text)
     scope.set_v1beta1("Resized", "False", "Info", "Deleting")
     count = len(scope.machines)
     stale = stale_text(scope.all_machines, scope.now)
@@ -72,7 +73,7 @@ async def _delete_machines(scope: Scope) -> list[str]:
         if names.PRE_TERMINATE_HOOK in machine.annotations:
             try:
                 await remove_hook(scope, name)
-            except ReconcileFailed as error:
+            except PassFailed as error:
                 failures.append(str(error))
                 continue
         if machine.deleting:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from clusterwright.api.core import Machine
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import membership, names
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, newest
 from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError, NotSafe
 from clusterwright.controllers.kubeadmcontrolplane.quorum import control_plane_survives, project_etcd
-from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.resources import gvk_of
@@ -28,7 +29,7 @@ async def reconcile_members(scope: Scope) -> None:
         return
     stray = strays[0]
     if stray.name and not project_etcd(members, machines, remove=stray.name).safe:
-        raise ReconcileFailed(
+        raise PassFailed(
             f"etcd member {stray.name} does not have a corresponding Machine, it must be removed from the cluster but this operation "
             "can lead to quorum loss. Please check the etcd status"
         )
@@ -36,7 +37,7 @@ async def reconcile_members(scope: Scope) -> None:
         await membership.remove_member(scope, stray)
     except MembershipError as error:
         shown = stray.name or "(Name not yet assigned)"
-        raise ReconcileFailed(f"failed to remove etcd member {shown}. Please check the etcd status: {error}") from error
+        raise PassFailed(f"failed to remove etcd member {shown}. Please check the etcd status: {error}") from error
     raise EndOfPass(names.SOON)
 
 
@@ -51,7 +52,7 @@ async def reconcile_hook(scope: Scope) -> None:
     try:
         version = parse_version(scope.control_plane.spec.version)
     except ValueError as error:
-        raise ReconcileFailed(f"failed to parse Kubernetes version: {error}") from error
+        raise PassFailed(f"failed to parse Kubernetes version: {error}") from error
     if may_leave(scope, machine, waits_for_others=version.release >= _OTHER_HOOKS_FROM):
         await _leave_etcd(scope, machine)
         await remove_hook(scope, machine.name)
@@ -70,14 +71,14 @@ def may_leave(scope: Scope, machine: ControlPlaneMachine, *, waits_for_others: b
 
 
 async def _leave_etcd(scope: Scope, machine: ControlPlaneMachine) -> None:
-    """Take the Machine's member out of etcd; raises EndOfPass while that is not safe, ReconcileFailed if it fails."""
+    """Take the Machine's member out of etcd; raises EndOfPass while that is not safe, PassFailed if it fails."""
     if len(scope.machines) <= 1 or not scope.managed_etcd:
         return
     members = scope.inspection.members
     if scope.inspection.nodes_error is not None:
-        raise ReconcileFailed(f"unable to remove pre-terminate hook: {scope.inspection.nodes_error}")
+        raise PassFailed(f"unable to remove pre-terminate hook: {scope.inspection.nodes_error}")
     if not members:
-        raise ReconcileFailed("unable to remove pre-terminate hook, etcd member list is empty")
+        raise PassFailed("unable to remove pre-terminate hook, etcd member list is empty")
     name = await membership.member_name(scope, machine)
     if name is None:
         return
@@ -89,7 +90,7 @@ async def _leave_etcd(scope: Scope, machine: ControlPlaneMachine) -> None:
             await membership.forward_leadership(scope, machine, candidate)
     except MembershipError as error:
         assert candidate is not None
-        raise ReconcileFailed(f"failed to move leadership to candidate Machine {candidate.name}: {error}") from error
+        raise PassFailed(f"failed to move leadership to candidate Machine {candidate.name}: {error}") from error
     member = next((m for m in members if m.name == name), None)
     if member is None:
         return
@@ -100,11 +101,11 @@ async def _leave_etcd(scope: Scope, machine: ControlPlaneMachine) -> None:
         scope.dependencies.events.record(scope.control_plane, "Warning", "ControlPlaneUnhealthy", text)
         raise EndOfPass(names.DELETE_WAIT) from None
     except MembershipError as error:
-        raise ReconcileFailed(f"failed to remove etcd member for deleting Machine {machine.name}: {error}") from error
+        raise PassFailed(f"failed to remove etcd member for deleting Machine {machine.name}: {error}") from error
 
 
 async def remove_hook(scope: Scope, name: str) -> None:
-    """Let the Machine controller go on with a Machine; raises ReconcileFailed."""
+    """Let the Machine controller go on with a Machine; raises PassFailed."""
     try:
         answer = await scope.dependencies.client.patch(
             MACHINE, scope.machines[name].key, {"metadata": {"annotations": {names.PRE_TERMINATE_HOOK: None}}}
@@ -112,5 +113,5 @@ async def remove_hook(scope: Scope, name: str) -> None:
     except NotFound:
         return
     except ApiError as error:
-        raise ReconcileFailed(f"failed to remove pre-terminate hook from control plane Machine {name}: {error}") from error
+        raise PassFailed(f"failed to remove pre-terminate hook from control plane Machine {name}: {error}") from error
     scope.refresh(name, answer)

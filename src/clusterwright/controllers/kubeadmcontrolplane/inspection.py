@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from clusterwright.api.meta import ObjectKey, Unstructured
 from clusterwright.conditions import v1beta1
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.conditions import COMPONENTS_HEALTHY, ETCD_CLUSTER_HEALTHY, component_facts, etcd_facts
 from clusterwright.controllers.kubeadmcontrolplane.health import (
@@ -25,7 +26,7 @@ from clusterwright.controllers.kubeadmcontrolplane.health import (
     node_ready_status,
 )
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.scope import KUBE_SYSTEM, NODE, POD, EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import KUBE_SYSTEM, NODE, POD, EndOfPass, Scope
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
 from clusterwright.controllers.kubeadmcontrolplane.status import legacy_aggregate, legacy_machines_ready
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
@@ -84,14 +85,14 @@ def drop_stale_etcd_condition(scope: Scope) -> None:
 async def reconcile_conditions(scope: Scope) -> None:
     """Refresh the health conditions of the control plane and its Machines, and write the Machines.
 
-    Raises EndOfPass where there is no connection: its return wakes us. Raises ReconcileFailed for other failures.
+    Raises EndOfPass where there is no connection: its return wakes us. Raises PassFailed for other failures.
     """
     set_up_to_date(scope)
     drop_stale_etcd_condition(scope)
-    outcome: EndOfPass | ReconcileFailed | None = None
+    outcome: EndOfPass | PassFailed | None = None
     try:
         await _inspect_if_possible(scope)
-    except (EndOfPass, ReconcileFailed) as end:
+    except (EndOfPass, PassFailed) as end:
         outcome = end
     await scope.patch_machines(sorted(scope.machines), names.MACHINE_OWNED_CONDITIONS)
     if outcome is not None:
@@ -120,7 +121,7 @@ async def _inspect_if_possible(scope: Scope) -> None:
         raise EndOfPass from None
     except WorkloadUnavailable as error:
         set_all(scope, "InspectionFailed", names.CHECK_LOGS)
-        raise ReconcileFailed(f"cannot get client for the workload cluster: {error}") from error
+        raise PassFailed(f"cannot get client for the workload cluster: {error}") from error
     await inspect(scope, client)
 
 
@@ -132,8 +133,7 @@ def grace_period(scope: Scope) -> timedelta:
 
 async def inspect(scope: Scope, client: Client) -> None:
     """Look at Nodes, Pods and etcd, and set every condition that follows."""
-    known = getattr(scope.dependencies.workload, "inspected", None)
-    inspected = bool(known is not None and known(scope.cluster_key))
+    inspected = scope.dependencies.workload.health(scope.cluster_key).inspected
     scope.inspection = await _look(scope, client, inspected=inspected)
     _aggregate(scope, legacy=not inspected)
 

@@ -11,10 +11,11 @@ from clusterwright.api.core import Machine
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.controllers import field_ownership as ownership
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import desired, names
 from clusterwright.controllers.kubeadmcontrolplane.observe import find_external
 from clusterwright.controllers.kubeadmcontrolplane.scale import domain_for_new
-from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, EndOfPass, Scope
 from clusterwright.controllers.kubeadmcontrolplane.uptodate import is_cloned
 from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, slot
 from clusterwright.runtime.client import Client
@@ -30,7 +31,7 @@ _STRIP_TRIES = 3
 
 
 async def create_machine(scope: Scope, *, join: bool) -> None:
-    """Create an InfraMachine, a KubeadmConfig and a Machine. Raises ReconcileFailed.
+    """Create an InfraMachine, a KubeadmConfig and a Machine. Raises PassFailed.
 
     The name is the same whenever the situation is, so that a pass that does not see its own last creation repeats it and makes
     nothing new. What was made before a refusal is taken away again; after a failure that may have taken effect it stays, and
@@ -39,10 +40,10 @@ async def create_machine(scope: Scope, *, join: bool) -> None:
     reason = "FailedScaleUp" if join else "FailedInitialization"
     try:
         await _create(scope, join=join)
-    except (ReconcileFailed, ApiError, BadNamingTemplate, ValueError) as error:
+    except (ApiError, BadNamingTemplate, ValueError) as error:
         text = f"Failed to create control plane Machine for cluster {scope.cluster_key} control plane: {error}"
         scope.dependencies.events.record(scope.control_plane, "Warning", reason, text)
-        raise ReconcileFailed(text) from error
+        raise PassFailed(text) from error
     scope.annotations.pop(names.REMEDIATION_IN_PROGRESS, None)
 
 
@@ -51,11 +52,11 @@ async def _create(scope: Scope, *, join: bool) -> None:
     try:
         name = _next_name(scope)
     except BadNamingTemplate as error:
-        raise ReconcileFailed(f"failed to compute desired Machine: cannot generate Machine name: {error}") from error
+        raise PassFailed(f"failed to compute desired Machine: cannot generate Machine name: {error}") from error
     reference = scope.control_plane.spec.machine_template.spec.infrastructure_ref
     template = scope.template or await find_external(scope.dependencies, reference, scope.key.namespace)
     if template is None:
-        raise ReconcileFailed(f"{reference.kind} {reference.name} does not exist")
+        raise PassFailed(f"{reference.kind} {reference.name} does not exist")
     infrastructure = desired.new_infrastructure(owner, template, name=name)
     config = desired.new_config(owner, name=name, join=join)
     machine = desired.new_machine(
@@ -75,7 +76,7 @@ async def _create(scope: Scope, *, join: bool) -> None:
             answer = await client.apply(intent, field_manager=names.FIELD_MANAGER)
             if answer.metadata.deletion_timestamp is not None:
                 # left from a creation that was refused: the name is free again when it is gone
-                raise ReconcileFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
+                raise PassFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
             if intent is not machine:
                 made.append(answer)
                 await _give_up_metadata(client, answer)
@@ -84,7 +85,7 @@ async def _create(scope: Scope, *, join: bool) -> None:
             errors = [str(error)]
             if await _was_refused(client, machine, error):
                 errors += await _clean_up(client, made)
-            raise ReconcileFailed("; ".join(errors)) from error
+            raise PassFailed("; ".join(errors)) from error
 
 
 def _next_name(scope: Scope) -> str:
@@ -163,7 +164,7 @@ async def _clean_up(client: Client, made: list[Unstructured]) -> list[str]:
 async def sync_machines(scope: Scope) -> None:
     """Bring metadata, timeouts and gates of every Machine, and metadata of what belongs to it, in step with the template.
 
-    Raises EndOfPass after managedFields had to be mended (to look again soon) or a Machine was gone, ReconcileFailed otherwise.
+    Raises EndOfPass after managedFields had to be mended (to look again soon) or a Machine was gone, PassFailed otherwise.
     """
     mended = False
     try:
@@ -190,7 +191,7 @@ async def sync_machines(scope: Scope) -> None:
     except NotFound:
         raise EndOfPass from None
     except ApiError as error:
-        raise ReconcileFailed(f"failed to sync Machines: {error}") from error
+        raise PassFailed(f"failed to sync Machines: {error}") from error
     if mended:
         raise EndOfPass(names.SOON)
 
@@ -243,14 +244,14 @@ async def _sync_deleting(scope: Scope, name: str) -> None:
 async def trigger_in_place_update(scope: Scope, name: str) -> None:
     """Begin an update in place, or complete a beginning that was interrupted: every step may be repeated.
 
-    The Machine is marked first and its hook last, so that the Machine controller acts on the whole. Raises ReconcileFailed.
+    The Machine is marked first and its hook last, so that the Machine controller acts on the whole. Raises PassFailed.
     """
     machine, owner, client = scope.machines[name], scope.owner, scope.dependencies.client
     where = f"failed to complete triggering in-place update for Machine {machine.key}, could not compute desired"
     if machine.infrastructure is None or scope.template is None or not is_cloned(machine):
-        raise ReconcileFailed(f"{where} InfraMachine")
+        raise PassFailed(f"{where} InfraMachine")
     if machine.config is None:
-        raise ReconcileFailed(f"{where} KubeadmConfig")
+        raise PassFailed(f"{where} KubeadmConfig")
     mark = {names.UPDATE_IN_PROGRESS: ""}
     try:
         if not machine.update_in_progress:
@@ -270,7 +271,7 @@ async def trigger_in_place_update(scope: Scope, name: str) -> None:
         if "UpdateMachine" not in hooks:
             await _annotate(scope, name, {names.PENDING_HOOKS: ",".join(sorted([*hooks, "UpdateMachine"]))}, last=True)
     except ApiError as error:
-        raise ReconcileFailed(f"failed to trigger in-place update for Machine {machine.key}: {error}") from error
+        raise PassFailed(f"failed to trigger in-place update for Machine {machine.key}: {error}") from error
     scope.dependencies.events.record(
         scope.control_plane, "Normal", "SuccessfulStartInPlaceUpdate", f"Machine {name} starting in-place update"
     )

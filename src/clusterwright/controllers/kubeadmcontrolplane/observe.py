@@ -9,9 +9,10 @@ from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference, Unstructured
 from clusterwright.controllers.external import ContractUnknown, Reference, get_external, refers_to
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, UpToDate
-from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, SECRET, ReconcileFailed, Scope, machine_view
+from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, SECRET, Scope, machine_view
 from clusterwright.controllers.kubeadmcontrolplane.uptodate import is_cloned, up_to_date
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.certificates import owner_json
@@ -23,18 +24,18 @@ _GROUP, _KIND = "controlplane.cluster.x-k8s.io", "KubeadmControlPlane"
 
 
 async def owner_cluster(client: Client, control_plane: KubeadmControlPlane) -> Cluster | None:
-    """The Cluster that owns the control plane; None before there is an owner. Raises ReconcileFailed, also where it is gone."""
+    """The Cluster that owns the control plane; None before there is an owner. Raises PassFailed, also where it is gone."""
     for reference in control_plane.metadata.owner_references:
         if reference.kind == "Cluster" and reference.api_version.rpartition("/")[0] == "cluster.x-k8s.io":
             try:
                 return await client.get(Cluster, ObjectKey(control_plane.metadata.namespace, reference.name))
             except ApiError as error:
-                raise ReconcileFailed(f"failed to retrieve owner Cluster: {error}") from error
+                raise PassFailed(f"failed to retrieve owner Cluster: {error}") from error
     return None
 
 
 async def find_external(dependencies: Dependencies, reference: Reference, namespace: str) -> Unstructured | None:
-    """A provider's object; None if it does not exist. Raises ReconcileFailed.
+    """A provider's object; None if it does not exist. Raises PassFailed.
 
     Its kind is watched from then on, so that the next read costs no request.
     """
@@ -47,13 +48,13 @@ async def find_external(dependencies: Dependencies, reference: Reference, namesp
     except NotFound:
         return None
     except (ApiError, ContractUnknown) as error:
-        raise ReconcileFailed(f"failed to get {reference.kind} {namespace}/{reference.name}: {error}") from error
+        raise PassFailed(f"failed to get {reference.kind} {namespace}/{reference.name}: {error}") from error
 
 
 async def observe_machines(scope: Scope) -> bool:
     """Fill the scope with owned Machines; False if stand-alone ones were found instead and the pass must end.
 
-    Raises ReconcileFailed where the Machines, or what belongs to them, cannot be read or are not ours alone.
+    Raises PassFailed where the Machines, or what belongs to them, cannot be read or are not ours alone.
     """
     if not scope.infrastructure_provisioned or not scope.endpoint_valid:
         return True
@@ -62,7 +63,7 @@ async def observe_machines(scope: Scope) -> bool:
     try:
         found = await client.list(Machine, namespace=scope.key.namespace, labels=selector)
     except ApiError as error:
-        raise ReconcileFailed(f"failed to list control plane Machines: {error}") from error
+        raise PassFailed(f"failed to list control plane Machines: {error}") from error
     if not scope.deleting:
         orphans = [m for m in found if _controller_of(m) is None]
         if orphans:
@@ -70,7 +71,7 @@ async def observe_machines(scope: Scope) -> bool:
             return False
     owned = [m for m in found if _is_ours(scope, m)]
     if not scope.deleting and len(owned) != len(found):
-        raise ReconcileFailed(
+        raise PassFailed(
             "not all control plane machines are owned by this KubeadmControlPlane, refusing to operate in mixed management mode"
         )
     for machine in owned:
@@ -100,7 +101,7 @@ async def _with_neighbours(scope: Scope, original: Original[Machine]) -> Control
         try:
             config = await client.find(KUBEADM_CONFIG, ObjectKey(namespace, reference.name))
         except ApiError as error:
-            raise ReconcileFailed(f"failed to get KubeadmConfig {namespace}/{reference.name}: {error}") from error
+            raise PassFailed(f"failed to get KubeadmConfig {namespace}/{reference.name}: {error}") from error
     return machine_view(original).with_(infrastructure=infrastructure, config=config)
 
 
@@ -110,14 +111,14 @@ async def _judge_up_to_date(scope: Scope) -> None:
         reference = scope.control_plane.spec.machine_template.spec.infrastructure_ref
         scope.template = await find_external(scope.dependencies, reference, scope.key.namespace)
         if scope.template is None and not scope.deleting:
-            raise ReconcileFailed(f"failed to compute desired InfraMachine: {reference.kind} {reference.name} does not exist")
+            raise PassFailed(f"failed to compute desired InfraMachine: {reference.kind} {reference.name} does not exist")
     owner = scope.owner
     for name, machine in scope.machines.items():
         judged = machine if scope.template is not None else machine.with_(infrastructure=None)
         try:
             verdict: UpToDate = up_to_date(owner, judged, now=scope.now)
         except ValueError as error:
-            raise ReconcileFailed(f"failed to compute whether Machine {name} is up-to-date: {error}") from error
+            raise PassFailed(f"failed to compute whether Machine {name} is up-to-date: {error}") from error
         scope.machines[name] = machine.with_(up_to_date=verdict)
 
 
@@ -127,19 +128,19 @@ async def _judge_up_to_date(scope: Scope) -> None:
 async def adopt(scope: Scope, orphans: list[Machine]) -> None:
     """Become the controller of stand-alone control plane Machines, and of the Secrets that their KubeadmConfigs made.
 
-    All or none: a Machine whose version is too far away stops the adoption with an Event. Raises ReconcileFailed.
+    All or none: a Machine whose version is too far away stops the adoption with an Event. Raises PassFailed.
     """
     client = scope.dependencies.client
     try:
         fresh = await client.live.get(KubeadmControlPlane, scope.key)
     except ApiError as error:
-        raise ReconcileFailed(f"failed to adopt Machines: {error}") from error
+        raise PassFailed(f"failed to adopt Machines: {error}") from error
     if fresh.metadata.deletion_timestamp is not None:
-        raise ReconcileFailed(f"{scope.key.namespace}/{scope.key.name} has just been deleted at {fresh.metadata.deletion_timestamp}")
+        raise PassFailed(f"{scope.key.namespace}/{scope.key.name} has just been deleted at {fresh.metadata.deletion_timestamp}")
     for machine in orphans:
         reference = machine.spec.bootstrap.config_ref
         if reference is None or not reference.name or reference.kind != "KubeadmConfig":
-            raise ReconcileFailed(f"unable to adopt Machine {machine.key}: expected a ConfigRef of kind KubeadmConfig")
+            raise PassFailed(f"unable to adopt Machine {machine.key}: expected a ConfigRef of kind KubeadmConfig")
         wanted = scope.control_plane.spec.version
         if machine.spec.version and not _within_one_minor(machine.spec.version, wanted):
             text = (
@@ -153,14 +154,14 @@ async def adopt(scope: Scope, orphans: list[Machine]) -> None:
             await _adopt_secrets(scope, machine)
             await _adopt_machine(scope, machine)
     except ApiError as error:
-        raise ReconcileFailed(f"failed to adopt Machines: {error}") from error
+        raise PassFailed(f"failed to adopt Machines: {error}") from error
 
 
 def _within_one_minor(version: str, wanted: str) -> bool:
     try:
         ours, theirs = parse_version(wanted), parse_version(version)
     except ValueError as error:
-        raise ReconcileFailed(f"failed to adopt Machines: {error}") from error
+        raise PassFailed(f"failed to adopt Machines: {error}") from error
     return ours.major == theirs.major and abs(ours.minor - theirs.minor) <= 1
 
 

@@ -13,8 +13,9 @@ from clusterwright.api.controlplane import (
     LastRemediationStatus,
 )
 from clusterwright.api.meta import ObjectKey, OwnerReference, Unstructured
-from clusterwright.conditions import v1beta1
+from clusterwright.conditions import ConditionConflict, v1beta1
 from clusterwright.controllers.external import with_owner
+from clusterwright.controllers.kit.passing import PassFailed, failure
 from clusterwright.controllers.kubeadmcontrolplane import addons, kubeadm_config_map, names, objects, remediation, status
 from clusterwright.controllers.kubeadmcontrolplane.certificates import reconcile_certificates, reconcile_kubeconfig
 from clusterwright.controllers.kubeadmcontrolplane.conditions import CONCLUSIONS
@@ -32,7 +33,7 @@ from clusterwright.controllers.kubeadmcontrolplane.remediation import GarbledHis
 from clusterwright.controllers.kubeadmcontrolplane.replacement import reconcile_remediation
 from clusterwright.controllers.kubeadmcontrolplane.rollout import Step, needing_rollout, scale_step
 from clusterwright.controllers.kubeadmcontrolplane.scaling import reconcile_rollout, take
-from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope, with_control_plane_status
+from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope, with_control_plane_status
 from clusterwright.controllers.kubeadmcontrolplane.wakes import Alarms, WorkloadWatches
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.controllers.wiring import Dependencies
@@ -97,12 +98,12 @@ class KubeadmControlPlaneReconciler:
             await (reconcile_deletion(scope) if scope.deleting else reconcile_normal(scope))
         except EndOfPass as end:
             vote = end.vote
-        except (ReconcileFailed, ApiError) as error:
+        except ApiError as error:
             errors.append(error)
         available_vote, status_errors = await self._conclude(scope, complete=not errors)
         errors += status_errors
         if errors:
-            raise errors[0] if len(errors) == 1 else ExceptionGroup("reconcile failed", errors)
+            raise failure(errors)
         votes = [vote, available_vote]
         components = scope.condition(names.COMPONENTS_HEALTHY)
         if not any(votes) and not scope.deleting and components is not None and components.status == "False":
@@ -138,7 +139,7 @@ class KubeadmControlPlaneReconciler:
         except NotFound as error:
             if not scope.deleting or after.metadata.finalizers:
                 errors.append(error)
-        except Exception as error:
+        except (ApiError, ConditionConflict, ExceptionGroup) as error:
             errors.append(error)
         return vote, errors
 
@@ -246,7 +247,7 @@ async def reconcile_normal(scope: Scope) -> None:
 
 
 async def reconcile_template(scope: Scope) -> None:
-    """Let the infrastructure template belong to the Cluster; raises ReconcileFailed, also where there is none."""
+    """Let the infrastructure template belong to the Cluster; raises PassFailed, also where there is none."""
     reference = scope.control_plane.spec.machine_template.spec.infrastructure_ref
     if not reference.kind.endswith("Template"):
         return
@@ -254,14 +255,14 @@ async def reconcile_template(scope: Scope) -> None:
     scope.template = scope.template or await find_external(scope.dependencies, reference, scope.key.namespace)
     if scope.template is None:
         scope.template_missing = True
-        raise ReconcileFailed(f"{reference.kind} {scope.key.namespace}/{reference.name} does not exist")
+        raise PassFailed(f"{reference.kind} {scope.key.namespace}/{reference.name} does not exist")
     owner = _cluster_reference(scope)
     references = scope.template.metadata.owner_references
     if owner not in references:
         try:
             scope.template = await patch_owners(client, scope.template, list(with_owner(references, owner)))
         except ApiError as error:
-            raise ReconcileFailed(f"failed to patch {reference.kind} {reference.name}: {error}") from error
+            raise PassFailed(f"failed to patch {reference.kind} {reference.name}: {error}") from error
 
 
 def _cluster_reference(scope: Scope) -> OwnerReference:
@@ -288,7 +289,7 @@ async def reconcile_workload(scope: Scope) -> None:
     except NotConnected:
         raise EndOfPass from None
     except WorkloadUnavailable as error:
-        raise ReconcileFailed(f"failed to create client to workload cluster: {error}") from error
+        raise PassFailed(f"failed to create client to workload cluster: {error}") from error
     await _settled(scope, client)
 
 
@@ -296,7 +297,7 @@ async def _settled(scope: Scope, client: Client) -> None:
     try:
         await objects.sweep(scope)
     except ApiError as error:
-        raise ReconcileFailed(f"failed to delete leftovers: {error}") from error
+        raise PassFailed(f"failed to delete leftovers: {error}") from error
     await addons.update_kube_proxy(scope, client)
     await addons.update_coredns(scope, client)
     await reconcile_certificate_expiries(scope)
@@ -316,7 +317,7 @@ async def reconcile_certificate_expiries(scope: Scope) -> None:
             stamp = expiry.strftime("%Y-%m-%dT%H:%M:%SZ")
             await scope.dependencies.client.patch(config.gvk, config.key, {"metadata": {"annotations": {names.CERTIFICATES_EXPIRY: stamp}}})
         except (ApiError, OSError, ValueError) as error:
-            raise ReconcileFailed(f"failed to get certificate expiry for Machine {machine.name}: {error}") from error
+            raise PassFailed(f"failed to get certificate expiry for Machine {machine.name}: {error}") from error
 
 
 def api_server_port(config: Unstructured) -> int:

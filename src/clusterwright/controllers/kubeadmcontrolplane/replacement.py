@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from clusterwright.api.core import Machine
 from clusterwright.conditions import v1beta1
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import membership, names, remediation
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, newest
 from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError
 from clusterwright.controllers.kubeadmcontrolplane.remediation import GarbledHistory, RemediationData, RemediationFacts, Verdict
-from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.resources import gvk_of
@@ -29,7 +30,7 @@ async def reconcile_remediation(scope: Scope) -> None:
             return
         await _remediate(scope, machine)
     except GarbledHistory as error:
-        raise ReconcileFailed(str(error)) from error
+        raise PassFailed(str(error)) from error
 
 
 async def _forget_recovered(scope: Scope) -> None:
@@ -69,7 +70,7 @@ async def _remediate(scope: Scope, machine: ControlPlaneMachine) -> None:
     facts = _facts(scope)
     member = await membership.member_name(scope, machine) if scope.initialized and scope.managed_etcd else None
     verdict = remediation.judge(machine, member, facts)
-    failure: ReconcileFailed | None = None
+    failure: PassFailed | None = None
     if verdict.allowed:
         verdict, failure = await _delete_unhealthy(scope, machine, verdict)
     scope.set_on_machine(machine.name, names.OWNER_REMEDIATED, "False", verdict.reason, verdict.message)
@@ -78,7 +79,7 @@ async def _remediate(scope: Scope, machine: ControlPlaneMachine) -> None:
     deleted = verdict is remediation.DELETING
     try:
         await scope.patch_machines([machine.name], (names.OWNER_REMEDIATED,))
-    except ReconcileFailed:
+    except PassFailed:
         if not deleted:
             raise
     if failure is not None:
@@ -87,25 +88,25 @@ async def _remediate(scope: Scope, machine: ControlPlaneMachine) -> None:
         raise EndOfPass(names.AT_ONCE)
 
 
-async def _delete_unhealthy(scope: Scope, machine: ControlPlaneMachine, allowed: Verdict) -> tuple[Verdict, ReconcileFailed | None]:
+async def _delete_unhealthy(scope: Scope, machine: ControlPlaneMachine, allowed: Verdict) -> tuple[Verdict, PassFailed | None]:
     if scope.initialized and scope.managed_etcd:
         try:
             await workload_client(scope)
         except (NotConnected, WorkloadUnavailable) as error:
-            raise ReconcileFailed(f"failed to create client to workload cluster: {error}") from error
+            raise PassFailed(f"failed to create client to workload cluster: {error}") from error
         candidate = newest(m for m in scope.all_machines if not m.unhealthy and m.name != machine.name)
         if candidate is None:
             return remediation.NO_HEALTHY_MACHINE, None
         try:
             await membership.forward_leadership(scope, machine, candidate)
         except MembershipError as error:
-            return remediation.FAILED, ReconcileFailed(f"failed to move leadership to candidate Machine {candidate.name}: {error}")
+            return remediation.FAILED, PassFailed(f"failed to move leadership to candidate Machine {candidate.name}: {error}")
     try:
         await scope.dependencies.client.delete(MACHINE, machine.key, uid=machine.uid)
     except NotFound:
         pass
     except ApiError as error:
-        return remediation.FAILED, ReconcileFailed(f"failed to delete unhealthy machine {machine.name}: {error}")
+        return remediation.FAILED, PassFailed(f"failed to delete unhealthy machine {machine.name}: {error}")
     data = RemediationData(machine=machine.name, time=scope.now, retry_count=allowed.retry_count)
     scope.annotations[names.REMEDIATION_IN_PROGRESS] = data.dump()
     return remediation.DELETING, None

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusterwright.api.core import Machine
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import addons, kubeadm_config_map, membership, objects
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, newest
 from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError
 from clusterwright.controllers.kubeadmcontrolplane.rollout import Step, max_surge, rollout_step
 from clusterwright.controllers.kubeadmcontrolplane.scale import Preflight, preflight, select_to_remove
-from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, ReconcileFailed, Scope
+from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -40,7 +41,7 @@ async def reconcile_rollout(scope: Scope, outdated: tuple[ControlPlaneMachine, .
     except NotConnected:
         raise EndOfPass from None
     except (WorkloadUnavailable, ApiError, ValueError) as error:
-        raise ReconcileFailed(f"failed to update control plane: {error}") from error
+        raise PassFailed(f"failed to update control plane: {error}") from error
     rollout = scope.control_plane.spec.rollout
     strategy = rollout.strategy if rollout is not None else None
     if strategy is not None and strategy.type not in {"", "RollingUpdate"}:
@@ -52,7 +53,7 @@ async def reconcile_rollout(scope: Scope, outdated: tuple[ControlPlaneMachine, .
 
 
 async def take(scope: Scope, step: Step, outdated: tuple[ControlPlaneMachine, ...]) -> None:
-    """Create or delete one Machine; raises EndOfPass while the preflight checks do not pass, ReconcileFailed if it fails."""
+    """Create or delete one Machine; raises EndOfPass while the preflight checks do not pass, PassFailed if it fails."""
     if step is Step.INITIALIZE:
         scope.set_v1beta1("Available", "False", "Info", "WaitingForKubeadmInit")
         await objects.create_machine(scope, join=False)
@@ -62,7 +63,7 @@ async def take(scope: Scope, step: Step, outdated: tuple[ControlPlaneMachine, ..
     else:
         machine = select_to_remove(scope.all_machines, outdated, scope.failure_domains, managed_etcd=scope.managed_etcd)
         if machine is None:
-            raise ReconcileFailed("failed to pick control plane Machine to delete")
+            raise PassFailed("failed to pick control plane Machine to delete")
         if outdated and await _wants_in_place_update(scope, machine):
             await objects.trigger_in_place_update(scope, machine.name)
             raise EndOfPass
@@ -100,7 +101,7 @@ async def _scale_down(scope: Scope, machine: ControlPlaneMachine) -> None:
         await workload_client(scope)
         if scope.managed_etcd:
             if scope.inspection.nodes_error is not None:
-                raise ReconcileFailed(f"unable to forward etcd leadership: {scope.inspection.nodes_error}")
+                raise PassFailed(f"unable to forward etcd leadership: {scope.inspection.nodes_error}")
             await membership.forward_leadership(scope, machine, newest(scope.all_machines))
         await scope.dependencies.client.delete(MACHINE, machine.key, uid=machine.uid)
         scope.machines[machine.name] = scope.machines[machine.name].with_(deletion_timestamp=scope.now)
@@ -109,10 +110,10 @@ async def _scale_down(scope: Scope, machine: ControlPlaneMachine) -> None:
     except NotConnected:
         raise EndOfPass from None
     except WorkloadUnavailable as error:
-        raise ReconcileFailed(f"failed to create client to workload cluster: {error}") from error
+        raise PassFailed(f"failed to create client to workload cluster: {error}") from error
     except MembershipError as error:
-        raise ReconcileFailed(f"failed to move leadership to another Machine: {error}") from error
+        raise PassFailed(f"failed to move leadership to another Machine: {error}") from error
     except ApiError as error:
         text = f"Failed to delete control plane Machine {machine.name} for cluster {scope.cluster_key} control plane: {error}"
         scope.dependencies.events.record(scope.control_plane, "Warning", "FailedScaleDown", text)
-        raise ReconcileFailed(text) from error
+        raise PassFailed(text) from error

@@ -23,6 +23,8 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.core.machine import MachineDeprecatedStatus, MachineV1Beta1DeprecatedStatus
 from clusterwright.api.meta import Condition, GroupVersionKind, Json, ObjectKey, Unstructured, V1Beta1Condition
 from clusterwright.conditions import set_condition, v1beta1
+from clusterwright.conditions.limits import fit, fit_v1beta1
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.desired import Owner
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
@@ -42,10 +44,6 @@ NODE = GroupVersionKind("", "v1", "Node")
 POD = GroupVersionKind("", "v1", "Pod")
 KUBEADM_CONFIG = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig")
 KUBE_SYSTEM = "kube-system"
-
-
-class ReconcileFailed(Exception):
-    """A step failed; the pass ends, status is still written, and the controller tries again with backoff."""
 
 
 class EndOfPass(Exception):
@@ -241,7 +239,7 @@ class Scope:
     def set(self, type: str, status: str, reason: str, message: str = "") -> None:
         """Set a condition of the control plane."""
         condition = Condition(type=type, status=status, reason=reason, message=message)
-        self.conditions = set_condition(self.conditions, condition, generation=self.control_plane.metadata.generation, now=self.now)
+        self.conditions = set_condition(self.conditions, fit(condition), generation=self.control_plane.metadata.generation, now=self.now)
 
     def set_outcome(self, type: str, outcome: Outcome | None) -> None:
         """Set what a table decided; None keeps the condition."""
@@ -251,7 +249,7 @@ class Scope:
     def set_v1beta1(self, type: str, status: str, severity: str = "", reason: str = "", message: str = "") -> None:
         """Set a deprecated condition of the control plane."""
         condition = V1Beta1Condition(type=type, status=status, severity=severity, reason=reason, message=message)
-        self.v1beta1_conditions = v1beta1.set_condition(self.v1beta1_conditions, condition, now=self.now)
+        self.v1beta1_conditions = v1beta1.set_condition(self.v1beta1_conditions, fit_v1beta1(condition), now=self.now)
 
     # -------------------------------------------------------------------------------- Machines' conditions
 
@@ -259,7 +257,7 @@ class Scope:
         """Set a condition of a Machine, to be patched by `patch_machines`."""
         machine = self.machines[name]
         condition = Condition(type=type, status=status, reason=reason, message=message)
-        changed = set_condition(machine.conditions, condition, generation=machine.generation, now=self.now)
+        changed = set_condition(machine.conditions, fit(condition), generation=machine.generation, now=self.now)
         self.machines[name] = machine.with_(conditions=changed)
 
     def set_v1beta1_on_machine(self, name: str, type: str, legacy: tuple[str, str, str, str] | None) -> None:
@@ -269,7 +267,9 @@ class Scope:
         status, severity, reason, message = legacy
         machine = self.machines[name]
         condition = V1Beta1Condition(type=type, status=status, severity=severity, reason=reason, message=message)
-        self.machines[name] = machine.with_(v1beta1_conditions=v1beta1.set_condition(machine.v1beta1_conditions, condition, now=self.now))
+        self.machines[name] = machine.with_(
+            v1beta1_conditions=v1beta1.set_condition(machine.v1beta1_conditions, fit_v1beta1(condition), now=self.now)
+        )
 
     async def patch_machines(self, which: Iterable[str], owned: tuple[str, ...]) -> None:
         """Write the Machines' conditions; all are attempted, failures are raised together. One that is gone is no failure."""
@@ -290,7 +290,7 @@ class Scope:
             if answer is not None:
                 self.refresh(name, answer)
         if failures:
-            raise ReconcileFailed("; ".join(failures))
+            raise PassFailed("; ".join(failures))
 
     def refresh(self, name: str, answer: Unstructured) -> None:
         """Take over a Machine as the API server answered it; this pass's findings on it stay."""
