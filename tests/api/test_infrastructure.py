@@ -162,6 +162,23 @@ FIELDS = {
         spec.backend.docker.extraMounts[].readOnly: boolean
         spec.backend.docker.preLoadImages: array
         spec.backend.docker.preLoadImages[]: string
+        spec.backend.inMemory: object
+        spec.backend.inMemory.apiServer: object
+        spec.backend.inMemory.apiServer.provisioning: object
+        spec.backend.inMemory.apiServer.provisioning.startupDuration: required string
+        spec.backend.inMemory.apiServer.provisioning.startupJitter: string
+        spec.backend.inMemory.etcd: object
+        spec.backend.inMemory.etcd.provisioning: object
+        spec.backend.inMemory.etcd.provisioning.startupDuration: required string
+        spec.backend.inMemory.etcd.provisioning.startupJitter: string
+        spec.backend.inMemory.node: object
+        spec.backend.inMemory.node.provisioning: object
+        spec.backend.inMemory.node.provisioning.startupDuration: required string
+        spec.backend.inMemory.node.provisioning.startupJitter: string
+        spec.backend.inMemory.vm: object
+        spec.backend.inMemory.vm.provisioning: object
+        spec.backend.inMemory.vm.provisioning.startupDuration: required string
+        spec.backend.inMemory.vm.provisioning.startupJitter: string
         spec.providerID: string
         spec.providerIDList: array
         spec.providerIDList[]: string

@@ -198,6 +198,7 @@ class DockerMachinePoolBackend(Struct):
 
 class DevMachinePoolBackend(Struct):
     docker: Annotated[DockerMachinePoolBackend | None, KEEP_EMPTY, Doc("containers; not run by this provider")] = None
+    in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("simulated machines inside the process")] = None
 
 
 class DevMachinePoolSpec(Struct):

@@ -103,6 +103,7 @@ KUBEADM_CONTROL_PLANE_FINALIZER = "kubeadm.controlplane.cluster.x-k8s.io"
 PROTECT_ADDRESS_FINALIZER = "ipam.cluster.x-k8s.io/protect-address"
 DEV_CLUSTER_FINALIZER = "dockercluster.infrastructure.cluster.x-k8s.io"
 DEV_MACHINE_FINALIZER = "dockermachine.infrastructure.cluster.x-k8s.io"
+DEV_MACHINE_POOL_FINALIZER = "dockermachinepool.infrastructure.cluster.x-k8s.io"
 
 # Taints
 UNINITIALIZED_TAINT = "node.cluster.x-k8s.io/uninitialized"

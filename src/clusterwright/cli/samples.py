@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from clusterwright.api.meta import Json
@@ -98,6 +99,56 @@ def control_plane(name: str, namespace: str = "default", *, replicas: int, secon
             },
         },
     ]
+
+
+def machine_pool(
+    cluster_name: str, name: str, namespace: str = "default", *, replicas: int, seconds: float = 0, version: str = VERSION
+) -> list[Json]:
+    """A MachinePool of workers with its bootstrap configuration and infrastructure."""
+    metadata = {"name": name, "namespace": namespace, "labels": {CLUSTER_NAME_LABEL: cluster_name}}
+    extra = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}
+    return [
+        {"apiVersion": _BOOTSTRAP, "kind": "KubeadmConfig", "metadata": metadata, "spec": {"joinConfiguration": extra}},
+        {
+            "apiVersion": _INFRASTRUCTURE,
+            "kind": "DevMachinePool",
+            "metadata": metadata,
+            "spec": {"backend": {"inMemory": _stages(seconds)}},
+        },
+        {
+            "apiVersion": _CLUSTER,
+            "kind": "MachinePool",
+            "metadata": metadata,
+            "spec": {
+                "clusterName": cluster_name,
+                "replicas": replicas,
+                "template": {
+                    "spec": {
+                        "clusterName": cluster_name,
+                        "version": version,
+                        "bootstrap": {"configRef": {"apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": name}},
+                        "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachinePool", "name": name},
+                    }
+                },
+            },
+        },
+    ]
+
+
+def machine_health_check(cluster_name: str, name: str, namespace: str = "default", *, labels: Mapping[str, str]) -> Json:
+    """A MachineHealthCheck of the Machines with these labels: a Node that is not ready for five minutes, or late, is replaced."""
+    rules = [{"type": "Ready", "status": status, "timeoutSeconds": 300} for status in ("Unknown", "False")]
+    return {
+        "apiVersion": _CLUSTER,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": name, "namespace": namespace, "labels": {CLUSTER_NAME_LABEL: cluster_name}},
+        "spec": {
+            "clusterName": cluster_name,
+            "selector": {"matchLabels": dict(labels)},
+            "checks": {"unhealthyNodeConditions": rules, "nodeStartupTimeoutSeconds": 600},
+            "remediation": {"triggerIf": {"unhealthyLessThanOrEqualTo": "40%"}},
+        },
+    }
 
 
 def _stages(seconds: float) -> Json:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace as replace_struct
 
 from clusterwright import conditions
-from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.kubernetes import ConfigMap, DaemonSet, Lease, Node, Pod, Secret
 from clusterwright.api.meta import ObjectKey
@@ -96,7 +96,9 @@ class DevMachineReconciler:
         if simulated is None:
             self._waiting.setdefault(cluster_key, set()).add(key)
             return Result.await_change()
-        return await self._advance(original, Scene(obj, machine, cluster, simulated, self._clock.now(), self._moments.get(key, {})))
+        pool = await find_owner(self._client, machine, MachinePool)
+        moments = self._moments.get(key, {})
+        return await self._advance(original, Scene(obj, machine, cluster, simulated, self._clock.now(), moments, pool))
 
     def _wake(self, cluster: ObjectKey) -> None:
         """A cluster has come, or begins or ceases to answer: machines that wait for it look again."""
@@ -139,7 +141,7 @@ class DevMachineReconciler:
             is_control_plane=scene.is_control_plane,
             cluster_infrastructure_provisioned=bool(initialization and initialization.infrastructure_provisioned),
             control_plane_initialized=conditions.is_true(scene.cluster.status.conditions, "ControlPlaneInitialized"),
-            has_bootstrap_data=scene.machine.spec.bootstrap.data_secret_name is not None,
+            has_bootstrap_data=scene.data_secret_name is not None,
         )
 
     async def _stages(self, run: _Run) -> timedelta | None:
@@ -204,7 +206,7 @@ class DevMachineReconciler:
     async def _boot(self, scene: Scene) -> boot.Boot:
         if faults.BOOTSTRAP_FAILS in scene.faults:
             raise bootstrap.BootFailure("kubeadm: the fault bootstrap-fails is set")
-        name = scene.machine.spec.bootstrap.data_secret_name or ""
+        name = scene.data_secret_name or ""
         secret = await self._client.find(Secret, ObjectKey(scene.obj.metadata.namespace, name))
         if secret is None or "value" not in secret.data:
             raise bootstrap.BootFailure(f"user data: Secret {name} has no value")

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from clusterwright import conditions
-from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.infrastructure import DevMachine, InMemoryPart
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.controllers.inmemory.poolplan import VERSION_ANNOTATION
 from clusterwright.inmemory import faults, stages
 from clusterwright.inmemory.cluster import SimulatedCluster
 
@@ -25,6 +26,8 @@ class Scene:
     now: datetime
     moments: Mapping[str, datetime] = field(default_factory=dict)
     """When stages were completed, by condition, as far as this process has seen it; conditions know it by the second only."""
+    pool: MachinePool | None = None
+    """The pool that the Machine is of: it has what the Machine only stands for."""
 
     @property
     def name(self) -> str:
@@ -39,7 +42,16 @@ class Scene:
     @property
     def version(self) -> str:
         """The Kubernetes version that it runs."""
+        if self.pool is not None:
+            return self.obj.metadata.annotations.get(VERSION_ANNOTATION, "") or self.pool.spec.template.spec.version
         return self.machine.spec.version
+
+    @property
+    def data_secret_name(self) -> str | None:
+        """The Secret with the bootstrap data; None: not yet."""
+        if self.pool is not None:
+            return self.pool.spec.template.spec.bootstrap.data_secret_name
+        return self.machine.spec.bootstrap.data_secret_name
 
     @property
     def faults(self) -> frozenset[str]:

@@ -147,6 +147,8 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         for one in found:
             machine = machines.machine_of(one, present)
             try:
+                if machine is None and not await self._is_staying(one):
+                    continue
                 await self._applied.apply(pool.key, machines.intent(pool, one, machine, run.seen.nodes or {}), machine)
             except ApiError as error:
                 what = f'update Machine "{machine.key}"' if machine else f'create new Machine for infraMachine "{one.key.name}"'
@@ -154,6 +156,11 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
                 failed.append(error)
         if failed:
             raise failed[0]
+
+    async def _is_staying(self, infra: Unstructured) -> bool:
+        """Whether there is a machine to stand for: a cache may show one that has gone with its Machine. Raises ApiError."""
+        now = await self._client.live.find(infra.gvk, infra.key)
+        return now is not None and now.metadata.uid == infra.metadata.uid and now.metadata.deletion_timestamp is None
 
     async def _list_machines(self, run: PoolPass) -> None:
         pool = run.object

@@ -1,0 +1,117 @@
+"""DevMachinePool: as many simulated machines as its MachinePool wants, each a DevMachine with a Machine of its own."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import assert_never
+
+from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.infrastructure import DevMachine, DevMachinePool
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_POOL_FINALIZER, MACHINE_POOL_NAME_LABEL
+from clusterwright.controllers.inmemory import poolplan as plan
+from clusterwright.controllers.inmemory.owners import find_owner
+from clusterwright.controllers.inmemory.poolplan import Act, Instance, PoolScene
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.kubeadm.naming import label_value
+from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
+from clusterwright.runtime.finalizers import without_finalizer
+
+SHAPE = Shape(kind=DevMachinePool, finalizer=DEV_MACHINE_POOL_FINALIZER, owned=("Ready", "Paused"))
+PoolPass = Pass[DevMachinePool, PoolScene]
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """What a DevMachinePool belongs to; one that is deleted may have outlived both."""
+
+    pool: MachinePool | None
+    cluster: Cluster | None
+
+
+def make(deps: Dependencies) -> KindReconciler[DevMachinePool, Belonging, PoolScene]:
+    """The reconciler of DevMachinePools."""
+    return KindReconciler(deps, SHAPE, DevMachinePools(deps))
+
+
+class DevMachinePools(Kind[DevMachinePool, Belonging, PoolScene]):
+    """Makes and removes the machines of pools."""
+
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._client = deps.client
+
+    async def owner(self, obj: DevMachinePool) -> Belonging | None:
+        """The MachinePool and its Cluster; both are waited for, unless the pool is deleted."""
+        if obj.spec.backend.in_memory is None:
+            return None
+        pool = await find_owner(self._client, obj, MachinePool)
+        name = pool.spec.cluster_name if pool else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+        cluster = await self._client.find(Cluster, ObjectKey(obj.metadata.namespace, name)) if name else None
+        if obj.metadata.deletion_timestamp is None and (pool is None or cluster is None):
+            return None
+        return Belonging(pool, cluster)
+
+    def is_paused(self, owner: Belonging) -> bool:
+        """Whether the Cluster is."""
+        return owner.cluster is not None and bool(owner.cluster.spec.paused)
+
+    async def observe(self, obj: DevMachinePool, owner: Belonging) -> PoolScene:
+        """The pool's machines, and the Machines that stand for them."""
+        namespace = obj.metadata.namespace
+        found = await self._client.list(DevMachine, namespace=namespace, owner=obj.metadata.uid)
+        machines: list[Machine] = []
+        if owner.pool is not None:
+            labels = {CLUSTER_NAME_LABEL: owner.pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(owner.pool.metadata.name)}
+            machines = list(await self._client.list(Machine, namespace=namespace, labels=labels))
+        return PoolScene(
+            now=self._deps.clock.now(),
+            object=obj,
+            pool=owner.pool,
+            cluster=owner.cluster,
+            instances=plan.instances_of(found, machines),
+            strays=plan.strays_of(found, machines),
+        )
+
+    async def act(self, run: PoolPass) -> None:
+        """Make what is missing, or let go of what is too much. Raises ApiError."""
+        for stray in run.seen.strays:
+            if await self._client.live.find(DevMachine, ObjectKey(stray.metadata.namespace, stray.spec.infrastructure_ref.name)) is None:
+                with suppress(NotFound):
+                    await self._client.delete(Machine, stray.key, uid=stray.metadata.uid)
+        match run.decide(plan.SCALE).chosen(Act):
+            case Act.CREATE:
+                for machine in plan.new_machines(run.seen):
+                    with suppress(AlreadyExists):
+                        await self._client.create(machine)
+            case Act.REMOVE:
+                await self._remove(run, plan.surplus(run.seen))
+            case Act.REPLACE:
+                await self._remove(run, list(run.seen.outdated[:1]))
+            case Act.EMPTY:
+                await self._remove(run, [i for i in run.seen.instances if not i.leaves])
+            case Act.RELEASE:
+                run.become(without_finalizer(run.object, DEV_MACHINE_POOL_FINALIZER))
+            case None:
+                pass
+            case never:
+                assert_never(never)
+
+    async def _remove(self, run: PoolPass, instances: list[Instance]) -> None:
+        """By their Machines, so that Nodes are drained; one that has none yet goes at once."""
+        for instance in instances:
+            what: DevMachine | Machine = instance.machine or instance.infra
+            try:
+                await self._client.delete(type(what), what.key, uid=what.metadata.uid)
+            except NotFound:
+                continue
+            except ApiError as error:
+                run.fail(f"failed to delete {what.kind} {what.key}: {error}", error)
+
+    def conclude(self, run: PoolPass) -> None:
+        """What the pool tells of its machines."""
+        run.become(plan.with_status(run.seen))
+        run.conclude(plan.READY)

@@ -1,0 +1,279 @@
+"""How many machines a DevMachinePool has, which are made and which go: pure choices, and the tables that make them.
+
+The machines are DevMachines, for each of which the MachinePool makes a Machine; who wants one gone deletes the Machine, so that its
+Node is drained first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from msgspec.structs import replace
+
+from clusterwright.api.codec import to_json
+from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.infrastructure import DevMachine, DevMachinePool, DevMachinePoolInstance
+from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DELETE_MACHINE_ANNOTATION, MACHINE_POOL_NAME_LABEL
+from clusterwright.conditions import is_true
+from clusterwright.controllers.kit.adopt import owner_reference, reference_json
+from clusterwright.kubeadm.naming import label_value, shortened, suffix
+from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true
+
+VERSION_ANNOTATION = "inmemory.clusterwright.dev/version"
+"""The Kubernetes version that a machine of a pool was made for: one of another version is replaced."""
+MACHINE_KIND = "DevMachine"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A machine of the pool, and the Machine that stands for it, once there is one."""
+
+    infra: DevMachine
+    machine: Machine | None = None
+
+    @property
+    def name(self) -> str:
+        """The machine's."""
+        return self.infra.metadata.name
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it is on its way out."""
+        gone = self.infra.metadata.deletion_timestamp is not None
+        return gone or (self.machine is not None and self.machine.metadata.deletion_timestamp is not None)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its Node is up."""
+        return is_true(self.infra.status.conditions, "NodeProvisioned")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolScene:
+    """The DevMachinePool as this pass would leave it so far, and what it belongs to; both gone only while it is deleted."""
+
+    now: datetime
+    object: DevMachinePool
+    pool: MachinePool | None = None
+    cluster: Cluster | None = None
+    instances: tuple[Instance, ...] = ()
+    strays: tuple[Machine, ...] = ()
+    """Machines that seem to stand for none of them."""
+
+    @property
+    def wanted(self) -> int:
+        """How many machines there shall be."""
+        if self.pool is None or self.object.metadata.deletion_timestamp is not None:
+            return 0
+        return 1 if self.pool.spec.replicas is None else self.pool.spec.replicas
+
+    @property
+    def version(self) -> str:
+        """The Kubernetes version of new machines."""
+        return self.pool.spec.template.spec.version if self.pool else ""
+
+    @property
+    def staying(self) -> tuple[Instance, ...]:
+        """The machines that are not on their way out, oldest first."""
+        return tuple(sorted((i for i in self.instances if not i.leaves), key=_age))
+
+    @property
+    def outdated(self) -> tuple[Instance, ...]:
+        """Those of them that were made for another version."""
+        return tuple(i for i in self.staying if i.infra.metadata.annotations.get(VERSION_ANNOTATION, "") != self.version)
+
+
+def _age(instance: Instance) -> tuple[str, str]:
+    return str(instance.infra.metadata.creation_timestamp or ""), instance.name
+
+
+# --------------------------------------------------------------------------------------------------------------- guards
+
+
+@guard("metadata.deletionTimestamp is set")
+def deleting(s: PoolScene) -> bool:
+    return s.object.metadata.deletion_timestamp is not None
+
+
+@guard("machines are left")
+def machines_left(s: PoolScene) -> bool:
+    return bool(s.instances)
+
+
+@guard("the Cluster's infrastructure is provisioned")
+def cluster_provisioned(s: PoolScene) -> bool:
+    flags = s.cluster.status.initialization if s.cluster else None
+    return flags is not None and bool(flags.infrastructure_provisioned)
+
+
+@guard("the MachinePool has bootstrap data")
+def has_bootstrap_data(s: PoolScene) -> bool:
+    return s.pool is not None and bool(s.pool.spec.template.spec.bootstrap.data_secret_name)
+
+
+@guard("there are fewer machines than are wanted")
+def too_few(s: PoolScene) -> bool:
+    return len(s.staying) < s.wanted
+
+
+@guard("there are more machines than are wanted")
+def too_many(s: PoolScene) -> bool:
+    return len(s.staying) > s.wanted
+
+
+@guard("a machine was made for another version")
+def any_outdated(s: PoolScene) -> bool:
+    return bool(s.outdated)
+
+
+@guard("a machine is not up yet, or on its way out")
+def any_moving(s: PoolScene) -> bool:
+    return any(i.leaves or not i.is_ready for i in s.instances)
+
+
+@guard("as many machines are up as are wanted")
+def all_up(s: PoolScene) -> bool:
+    return sum(i.is_ready for i in s.staying) == s.wanted and not too_many(s)
+
+
+@message("<n> of <m> machines are up")
+def so_many_up(s: PoolScene) -> str:
+    return f"{sum(i.is_ready for i in s.staying)} of {s.wanted} machines are up"
+
+
+# --------------------------------------------------------------------------------------------------------------- tables
+
+
+class Act(Enum):
+    """What is done about the machines of a pool."""
+
+    CREATE = "create the machines that are missing"
+    REMOVE = "delete the Machines that are too many"
+    REPLACE = "delete one outdated Machine; the next pass makes another"
+    EMPTY = "delete all machines"
+    RELEASE = "remove the finalizer"
+
+
+# fmt: off
+SCALE: Table[PoolScene] = Table(
+    "Scale",
+    Row("empty",           deleting & machines_left,                     KEEP,                                      act=Act.EMPTY),
+    Row("release",         deleting,                                     KEEP,                                      act=Act.RELEASE),
+    Row("no-cluster",      ~cluster_provisioned,                         KEEP),
+    Row("remove",          too_many,                                     KEEP,                                      act=Act.REMOVE),
+    Row("no-bootstrap",    ~has_bootstrap_data,                          KEEP),
+    Row("create",          too_few,                                      KEEP,                                      act=Act.CREATE),
+    Row("settling",        any_moving,                                   KEEP),
+    Row("replace",         any_outdated,                                 KEEP,                                      act=Act.REPLACE),
+    Row("settled",         OTHERWISE,                                    KEEP),
+    at_most_one=[(too_few, too_many)],
+    about="Outdated machines are replaced one by one, each when all others are up.",
+)
+
+READY: Table[PoolScene] = Table(
+    "Ready",
+    Row("deleting",        deleting,                                     false("Deleting")),
+    Row("no-cluster",      ~cluster_provisioned,                         false("WaitingForClusterInfrastructureReady")),
+    Row("no-bootstrap",    ~has_bootstrap_data & ~all_up,                false("WaitingForBootstrapData")),
+    Row("up",              all_up,                                       true("Ready")),
+    Row("scaling",         OTHERWISE,                                    false("MachinesNotUp", so_many_up)),
+)
+# fmt: on
+
+
+# -------------------------------------------------------------------------------------------------------------- choices
+
+
+def new_machines(s: PoolScene) -> list[Json]:
+    """The DevMachines that are missing. The names follow from the pool and a slot: made again from a stale view, they are there already."""
+    if s.pool is None:
+        return []
+    taken = {i.name for i in s.instances}
+    made: list[Json] = []
+    slot = 0
+    while len(made) < s.wanted - len(s.staying):
+        random = suffix(s.object.metadata.uid, str(slot))
+        name = shortened(f"{s.object.metadata.name}-{random}", random)
+        slot += 1
+        if name not in taken:
+            made.append(_machine(s, s.pool, name))
+    return made
+
+
+def _machine(s: PoolScene, pool: MachinePool, name: str) -> Json:
+    labels = {CLUSTER_NAME_LABEL: pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name)}
+    made = DevMachine()
+    backend = s.object.spec.backend.in_memory
+    return {
+        "apiVersion": made.api_version,
+        "kind": made.kind,
+        "metadata": {
+            "name": name,
+            "namespace": s.object.metadata.namespace,
+            "labels": labels,
+            "annotations": {VERSION_ANNOTATION: s.version},
+            "ownerReferences": [reference_json(owner_reference(s.object, controller=False))],
+        },
+        "spec": {"backend": {"inMemory": to_json(backend) if backend is not None else {}}},
+    }
+
+
+def surplus(s: PoolScene) -> list[Instance]:
+    """The machines that go: those that a user marked first, then outdated ones, those that are not up, the youngest."""
+    outdated = {i.name for i in s.outdated}
+
+    def order(instance: Instance) -> tuple[object, ...]:
+        marked = instance.machine is not None and DELETE_MACHINE_ANNOTATION in instance.machine.metadata.annotations
+        return not marked, instance.name not in outdated, instance.is_ready
+
+    youngest_first = list(reversed(s.staying))
+    return sorted(youngest_first, key=order)[: max(0, len(s.staying) - s.wanted)]
+
+
+def with_status(s: PoolScene) -> DevMachinePool:
+    """The pool with what it tells of its machines; once it was up it counts as provisioned for good."""
+    obj = s.object
+    started = [i for i in s.staying if i.infra.spec.provider_id]
+    ids = tuple(sorted(i.infra.spec.provider_id for i in started))
+    instances = tuple(
+        DevMachinePoolInstance(
+            addresses=i.infra.status.addresses,
+            instance_name=i.name,
+            provider_id=i.infra.spec.provider_id or None,
+            version=i.infra.metadata.annotations.get(VERSION_ANNOTATION) or None,
+            ready=i.is_ready,
+        )
+        for i in s.staying
+    )
+    status = replace(
+        obj.status,
+        ready=obj.status.ready or (cluster_provisioned(s) and has_bootstrap_data(s) and len(ids) >= s.wanted),
+        replicas=len(s.staying),
+        infrastructure_machine_kind=MACHINE_KIND,
+        instances=instances,
+    )
+    spec = replace(obj.spec, provider_id_list=ids)
+    return obj if (spec, status) == (obj.spec, obj.status) else replace(obj, spec=spec, status=status)
+
+
+def instances_of(machines: Sequence[DevMachine], owners: Sequence[Machine]) -> tuple[Instance, ...]:
+    """Every machine with the Machine that stands for it."""
+    by_name = {m.spec.infrastructure_ref.name: m for m in owners if m.spec.infrastructure_ref.kind == MACHINE_KIND}
+    return tuple(Instance(m, by_name.get(m.metadata.name)) for m in machines)
+
+
+def strays_of(machines: Sequence[DevMachine], owners: Sequence[Machine]) -> tuple[Machine, ...]:
+    """Machines that were made for a machine just when that was let go: nothing will ever stand behind them."""
+    names = {m.metadata.name for m in machines}
+    return tuple(
+        m
+        for m in owners
+        if m.spec.infrastructure_ref.kind == MACHINE_KIND
+        and m.spec.infrastructure_ref.name not in names
+        and m.metadata.deletion_timestamp is None
+        and not m.spec.provider_id
+    )

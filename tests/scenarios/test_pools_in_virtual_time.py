@@ -1,0 +1,131 @@
+"""A MachinePool on simulated infrastructure: comes up, scales out and in, is upgraded, and leaves nothing behind.
+
+In virtual time, in peace and while everything between controllers and API server goes wrong. At no moment has the pool more machines
+than were asked for.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from clusterwright import app
+from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.infrastructure import DevMachine
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import Request
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.cli import samples
+from clusterwright.inmemory.cloud import Cloud
+from clusterwright.runtime.keys import FixedKeySource
+from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
+from clusterwright.simulation.plane import Plane, prepare
+from clusterwright.simulation.world import Violation, World, run
+
+HOUR = 3600.0
+POOL = ObjectKey("default", "pool")
+
+
+async def settled(p: Plane, replicas: int, version: str) -> bool:
+    """Whether the pool runs with so many Nodes of that version, and a Machine for each."""
+    pool = await p.client.get(MachinePool, POOL)
+    nodes = {n.metadata.name: n for n in await p.workload("c").client.list(Node)}
+    refs = [r.name for r in pool.status.node_refs]
+    machines = await p.client.list(Machine, labels={"cluster.x-k8s.io/pool-name": "pool"})
+    if len(await p.client.list(DevMachine, labels={"cluster.x-k8s.io/pool-name": "pool"})) != replicas:
+        return False
+    return (
+        pool.status.phase == "Running"
+        and len(refs) == len(machines) == replicas
+        and (pool.status.ready_replicas or 0) == replicas
+        and all(name in nodes and nodes[name].status.node_info.kubelet_version == version for name in refs)  # type: ignore[union-attr]
+    )
+
+
+class Watched:
+    """The controllers' way to the API server; after every write the machines of the pool are counted."""
+
+    def __init__(self, inner: Any, server: ApiServer, asked: list[int]) -> None:
+        self._inner, self._server, self._asked = inner, server, asked
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def send(self, request: Request) -> Any:
+        response = await self._inner.send(request)
+        if request.method == "POST" and request.path.endswith("/devmachines"):
+            found = await RestClient(InProcessTransport(self._server)).list(DevMachine, labels={"cluster.x-k8s.io/pool-name": "pool"})
+            staying = [m.metadata.name for m in found if m.metadata.deletion_timestamp is None]
+            if len(staying) > max(self._asked[-2:]):
+                raise Violation(f"{len(staying)} machines where {self._asked[-1]} are asked for: {staying}")
+        return response
+
+
+async def life(world: World) -> None:
+    prepare(world.server)
+    asked = [3]
+    cloud = Cloud(now=world.clock.now, random=Random(7), keys=FixedKeySource(7))
+    p = Plane(world.server, cloud, world.clock)
+
+    async def controllers(transport: Any, clock: Any, random: Random) -> None:
+        watched = Watched(transport, world.server, asked)
+        await app.build_manager(watched, clock=clock, random=random, keys=FixedKeySource(8), cloud=cloud).run()
+
+    async def scaled(replicas: int, version: str = samples.VERSION, **spec: Any) -> None:
+        asked.append(replicas)
+        await p.client.patch(MachinePool, POOL, {"spec": {"replicas": replicas, **spec}})
+        await p.until(lambda: settled(p, replicas, version), f"the pool has {replicas} machines of {version}", within=3 * HOUR)
+
+    process = world.start("controllers", controllers)
+    objects = samples.cluster("c") + samples.machine("c", "cp", is_control_plane=True, seconds=1)
+    objects[2]["spec"]["clusterConfiguration"].pop("encryptionAlgorithm")  # RSA signatures are the same each time
+    await p.apply(objects + samples.machine_pool("c", "pool", replicas=3, seconds=1))
+    await p.until_available("c", control_plane=1, workers=3, within=3 * HOUR)
+    await scaled(3)
+    await scaled(5)
+    await scaled(1)
+    newer = "v1.35.0"
+    await scaled(2, newer, template={"spec": {"version": newer}})
+
+    victim = (await p.client.list(Machine, labels={"cluster.x-k8s.io/pool-name": "pool"}))[0]
+    await p.client.delete(Machine, victim.key)
+    await p.until_gone(Machine, victim.metadata.name, within=HOUR)
+    await scaled(2, newer)
+    await scaled(0, newer)
+
+    await p.client.delete(Cluster, ObjectKey("default", "c"))
+    await p.until_gone(Cluster, "c", within=3 * HOUR)
+    world.calm()
+
+    async def nothing_left() -> bool:
+        return not p.leftovers()
+
+    await p.until(nothing_left, f"nothing is left behind: {p.leftovers()}", within=HOUR)
+    if process.failure is not None:
+        raise Violation(f"the controllers ended: {process.failure}")
+    await cloud.close()
+
+
+def test_a_pool_lives_and_leaves_nothing_behind() -> None:
+    outcome = run(1, life, NO_FAULTS)
+
+    assert (str(outcome.violation), outcome.crashes) == ("None", 0)
+
+
+@pytest.mark.parametrize("seed", range(1))
+def test_the_same_life_with_everything_going_wrong(seed: int) -> None:
+    outcome = run(seed, life, ALL_FAULTS)
+
+    assert str(outcome.violation) == "None"
+    assert outcome.crashes > 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 20))
+def test_the_same_life_with_everything_going_wrong_many_times(seed: int) -> None:
+    assert str(run(seed, life, ALL_FAULTS).violation) == "None"
