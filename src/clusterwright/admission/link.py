@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.admission.registry import hook_for
-from clusterwright.api.meta import Json
+from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.verbs.scale import scale_of
+from clusterwright.runtime.client import Reader
 from clusterwright.runtime.rest import RestClient
+
+Workload = Callable[[ObjectKey], Awaitable[Reader]]
 
 
 class OwnKinds:
     """A link that defaults and validates writes of our kinds; all others pass."""
 
-    def __init__(self, features: Mapping[str, bool]) -> None:
+    def __init__(self, features: Mapping[str, bool], workload: Workload | None = None) -> None:
         self._features = features
+        self.workload = workload
+        """Reads in workload clusters, once there is somebody who has connections to them."""
 
     async def mutate(self, attributes: Attributes) -> None:
         """Fill in defaults; a write in an old version gets them through the version that the hooks know."""
         hook = self._hook(attributes)
-        if hook is None or not hook.is_mutating:
+        if hook is None or not hook.is_mutating or attributes.object is None:
             return
         request = await _request(attributes, hook)
-        before = copy.deepcopy(request.object)
-        await hook.default(request, self._features, _access(attributes))
-        if request.kind.version != attributes.resource.version and request.object is not None and request.object != before:
+        before = copy.deepcopy(request.object) if request.object is not attributes.object else None
+        await hook.default(request, self._features, self._access(attributes))
+        if before is not None and request.object is not None and request.object != before:
             (attributes.object,) = await _versions(attributes).convert_all([request.object], attributes.resource.api_version)
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse with every broken rule at once."""
         hook = self._hook(attributes)
         if hook is not None:
-            await hook.validate(await _request(attributes, hook), self._features, _access(attributes))
+            await hook.validate(await _request(attributes, hook), self._features, self._access(attributes))
+
+    def _access(self, attributes: Attributes) -> Access:
+        return Access(RestClient(InProcessTransport(attributes.server)), self.workload)
 
     def _hook(self, attributes: Attributes) -> Hook | None:
         resource = attributes.resource
@@ -75,7 +83,3 @@ def _versions(attributes: Attributes) -> Versions:
 def _scale(attributes: Attributes, obj: Json | None) -> Json | None:
     paths = attributes.resource.scale
     return obj if obj is None or paths is None else scale_of(obj, paths)
-
-
-def _access(attributes: Attributes) -> Access:
-    return Access(RestClient(InProcessTransport(attributes.server)))
