@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from clusterwright.apiserver.schema.structural import Node
+from clusterwright.cel.cost import Shape
 from clusterwright.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Field, Type, escape, map_of
 from clusterwright.cel.values import CelError, parse_duration, parse_timestamp
 
@@ -95,3 +96,63 @@ def type_of(node: Node, *, root: bool = False) -> tuple[Type | None, Callable[[A
     if node.type == "boolean":
         return BOOL, None
     return None, None
+
+
+# ----------------------------------------------------------------------------------------- how large values can be
+
+_REQUEST: Final = 3 * 1024 * 1024
+_FIXED: Final = {"duration": ("duration", 32, 3), "date": ("timestamp", 12, 12), "date-time": ("timestamp", 32, 21)}
+_SIMPLE: Final = {"boolean": Shape("bool", smallest=4), "number": Shape("double"), "integer": Shape("int")}
+
+
+def shape_of(node: Node) -> Shape | None:
+    """How large values of a schema can be; without bounds of its own, as large as a request lets them. None: CEL cannot see them."""
+    source = node.source
+    length = source.get("maxLength")
+    if node.int_or_string:
+        return Shape("dyn", _REQUEST - 2 if length is None else max(length, 0) * 4)
+    if node.type == "array":
+        item = shape_of(node.items) if node.items is not None else None
+        if item is None:
+            return None
+        most = source.get("maxItems")
+        return Shape("list", (_REQUEST - 2) // (item.smallest + 1) if most is None else max(most, 0), item=item, smallest=2)
+    if node.type == "object":
+        return _object_shape(node)
+    if node.type == "string":
+        if node.format in _FIXED:
+            kind, most, smallest = _FIXED[node.format]
+            return Shape(kind, most, smallest=smallest)
+        if node.format == "byte":
+            return Shape("bytes", _REQUEST - 2 if length is None else max(length, 0), smallest=2)
+        words = [len(word.encode()) for word in source.get("enum") or () if isinstance(word, str)]
+        most = max(length, 0) * 4 if length is not None else max(words) if words else _REQUEST - 2
+        return Shape("string", most, smallest=2)
+    return _SIMPLE.get(node.type)
+
+
+def _object_shape(node: Node) -> Shape | None:
+    if node.additional is not None:
+        value = shape_of(node.additional)
+        if value is None:
+            return None
+        most = node.source.get("maxProperties")
+        return Shape("map", (_REQUEST - 2) // (value.smallest + 6) if most is None else max(most, 0), item=value, smallest=2)
+    fields: dict[str, Shape] = {}
+    smallest = 2
+    required = node.source.get("required") or ()
+    for name, child in node.properties.items():
+        shape = shape_of(child)
+        if shape is None:
+            continue
+        written = escape(name)
+        if written is not None:
+            fields[written] = shape
+        if name in required and child.source.get("default") is None:
+            smallest += len(name.encode()) + shape.smallest + 4
+    return Shape("object", fields=fields, smallest=smallest)
+
+
+def most_values(shape: Shape) -> int:
+    """How many such values one request can hold."""
+    return _REQUEST // (shape.smallest + 1)

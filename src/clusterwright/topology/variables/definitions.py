@@ -15,6 +15,7 @@ from clusterwright.apiserver.schema.structural import Node, copy_json
 from clusterwright.apiserver.schema.validation import find_errors
 from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
 from clusterwright.golang.quoting import quote
+from clusterwright.topology.variables.costs import cost_errors
 from clusterwright.topology.variables.schema import VALUE, structural
 
 BUILTIN: Final = "builtin"
@@ -78,7 +79,7 @@ def _schema(source: Json, field: str) -> list[FieldError]:
     if found:
         return found
     schema_errors, rule_errors = _walk(source, field, node, "", root=True)
-    return [*schema_errors, *rule_errors]
+    return [*schema_errors, *rule_errors, *([] if schema_errors else cost_errors(node, field))]
 
 
 _Findings = tuple[list[FieldError], list[FieldError]]
