@@ -57,6 +57,8 @@ class _Value:
     size: Size | None = None
     item: Size | None = None
     """Of the items of a list or the values of a map that an expression made."""
+    of: str = "dyn"
+    """The type of these."""
 
     @property
     def extent(self) -> Size:
@@ -91,13 +93,14 @@ def _union(a: Size, b: Size) -> Size:
 class _Estimate:
     def __init__(self, variables: dict[str, Shape]) -> None:
         self._scope: dict[str, _Value] = {name: _Value(1, shape.kind, shape) for name, shape in variables.items()}
+        self._root = next(iter(variables.values()), None)
 
     def visit(self, node: Node) -> _Value:
         op = node.op
         if op in ("const", "uint"):
             return _constant(node.value)
         if op == "ident":
-            return self._scope.get(node.value) or _Value(1)
+            return self._scope.get(node.value) or _Value(1, "type", None, Size(0, 0))
         if op in ("&&", "||"):
             return _Value(_sum(self.visit(a).cost for a in node.args), "bool")
         if op == "?:":
@@ -121,17 +124,19 @@ class _Estimate:
 
     def _select(self, node: Node) -> _Value:
         value = self.visit(node.args[0])
-        cost = value.cost + (value.kind in ("map", "object"))
+        optional = node.op == "select?" or value.kind == "optional"
+        cost = value.cost + (node.op == "select?" or value.kind in ("map", "object"))
         shape = value.shape
         below = shape.fields.get(node.value) or (shape.item if shape.kind == "map" else None) if shape is not None else None
-        return _Value(cost, below.kind if below else "dyn", below)
+        return _Value(cost, "optional" if optional else below.kind if below else "dyn", below)
 
     def _literal(self, node: Node) -> _Value:
         parts = [self.visit(a) for a in node.args]
         values = parts if node.op == "list" else parts[1::2]
         item = Size(0, 0) if not values else Size(min(v.extent.least for v in values), max(v.extent.most for v in values))
-        size = Size(len(values), len(values))
-        return _Value(_sum([*(p.cost for p in parts), _LIST if node.op == "list" else _MAP]), node.op, None, size, item)
+        size, kinds = Size(len(values), len(values)), {v.kind for v in values}
+        of = kinds.pop() if len(kinds) == 1 else "dyn"
+        return _Value(_sum([*(p.cost for p in parts), _LIST if node.op == "list" else _MAP]), node.op, None, size, item, of)
 
     def _operator(self, op: str, parts: list[_Value]) -> _Value:
         cost, kinds = _sum(p.cost for p in parts), {p.kind for p in parts}
@@ -194,7 +199,8 @@ class _Estimate:
     def _macro(self, name: str, over: _Value, arguments: list[Node]) -> _Value:
         two = len(arguments) >= 3 and arguments[1].op == "ident" and name not in {"map", "filter"}
         below = over.shape.item if over.shape is not None else None
-        value = _Value(1, below.kind if below else "dyn", below, over.item)
+        # as kube-apiserver counts: items of what an expression made are taken to be as large as the root
+        value = _Value(1, below.kind if below else over.of, below or self._root)
         key = _Value(1, "string", _KEY) if over.kind == "map" else _Value(1, "int", None, ONE)
         variables = {arguments[0].value: key if two or over.kind == "map" else value}
         if two:
@@ -202,9 +208,9 @@ class _Estimate:
         bodies = [self._with(variables, a) for a in arguments[2 if two else 1 :]]
         begin, step, end = _MACROS[name](bodies)
         size = over.extent if name in _MAKE_LISTS else None
-        item = bodies[-1].extent if name in ("map", "transformList") else variables[arguments[0].value].extent if name == "filter" else None
+        made = variables[arguments[0].value] if name == "filter" else bodies[-1]
         kind = _MAKE_LISTS.get(name, "bool")
-        return _Value(_sum((over.cost, begin, end, _product(over.extent.most, step))), kind, None, size, item)
+        return _Value(_sum((over.cost, begin, end, _product(over.extent.most, step))), kind, None, size, made.extent, made.kind)
 
 
 def _sum(costs: Iterable[int]) -> int:
@@ -292,11 +298,16 @@ def _split(o: list[_Value]) -> _Costed:
 
 def _join(o: list[_Value]) -> _Costed:
     count = o[0].extent
-    item = o[0].item or (Size(0, o[0].shape.item.most) if o[0].shape is not None and o[0].shape.item is not None else Size(0, 0))
+    item = Size(0, o[0].shape.item.most) if o[0].shape is not None and o[0].shape.item is not None else UNKNOWN
     most = _product(count.most, item.most)
     if len(o) > 1:
         most = _sum((most, _product(max(count.most - 1, 0), o[1].extent.most)))
     return _times(Size(0, most), _TRAVERSAL), Size(0, most)
+
+
+def _pairs(factor: int) -> Callable[[list[_Value]], _Costed]:
+    """Every item of one list against every item of the other."""
+    return lambda o: (_sum((1, _product(_product(o[0].extent.most, o[1].extent.most), factor))) if len(o) > 1 else 1, None)
 
 
 def _to_bytes(o: list[_Value]) -> _Costed:
@@ -329,6 +340,8 @@ _FUNCTIONS: Final[dict[str, Callable[[list[_Value]], _Costed]]] = {
     **dict.fromkeys(("cidr", "ip", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver", "format"), _traversal()),
     **dict.fromkeys(("find", "findAll", "matches"), _pattern),
     **dict.fromkeys(("startsWith", "endsWith"), _affix),
+    **dict.fromkeys(("sets.contains", "sets.intersects"), _pairs(1)),
+    "sets.equivalent": _pairs(2),
     "ip.isCanonical": _traversal(2 * _TRAVERSAL),
     "contains": _contains,
     "replace": _replace,
