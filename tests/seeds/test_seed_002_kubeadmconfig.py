@@ -20,7 +20,7 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Machine
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.controllers.kubeadmconfig import conditions as tables
-from clusterwright.controllers.kubeadmconfig import reconciler
+from clusterwright.controllers.kubeadmconfig import plan, reconciler
 from clusterwright.kubeadm import tokens
 from clusterwright.tables import Row as TableRow
 
@@ -494,7 +494,7 @@ async def test_row(table: str, row: str, monkeypatch: pytest.MonkeyPatch) -> Non
     if row == "discovery-kubeconfig":  # our emitter cannot fail on what the schema lets through
 
         def unmarshallable(discovery: Any) -> Any:
-            raise TypeError("cannot marshal")
+            raise ValueError("cannot marshal")
 
         monkeypatch.setattr(reconciler, "discovery_kubeconfig", unmarshallable)
 
@@ -538,7 +538,7 @@ def test_every_condition_that_the_seed_names_is_a_row_of_our_tables_and_the_reve
 
 
 def test_every_requeue_of_the_seed_is_ours() -> None:
-    assert {r.requeue.total_seconds() for r in tables.STEP.rows if r.requeue} | {tables.ENDPOINT_POLL.total_seconds()} == {30.0, 10.0}
+    assert {r.requeue.total_seconds() for r in plan.STEP.rows if r.requeue} | {plan.ENDPOINT_POLL.total_seconds()} == {30.0, 10.0}
     assert tokens.check_interval(tokens.DEFAULT_TTL).total_seconds() == 5 * 60
 
 

@@ -89,6 +89,8 @@ class Resource:
     """metadata.generation is kept (false for ConfigMap, Secret, Event, ...)."""
     unconditional_update: bool = True
     """PUT without resourceVersion is allowed (false for custom resources and a few built-ins)."""
+    trusts_stored: bool = False
+    """What is wrong with stored metadata is no reason to refuse an update that leaves it alone: for worlds taken as they are."""
     create_on_update: bool = False
     """PUT to a name that does not exist creates (Lease, Event, ...)."""
     returns_deleted: bool = False

@@ -153,7 +153,7 @@ async def test_a_stale_cluster_does_not_let_a_second_machine_init(world: Any) ->
         async def find(self, kind: Any, key: ObjectKey) -> Any:
             return stale if kind is Cluster else await world.client.find(kind, key)
 
-    world.reconciler._client = Lagging()
+    world.reconciler._kind._client = Lagging()
     assert await world.reconcile("m3") == 30
     assert not await world.has_data("m3")
     assert await world.lock() is None

@@ -7,32 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from clusterwright.controllers.kubeadmconfig import conditions
+from clusterwright.controllers.kubeadmconfig import conditions, plan
+from clusterwright.controllers.kubeadmconfig.snapshot import Certificates, Data, Findings
 from clusterwright.tables import gaps, unreachable
 
 TESTS = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("table", conditions.TABLES, ids=lambda t: t.name)
+@pytest.mark.parametrize("table", [plan.STEP, *conditions.TABLES], ids=lambda t: t.name)
 def test_every_snapshot_has_a_row_and_every_row_a_snapshot(table: object) -> None:
     assert gaps(table) == []  # type: ignore[arg-type]
     assert unreachable(table) == []  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("data", list(conditions.Data))
-@pytest.mark.parametrize("certificates", list(conditions.Certificates))
-def test_both_forms_of_a_condition_always_agree(data: conditions.Data, certificates: conditions.Certificates) -> None:
+@pytest.mark.parametrize("data", list(Data))
+@pytest.mark.parametrize("certificates", list(Certificates))
+def test_both_forms_of_a_condition_always_agree(data: Data, certificates: Certificates) -> None:
     for reported in (True, False):
-        findings = conditions.Findings(data=data, certificates=certificates, detail="x", reported=reported)
-        for new, old in (
-            (conditions.DATA_SECRET_AVAILABLE, conditions.V1BETA1_DATA_SECRET_AVAILABLE),
-            (conditions.CERTIFICATES_AVAILABLE, conditions.V1BETA1_CERTIFICATES_AVAILABLE),
-        ):
-            a, b = new.decide(findings), old.decide(findings)
-            assert a.row == b.row
-            assert (a.outcome is None) == (b.outcome is None)
-            if a.outcome is not None and b.outcome is not None:
-                assert (a.outcome.status == "True") == (b.outcome.status == "True")
+        findings = Findings(data=data, certificates=certificates, detail="x", reported=reported)
+        for table in conditions.TABLES:
+            decision = table.decide(findings)
+            new, old = decision.outcome, decision.v1beta1
+            assert (new is None) == (old is None)
+            if new is not None and old is not None:
+                assert (new.status == "True") == (old.status == "True")
 
 
 def test_every_edge_case_of_the_spec_has_a_test() -> None:

@@ -136,6 +136,7 @@ def permissive_resource(
 ) -> Resource:
     """A served resource for a kind of which nothing is known but its name."""
     return Resource(
+        trusts_stored=True,
         group=gvk.group,
         version=gvk.version,
         kind=gvk.kind,

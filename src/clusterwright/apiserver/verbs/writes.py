@@ -200,6 +200,9 @@ async def replace_object(
     if resource.generation:
         _settle_generation(resource, obj, old, subresource)
     errors = metadata.validate_update(meta, before, custom=_loose_finalizers(resource))
+    if errors and resource.trusts_stored:
+        known = metadata.validate_update(before, before, custom=_loose_finalizers(resource))
+        errors = [error for error in errors if error not in known]
     errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
     if errors:
         raise _invalid(resource, obj, errors)

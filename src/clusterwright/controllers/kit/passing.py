@@ -121,9 +121,11 @@ class Pass(Generic[T, S]):
     # ---------------------------------------------------------------------------------------------------- writing
 
     async def save(self, obj: T) -> None:
-        """Write now what must not be lost, whatever comes. The patch at the end is a change of what was written."""
+        """Write now what must not be lost, whatever comes; the patch at the end is then a change of what was written.
+
+        What the object is to become stays as it is, and the pass speaks for the generation that it read.
+        """
         answer = await self.write(self.original, obj)
-        self.become(obj)
         if answer is not None:
             self.original = Original(obj, msgspec.json.encode(answer.json))
 

@@ -17,9 +17,14 @@ from clusterwright.runtime.mapping import to_itself as itself
 from clusterwright.runtime.mapping import to_label as by_label
 from clusterwright.runtime.mapping import to_owners as owners
 from clusterwright.runtime.predicates import changed
-from clusterwright.runtime.reconcile import Mapper
+from clusterwright.runtime.reconcile import Mapper, Predicate
 
-__all__ = ["by_label", "by_reference", "changed", "cluster", "itself", "of_cluster", "owned", "owners", "referrers"]
+__all__ = ["appeared_or_changed", "by_label", "by_reference", "changed", "cluster", "itself", "of_cluster", "owned", "owners", "referrers"]
+
+
+def appeared_or_changed(what: Callable[[Any], Any]) -> Predicate:
+    """As `changed`, but an object that goes does not count."""
+    return lambda old, new: new is not None and (old is None or what(old) != what(new))
 
 
 async def cluster(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:

@@ -8,7 +8,6 @@ the net below.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachinePool
@@ -16,9 +15,11 @@ from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.reasons import KubeadmConfigCondition as Type
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
-from clusterwright.conditions import get, is_true
+from clusterwright.conditions import is_true
+from clusterwright.controllers.kit.watching import appeared_or_changed
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
-from clusterwright.controllers.kubeadmconfig.reconciler import KubeadmConfigReconciler
+from clusterwright.controllers.kubeadmconfig.reconciler import make
+from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts, Owner
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.kubeadm.tokens import SECRET_TYPE as TOKEN_TYPE
@@ -91,35 +92,6 @@ async def _configs(reader: Reader, namespace: str, cluster: str, more: str = "")
     return tuple(found)
 
 
-def _waited_for(cluster: Cluster) -> tuple[Any, ...]:
-    """What a config may be waiting for on its Cluster."""
-    initialization = cluster.status.initialization
-    initialized = get(cluster.status.conditions, "ControlPlaneInitialized")
-    return (
-        bool(cluster.spec.paused),
-        cluster.spec.control_plane_endpoint,
-        bool(initialization and initialization.infrastructure_provisioned),
-        initialized.status if initialized is not None else "",
-    )
-
-
-def cluster_changed(old: Cluster | None, new: Cluster | None) -> bool:
-    """A Cluster that appeared, or in which something that a config may wait for changed."""
-    return new is not None and (old is None or _waited_for(old) != _waited_for(new))
-
-
-def owner_changed(old: Machine | MachinePool | None, new: Machine | MachinePool | None) -> bool:
-    """Any change of what we read of an owner: everything but its conditions and other status."""
-    if new is None:
-        return False
-    return old is None or _of_owner(old) != _of_owner(new)
-
-
-def _of_owner(owner: Machine | MachinePool) -> tuple[Any, ...]:
-    joined: Any = owner.status.node_ref if isinstance(owner, Machine) else owner.status.node_refs
-    return owner.spec, owner.metadata.labels, joined
-
-
 def is_gone(old: Machine | None, new: Machine | None) -> bool:
     """A control-plane Machine that is gone."""
     return old is not None and new is None and CONTROL_PLANE_LABEL in old.metadata.labels
@@ -157,15 +129,15 @@ CONTROLLER = ControllerDefinition(
     name="kubeadmconfig",
     kind=KubeadmConfig,
     watches=(
-        Watch(Machine, owner_to_config, owner_changed),
+        Watch(Machine, owner_to_config, appeared_or_changed(Owner.facts)),
         Watch(Machine, gone_to_configs, is_gone),
-        Watch(MachinePool, owner_to_config, owner_changed),
-        Watch(Cluster, cluster_to_configs, cluster_changed),
+        Watch(MachinePool, owner_to_config, appeared_or_changed(Owner.facts)),
+        Watch(Cluster, cluster_to_configs, appeared_or_changed(ClusterFacts.of)),
         Watch(ConfigMap, lock_to_configs, is_lock),
         Watch(Secret, certificate_to_configs, is_certificate),
         Watch(Secret, content_to_configs, is_content),
     ),
-    make=KubeadmConfigReconciler,
+    make=make,
     workload_wake=WorkloadWake(map=cluster_to_configs),
     concurrency=100,
 )

@@ -14,6 +14,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.files import MissingKey, secret_text, with_content, with_password
 from clusterwright.kubeadm.presence import defined
@@ -22,7 +23,7 @@ from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFail
 from clusterwright.runtime.keys import KeySource
 
 
-class MaterialFailed(Exception):
+class MaterialFailed(PassFailed):
     """A Secret that is needed cannot be read or written; the text names the Secret, never its content."""
 
 

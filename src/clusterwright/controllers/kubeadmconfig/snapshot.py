@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
+from typing import Any
 
 from clusterwright.api.bootstrap import BootstrapTokenDiscovery, KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachinePool, MachineSet
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.conditions import is_true
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.kubeadm.addresses import host_port
 from clusterwright.kubeadm.presence import defined, is_defined
 from clusterwright.runtime.client import Reader
@@ -18,8 +21,43 @@ from clusterwright.runtime.client import Reader
 CORE_GROUP = "cluster.x-k8s.io"
 
 
-class BadOwnerReference(ValueError):
+class BadOwnerReference(PassFailed):
     """An owner reference whose apiVersion cannot be read."""
+
+
+# --------------------------------------------------------------------------------- what a pass has found
+
+
+class Data(Enum):
+    """How far the pass came with the bootstrap data."""
+
+    UNTOUCHED = "untouched"
+    INFRASTRUCTURE_NOT_PROVISIONED = "infrastructure-not-provisioned"
+    CONTROL_PLANE_NOT_INITIALIZED = "control-plane-not-initialized"
+    FILES_UNRESOLVED = "files-unresolved"
+    USERS_UNRESOLVED = "users-unresolved"
+    KUBECONFIG_FAILED = "kubeconfig-failed"
+    AVAILABLE = "available"
+
+
+class Certificates(Enum):
+    """How far the pass came with the certificates."""
+
+    UNTOUCHED = "untouched"
+    GENERATION_FAILED = "generation-failed"
+    LOOKUP_FAILED = "lookup-failed"
+    AVAILABLE = "available"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a pass has found, for the tables. `detail` is the text of the error that a failure ended in."""
+
+    data: Data = Data.UNTOUCHED
+    certificates: Certificates = Certificates.UNTOUCHED
+    detail: str = ""
+    reported: bool = False
+    """Whether DataSecretAvailable was reported before this pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +65,12 @@ class Owner:
     """The Machine or MachinePool that a config belongs to, seen through the same questions."""
 
     object: Machine | MachinePool
+
+    @staticmethod
+    def facts(obj: Machine | MachinePool) -> tuple[Any, ...]:
+        """All that the questions below are answered from: everything but conditions and other status."""
+        joined: Any = obj.status.node_ref if isinstance(obj, Machine) else obj.status.node_refs
+        return obj.spec, obj.metadata.labels, joined
 
     @property
     def is_machine_pool(self) -> bool:
@@ -69,25 +113,59 @@ class Owner:
         return isinstance(self.object, Machine) and bool(self.object.spec.provider_id)
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What a config may be waiting for on its Cluster."""
+
+    paused: bool
+    endpoint: str
+    """`host:port` of the control plane, or empty while it is not known."""
+    provisioned: bool
+    initialized: bool
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """The facts of a Cluster."""
+        endpoint, flags = cluster.spec.control_plane_endpoint, cluster.status.initialization
+        return ClusterFacts(
+            bool(cluster.spec.paused),
+            host_port(endpoint.host, endpoint.port) if endpoint is not None and endpoint.host and endpoint.port else "",
+            flags is not None and flags.infrastructure_provisioned is True,
+            is_initialized(cluster),
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """A config that is neither paused nor being deleted, with all that decides what to do about it."""
 
-    config: KubeadmConfig
+    object: KubeadmConfig
     owner: Owner
     cluster: Cluster
     now: datetime
+    chain: tuple[str, ...] = ()
+    """Who the owner belongs to, for the log."""
+    findings: Findings = Findings()  # frozen
+
+    @property
+    def config(self) -> KubeadmConfig:
+        """The config as this pass would leave it so far."""
+        return self.object
+
+    @property
+    def facts(self) -> ClusterFacts:
+        """What the tables go by of the Cluster."""
+        return ClusterFacts.of(self.cluster)
 
     @property
     def infrastructure_provisioned(self) -> bool:
         """Whether the Cluster's infrastructure is there."""
-        initialization = self.cluster.status.initialization
-        return initialization is not None and initialization.infrastructure_provisioned is True
+        return self.facts.provisioned
 
     @property
     def control_plane_initialized(self) -> bool:
         """Whether the first control-plane node is up; only the condition says so."""
-        return is_initialized(self.cluster)
+        return self.facts.initialized
 
     @property
     def data_secret_created(self) -> bool:
@@ -103,8 +181,7 @@ class Snapshot:
     @property
     def endpoint(self) -> str:
         """`host:port` of the control plane, or empty while it is not known."""
-        endpoint = self.cluster.spec.control_plane_endpoint
-        return host_port(endpoint.host, endpoint.port) if endpoint is not None and endpoint.host and endpoint.port else ""
+        return self.facts.endpoint
 
     @property
     def has_control_plane_provider(self) -> bool:

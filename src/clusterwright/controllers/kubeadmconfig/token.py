@@ -8,12 +8,13 @@ from random import Random
 
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.kubeadm import tokens
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 
 
-class TokenFailed(Exception):
+class TokenFailed(PassFailed):
     """Something about the token went wrong; the text says what and never quotes the token."""
 
 
