@@ -10,7 +10,7 @@ from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.admission.registry import hook_for
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.admission import Attributes
-from clusterwright.apiserver.conversion import Versions
+from clusterwright.apiserver.conversion import Versions, convert_for_admission
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.verbs.scale import scale_of
@@ -37,7 +37,7 @@ class OwnKinds:
         before = copy.deepcopy(request.object) if request.object is not attributes.object else None
         await hook.default(request, self._features, self._access(attributes))
         if before is not None and request.object is not None and request.object != before:
-            (attributes.object,) = await _versions(attributes).convert_all([request.object], attributes.resource.api_version)
+            (attributes.object,) = await convert_for_admission(_versions(attributes), [request.object], attributes.resource.api_version)
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse with every broken rule at once."""
@@ -60,7 +60,8 @@ async def _request(attributes: Attributes, hook: Hook) -> Request:
     if attributes.subresource == "scale":
         new, old = (_scale(attributes, obj) for obj in (new, old))
     elif hook.kind.version != attributes.resource.version:
-        made = iter(await _versions(attributes).convert_all([copy.deepcopy(o) for o in (new, old) if o], hook.kind.api_version))
+        given = [copy.deepcopy(o) for o in (new, old) if o]
+        made = iter(await convert_for_admission(_versions(attributes), given, hook.kind.api_version))
         new, old = (next(made) if obj else obj for obj in (new, old))
     return Request(
         operation=operation,

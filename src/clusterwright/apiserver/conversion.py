@@ -16,7 +16,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import DecodeError, KindHandler
 from clusterwright.apiserver.metadata import validate_annotations, validate_labels
-from clusterwright.apiserver.status import StatusError, failure
+from clusterwright.apiserver.status import StatusError, failure, internal
 
 if TYPE_CHECKING:
     from clusterwright.apiserver.core import Core
@@ -152,6 +152,14 @@ class Versions(dict[str, KindHandler]):
                 (made,) = await self.convert_all([lack.obj], lack.api_version)
                 informed._known[key] = msgspec.json.encode(made)
                 await asyncio.sleep(0)
+
+
+async def convert_for_admission(versions: Versions, objects: Sequence[Json], api_version: str) -> list[Json]:
+    """As `Versions.convert_all`, for a webhook that knows another version: what cannot be converted is an internal error then."""
+    try:
+        return await versions.convert_all(objects, api_version)
+    except StatusError as e:
+        raise internal(str(e)) from None
 
 
 def unconvertible(error: ConversionFailed) -> StatusError:

@@ -138,6 +138,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                     listen=arguments.listen,
                     data_dir=data_dir,
                     kubeconfig=kubeconfig,
+                    controllers=not arguments.no_controllers,
                     crds=tuple(crds()),
                     admission=admission.chain({**DEFAULT_FEATURES, **arguments.features}),
                     converters=embedded.converters,

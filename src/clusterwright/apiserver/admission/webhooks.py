@@ -17,6 +17,7 @@ from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.admission.expressions import evaluate
 from clusterwright.apiserver.auth.identity import user_info
 from clusterwright.apiserver.callouts import CalloutFailed
+from clusterwright.apiserver.conversion import convert_for_admission
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.patchtypes import jsonpatch
@@ -190,7 +191,7 @@ class Webhooks:
             return Seen(attributes, target, attributes.object, attributes.old_object)
         versions = self._server.registry.versions(target)
         objects = [copy.deepcopy(o) for o in (attributes.object, attributes.old_object) if o is not None]
-        made = iter(await versions.convert_all(objects, target.api_version))
+        made = iter(await convert_for_admission(versions, objects, target.api_version))
         obj = next(made) if attributes.object is not None else None
         return Seen(attributes, target, obj, next(made) if attributes.old_object is not None else None)
 

@@ -188,10 +188,10 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
         return False, obj, call.raw(entry)
     if dry_run:
         return False, obj, msgspec.json.encode(obj)
-    stored = await to_storage(call, obj)
+    written = await to_storage(call, obj)
     if call.table.objects.get(entry.key) is not entry:
         return None
-    new = put(call, obj, stored)
+    new = put(call, written)
     await server.store.durable(new.rv)
     await call.prepare((new,))
     return False, obj, call.raw(new)

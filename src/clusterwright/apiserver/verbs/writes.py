@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -97,7 +98,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
     if revision.isdigit() and int(revision) != 0:
         raise failure(500, "", "resourceVersion should not be set on objects to be created")
-    stored = await to_storage(call, obj)
+    written = await to_storage(call, obj)
     key = object_key(meta.get("namespace") or "", meta["name"])
     existing = call.table.objects.get(key)
     if existing is not None:
@@ -105,9 +106,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
         if _decode_raw(existing.raw)["metadata"].get("deletionTimestamp"):
             error.status["message"] = "object is being deleted: " + error.status["message"]
         raise error
-    if dry_run:
-        return obj, _encode(obj)
-    return await store_object(call, obj, stored)
+    return await store_object(call, written, dry_run=dry_run)
 
 
 async def update(call: Call) -> Response:
@@ -212,22 +211,32 @@ async def replace_object(
     if resource.group == rbac.GROUP:
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
-    stored = await to_storage(call, obj)
+    written = await to_storage(call, obj)
     if call.table.objects.get(entry.key) is not entry:
         if revision in {"", "0", str(entry.rv)}:
             return None
         raise conflict(resource.group, resource.plural, call.info.name, STALE)
-    if obj == old and msgspec.json.encode(obj, order="sorted") == msgspec.json.encode(old, order="sorted"):
+    if _is_unchanged(call, entry, written, old):
         await server.store.durable(entry.rv)
         return old, call.raw(entry)
     released = meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds")
     if released and lifecycle.may_vanish(resource, obj):
         if not dry_run:
             await server.store.durable(server.remove_system(call.table, entry))
-        return obj, _encode(obj)
-    if dry_run:
-        return obj, _encode(obj)
-    return await store_object(call, obj, stored)
+        return written.answered, _encode(written.answered)
+    return await store_object(call, written, dry_run=dry_run)
+
+
+def _is_unchanged(call: Call, entry: Entry, written: Written, old: Json) -> bool:
+    """Whether a write changes nothing of what is stored: neither content nor the version that it is stored in."""
+    if written.converted:
+        return _is_same(written.stored, _decode_raw(entry.raw))
+    return _is_same(written.stored, old) and (not call.resource.custom or _decode_raw(entry.raw)["apiVersion"] == call.storage_version)
+
+
+def _is_same(new: Json, old: Json) -> bool:
+    """Numbers that are equal but written differently are not the same."""
+    return new == old and msgspec.json.encode(new, order="sorted") == msgspec.json.encode(old, order="sorted")
 
 
 def _settle_scale_owners(resource: Resource, obj: Json) -> None:
@@ -277,37 +286,55 @@ async def _owned(call: Call, old: Json, obj: Json) -> Json:
     return await call.versions.settled(update)
 
 
-async def to_storage(call: Call, obj: Json) -> Json:
-    """The object as it is stored; may be `obj` itself."""
-    if call.resource.api_version == call.storage_version:
-        return obj
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An object that passed everything: as it is stored, and as it is answered. One and the same where no version differs."""
+
+    stored: Json
+    answered: Json
+
+    @property
+    def converted(self) -> bool:
+        """Whether the request's version is not the stored one."""
+        return self.stored is not self.answered
+
+
+async def to_storage(call: Call, obj: Json) -> Written:
+    """The object as it is stored and answered. What could not be answered is refused, before anything is stored."""
+    wanted = call.resource.api_version
+    if wanted == call.storage_version:
+        return Written(obj, obj)
     versions = call.versions
     (stored,) = await versions.convert_all([copy.deepcopy(obj)], call.storage_version)
     storage = versions.get(call.storage_version)
     if storage is not None:
         storage.default(stored)
-    return stored
+    (answered,) = await versions.convert_all([copy.deepcopy(stored)], wanted)
+    return Written(stored, answered)
 
 
-async def store_object(call: Call, obj: Json, stored: Json) -> tuple[Json, bytes]:
-    """Write an object that passed everything, `stored` in the storage version; returns when it is durable."""
-    entry = put(call, obj, stored)
+async def store_object(call: Call, written: Written, *, dry_run: bool = False) -> tuple[Json, bytes]:
+    """Write an object that passed everything; returns when it is durable."""
+    if dry_run:
+        return written.answered, _encode(written.answered)
+    entry = put(call, written)
+    raw = entry.raw
+    if written.converted:
+        raw = _encode(written.answered)
+        if not call.versions.immediate:
+            entry.keep_converted(call.versions.converter, call.resource.api_version, raw)
     await call.server.store.durable(entry.rv)
-    if stored is obj:
-        return obj, entry.raw
-    await call.prepare((entry,))
-    answered = call.load(entry)
-    return answered, _encode(answered)
+    return written.answered, raw
 
 
-def put(call: Call, obj: Json, stored: Json) -> Entry:
+def put(call: Call, written: Written) -> Entry:
     """Write an object to the store; it takes effect at once."""
-    server, resource = call.server, call.resource
+    server, resource, stored = call.server, call.resource, written.stored
     meta = stored["metadata"]
     rv = server.store.revision + 1
     meta["resourceVersion"] = str(rv)
-    if stored is not obj:
-        obj["metadata"]["resourceVersion"] = str(rv)
+    if written.converted:
+        written.answered["metadata"]["resourceVersion"] = str(rv)
     namespace, name = meta.get("namespace") or "", meta["name"]
     raw = _encode(ordered(stored, custom=resource.custom))
     if len(raw) > MAXIMUM_OBJECT:
