@@ -36,9 +36,11 @@ def versions_from_crds(metadata: Callable[[str], Mapping[str, Any] | None]) -> V
     """How references get their version: by the contract labels of CRDs, whose `metadata` is looked up by name."""
 
     def api_version(group: str, kind: str) -> str:
-        found = metadata(crd_name(group, kind))
+        name = crd_name(group, kind)
+        found = metadata(name)
         if found is None:
-            raise ConversionFailed(f"failed to get apiVersion for kind {kind}: CustomResourceDefinition {crd_name(group, kind)} not found")
+            missing = f'failed to get CustomResourceDefinition metadata: CustomResourceDefinition.apiextensions.k8s.io "{name}" not found'
+            raise ConversionFailed(f"failed to get apiVersion for kind {kind}: {missing}")
         try:
             return f"{group}/{resolve_version(found).version}"
         except NoContract as error:

@@ -27,7 +27,7 @@ def converters(server: Core, group: str, kind: str) -> Converter | None:
         try:
             return conversion.convert(obj, api_version, versions)
         except conversion.ConversionFailed as error:
-            text = f"conversion webhook for {obj.get('apiVersion')}, Kind={kind} failed: {error}"
+            text = f"conversion webhook for {obj.get('apiVersion')}, Kind={kind} failed: failed to convert object: {error}"
             raise ConversionFailed(text) from None
 
     return InProcess(convert)

@@ -136,6 +136,8 @@ class Table:
         """Whether the history goes back to the empty table."""
         self.stale_before = 0
         """Entries up to this revision were written under another schema: they are fitted to the present one when read."""
+        self.readable: dict[str, set[int]] = {}
+        """Revisions of objects that are known to be convertible, by version."""
         self.observers: dict[int, Observer] = {}
         self.hooks: list[Observer] = []
         """The server's own controllers: told at the moment of the write, durable or not."""

@@ -7,8 +7,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+import msgspec
+
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.status import gone
+from clusterwright.apiserver.status import StatusError, gone
 from clusterwright.apiserver.storage.store import Entry, Event, Gone
 
 if TYPE_CHECKING:
@@ -156,7 +158,17 @@ class Watcher:
         self.stream.push(line)
 
     def offer(self, event: Event) -> None:
-        """Push the event if it passes the selector, as the change that the watcher sees."""
+        """Push the event if it passes the selector, as the change that the watcher sees.
+
+        An object that cannot be shown in the watcher's version ends the watch; who wrote it does not suffer.
+        """
+        try:
+            self._offer(event)
+        except StatusError as error:
+            self.stream.push(self.frame("ERROR", msgspec.json.encode(error.status)))
+            self.stream.close()
+
+    def _offer(self, event: Event) -> None:
         kind, shown, plain = event.type, event.entry, True
         if shown.rv <= self.last_rv:
             return

@@ -13,7 +13,7 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.encoding import printing, protobuf, rendering
 from clusterwright.apiserver.encoding.negotiation import PROTOBUF, YAML, boolean, integer
-from clusterwright.apiserver.status import StatusError, not_acceptable
+from clusterwright.apiserver.status import StatusError, failure, not_acceptable
 from clusterwright.apiserver.storage.store import Entry, Event
 from clusterwright.apiserver.storage.streams import QUEUE_LIMIT, Feed, Stream, Watcher, line, replay
 from clusterwright.apiserver.verbs.reads import bad_version, check_options, selection, too_large
@@ -42,6 +42,7 @@ async def watch(call: Call) -> Response | Stream:
             selects = lambda entry: entry.namespace == namespace  # noqa: E731
         else:
             selects = lambda entry: entry.namespace == namespace and inner(entry)  # noqa: E731
+    _check_readable(call)
     is_protobuf = call.form.media == PROTOBUF
     headers = {"content-type": f"{PROTOBUF};stream=watch" if is_protobuf else call.form.media}
     stream = Stream(Response(status=200, headers=headers, warnings=tuple(call.warnings)))
@@ -74,6 +75,26 @@ async def watch(call: Call) -> Response | Stream:
     mark = (lambda: bookmark(call, store.visible_revision, end=False)) if bookmarks else None
     call.server.watches.hold(call.resource, stream, timeout, mark)
     return stream
+
+
+def _check_readable(call: Call) -> None:
+    """429 while an object of the kind, in whatever namespace, cannot be shown in the version: nobody can follow such a kind.
+
+    Only what was not looked at before is; conversions that must be waited for are not tried ahead.
+    """
+    versions, resource = call.versions, call.resource
+    if not resource.custom or not versions.immediate or resource.api_version == call.storage_version:
+        return
+    readable = call.table.readable.setdefault(resource.api_version, set())
+    present = {entry.rv: entry for entry in call.table.objects.values()}
+    readable &= present.keys()
+    for rv in present.keys() - readable:
+        try:
+            call.load(present[rv])
+        except StatusError as error:
+            text = f"storage is (re)initializing: failed to list {resource.api_version}, Kind={resource.kind}: {error}"
+            raise failure(429, "TooManyRequests", text, {"retryAfterSeconds": 30}, retry_after=30) from None
+        readable.add(rv)
 
 
 def _initial(call: Call, feed: Feed, namespace: str, visible: int) -> None:

@@ -1,0 +1,96 @@
+"""Every recorded conversation with upstream in v1beta1 and v1alpha1."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import random
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from clusterwright.admission import chain
+from clusterwright.api.crds import crds
+from clusterwright.apiserver.auth.authentication import Authenticator
+from clusterwright.apiserver.auth.identity import ADMIN
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.http import HttpServer
+from clusterwright.webhooks import embedded
+
+CORPUS = Path(__file__).parents[1] / "conformance"
+GATES = (
+    "ClusterTopology", "MachinePool", "RuntimeSDK", "MachineTaintPropagation", "MachineSetPreflightChecks", "KubeadmBootstrapFormatIgnition",
+)  # fmt: skip
+AFTER = "versions-watch"
+"""Was recorded while a Cluster that cannot be converted was left in another namespace."""
+UNCONVERTIBLE = {
+    "apiVersion": "cluster.x-k8s.io/v1beta2",
+    "kind": "Cluster",
+    "metadata": {"name": "left-behind"},
+    "spec": {"infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "NoSuchCluster", "name": "r"}},
+}
+
+
+class InThread:
+    """A server in a thread of its own, because the corpus' client blocks."""
+
+    def __init__(self) -> None:
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        assert self._ready.wait(60)
+
+    async def _run(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        server = ApiServer(
+            now=lambda: datetime.now(UTC),
+            random=random.Random(),
+            admission=chain(dict.fromkeys(GATES, True)),
+            converters=embedded.converters,
+        )
+        server.ensure(list(crds()))
+        http = HttpServer(server, Authenticator({"admin": ADMIN}))
+        self.url = f"http://127.0.0.1:{await http.start('127.0.0.1', 0)}"
+        self._ready.set()
+        await self._stop.wait()
+        await http.stop()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(20)
+
+
+def _replay() -> Any:
+    name = "conformance_replay"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, CORPUS / "replay.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def test_recorded_answers_in_old_versions() -> None:
+    replay = _replay()
+    scenarios = replay.load([CORPUS / "versions.jsonl"])
+    first = [s for s in scenarios if s["name"] != AFTER]
+    last = [s for s in scenarios if s["name"] == AFTER]
+    server = InThread()
+    try:
+        client = replay.Client(server.url, "admin")
+        with ThreadPoolExecutor(8) as pool:
+            found = dict(
+                zip((s["name"] for s in first), pool.map(lambda s: replay.differences(s, replay.play(client, s)), first), strict=True)
+            )
+        client.send({"method": "POST", "path": "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters", "body": UNCONVERTIBLE})
+        for scenario in last:
+            found[scenario["name"]] = replay.differences(scenario, replay.play(client, scenario))
+    finally:
+        server.close()
+
+    assert {name: differences for name, differences in found.items() if differences} == {}
+    assert len(found) >= 81
