@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -17,9 +17,6 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import DecodeError, KindHandler
 from clusterwright.apiserver.metadata import validate_annotations, validate_labels
 from clusterwright.apiserver.status import StatusError, failure, internal
-
-if TYPE_CHECKING:
-    from clusterwright.apiserver.core import Core
 
 T = TypeVar("T")
 
@@ -40,10 +37,6 @@ class Converter(Protocol):
 
     async def convert_all(self, objects: Sequence[Json], api_version: str) -> list[Json]:
         """Some objects in another version, in their order. Raises ConversionFailed."""
-
-
-Converters = Callable[["Core", str, str], Converter | None]
-"""The converter, for a server, of a group and kind that is known in this process, if it is."""
 
 
 class Relabel:

@@ -19,7 +19,7 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.callouts import Callouts
-from clusterwright.apiserver.conversion import Converters
+from clusterwright.apiserver.conversion import Converter
 from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.metadata import rfc3339
@@ -38,6 +38,10 @@ class Authorizer(Protocol):
 
     def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
         """Whether the request may go on."""
+
+
+Converters = Callable[["Core", str, str], Converter | None]
+"""The converter, for a server, of a group and kind that is known in this process, if it is."""
 
 
 class TokenIssuer(Protocol):

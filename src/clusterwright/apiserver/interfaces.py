@@ -95,6 +95,8 @@ class Resource:
     """PUT to a name that does not exist creates (Lease, Event, ...)."""
     returns_deleted: bool = False
     """DELETE answers with the object instead of a Status (Pod, Service, ServiceAccount, PVC, ...)."""
+    orphans: bool = False
+    """Deleted without a word about it, it leaves its dependents behind (Job, ReplicationController)."""
     grace: bool = False
     """Deleted gracefully (Pod): the object stays until its grace period is over or is set to zero."""
     deprecation: str = ""

@@ -22,8 +22,7 @@ from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.auth.identity import ADMIN, User
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.calls import Call, query_of
-from clusterwright.apiserver.conversion import Converters
-from clusterwright.apiserver.core import Authorizer, Core
+from clusterwright.apiserver.core import Authorizer, Converters, Core
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
 from clusterwright.apiserver.interfaces import Resource

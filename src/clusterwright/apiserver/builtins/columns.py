@@ -20,11 +20,13 @@ def _name(obj: Json) -> str:
     return str((obj.get("metadata") or {}).get("name", ""))
 
 
-def _age(obj: Json, now: datetime) -> str:
+def cell_age(obj: Json, now: datetime) -> str:
+    """How old an object is."""
     return age((obj.get("metadata") or {}).get("creationTimestamp"), now)
 
 
-def _column(name: str, description: str = "", *, kind: str = "string", priority: int = 0) -> Column:
+def column(name: str, description: str = "", *, kind: str = "string", priority: int = 0) -> Column:
+    """A column of text, unless it is said to be of another kind."""
     return Column(name, kind, "", description or f"{name} of the object", priority)
 
 
@@ -32,7 +34,7 @@ def _simple(columns: Sequence[Column], *values: Any) -> Table:
     """A row of what the functions find, with the age last."""
 
     def cells(obj: Json, now: datetime) -> list[Any]:
-        return [_name(obj), *(v(obj) for v in values), _age(obj, now)]
+        return [_name(obj), *(v(obj) for v in values), cell_age(obj, now)]
 
     return (*columns, AGE), cells
 
@@ -48,7 +50,7 @@ def _at(obj: Json, *path: str) -> Any:
 
 CONFIG_MAP: Final = _simple(
     [
-        _column(
+        column(
             "Data",
             "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or "
             "'.'. Values with non-UTF-8 "
@@ -60,12 +62,12 @@ CONFIG_MAP: Final = _simple(
 )
 SECRET: Final = _simple(
     [
-        _column(
+        column(
             "Type",
             "Used to facilitate programmatic handling of secret data. More info: "
             "https://kubernetes.io/docs/concepts/configuration/secret/#secret-types",
         ),
-        _column(
+        column(
             "Data",
             "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or '.'. The serialized form of the "
             "secret data is a base64 encoded string, representing the arbitrary (possibly non-string) data value here. Described in "
@@ -75,10 +77,10 @@ SECRET: Final = _simple(
     lambda o: o.get("type") or "",
     lambda o: len(o.get("data") or {}),
 )
-NAMESPACE: Final = _simple([_column("Status", "The status of the namespace")], lambda o: _at(o, "status", "phase") or "")
+NAMESPACE: Final = _simple([column("Status", "The status of the namespace")], lambda o: _at(o, "status", "phase") or "")
 LEASE: Final = _simple(
     [
-        _column(
+        column(
             "Holder",
             "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder "
             "identity must be equal to the elected LeaseCandidate.metadata.name field.",
@@ -88,27 +90,27 @@ LEASE: Final = _simple(
 )
 PLAIN: Final = _simple([])
 STORAGE_CLASS: Final = _simple(
-    [_column("Provisioner"), _column("ReclaimPolicy"), _column("VolumeBindingMode")],
+    [column("Provisioner"), column("ReclaimPolicy"), column("VolumeBindingMode")],
     lambda o: o.get("provisioner") or "",
     lambda o: o.get("reclaimPolicy") or "Delete",
     lambda o: o.get("volumeBindingMode") or "Immediate",
 )
 VOLUME_ATTACHMENT: Final = _simple(
-    [_column("Attacher"), _column("PV"), _column("Node"), _column("Attached", kind="boolean")],
+    [column("Attacher"), column("PV"), column("Node"), column("Attached", kind="boolean")],
     lambda o: _at(o, "spec", "attacher") or "",
     lambda o: _at(o, "spec", "source", "persistentVolumeName") or "",
     lambda o: _at(o, "spec", "nodeName") or "",
     lambda o: bool(_at(o, "status", "attached")),
 )
 PDB: Final = _simple(
-    [_column("Min Available"), _column("Max Unavailable"), _column("Allowed Disruptions", kind="integer")],
+    [column("Min Available"), column("Max Unavailable"), column("Allowed Disruptions", kind="integer")],
     lambda o: str(_at(o, "spec", "minAvailable")) if _at(o, "spec", "minAvailable") is not None else "N/A",
     lambda o: str(_at(o, "spec", "maxUnavailable")) if _at(o, "spec", "maxUnavailable") is not None else "N/A",
     lambda o: _at(o, "status", "disruptionsAllowed") or 0,
 )
-WEBHOOKS: Final = _simple([_column("Webhooks", "Webhooks in the configuration", kind="integer")], lambda o: len(o.get("webhooks") or ()))
+WEBHOOKS: Final = _simple([column("Webhooks", "Webhooks in the configuration", kind="integer")], lambda o: len(o.get("webhooks") or ()))
 CLAIM: Final = _simple(
-    [_column("Status"), _column("Volume"), _column("Capacity"), _column("Access Modes"), _column("StorageClass")],
+    [column("Status"), column("Volume"), column("Capacity"), column("Access Modes"), column("StorageClass")],
     lambda o: _at(o, "status", "phase") or "",
     lambda o: _at(o, "spec", "volumeName") or "",
     lambda o: _at(o, "status", "capacity", "storage") or "",
@@ -132,11 +134,11 @@ def _binding_cells(obj: Json, now: datetime) -> list[Any]:
         kind = subject.get("kind")
         subjects.setdefault(str(kind), []).append(f"{subject.get('namespace') or ''}/{name}" if kind == "ServiceAccount" else name)
     shown = [", ".join(subjects[k]) for k in ("User", "Group", "ServiceAccount")]
-    return [_name(obj), f"{reference.get('kind')}/{reference.get('name')}", _age(obj, now), *shown]
+    return [_name(obj), f"{reference.get('kind')}/{reference.get('name')}", cell_age(obj, now), *shown]
 
 
 ROLE_BINDING: Final[Table] = (
-    (_column("Role", "The role that is bound"), AGE, *(_column(n, priority=1) for n in ("Users", "Groups", "ServiceAccounts"))),
+    (column("Role", "The role that is bound"), AGE, *(column(n, priority=1) for n in ("Users", "Groups", "ServiceAccounts"))),
     _binding_cells,
 )
 
@@ -163,7 +165,7 @@ def _pod_cells(obj: Json, now: datetime) -> list[Any]:
         f"{ready}/{len(containers)}",
         reason,
         str(restarts),
-        _age(obj, now),
+        cell_age(obj, now),
         (ips[0] if ips else status.get("podIP")) or "<none>",
         spec.get("nodeName") or "<none>",
         status.get("nominatedNodeName") or "<none>",
@@ -173,14 +175,14 @@ def _pod_cells(obj: Json, now: datetime) -> list[Any]:
 
 POD: Final[Table] = (
     (
-        _column("Ready", "Containers that are ready, of all"),
-        _column("Status", "What state the Pod is in"),
-        _column("Restarts", "How often its containers were started again"),
+        column("Ready", "Containers that are ready, of all"),
+        column("Status", "What state the Pod is in"),
+        column("Restarts", "How often its containers were started again"),
         AGE,
-        _column("IP", "Its address", priority=1),
-        _column("Node", "Where it runs", priority=1),
-        _column("Nominated Node", "Where it may run soon", priority=1),
-        _column("Readiness Gates", "Gates that are passed, of all", priority=1),
+        column("IP", "Its address", priority=1),
+        column("Node", "Where it runs", priority=1),
+        column("Nominated Node", "Where it may run soon", priority=1),
+        column("Readiness Gates", "Gates that are passed, of all", priority=1),
     ),
     _pod_cells,
 )
@@ -206,7 +208,7 @@ def _node_cells(obj: Json, now: datetime) -> list[Any]:
         _name(obj),
         ",".join(shown),
         ",".join(r for r in roles if r) or "<none>",
-        _age(obj, now),
+        cell_age(obj, now),
         info.get("kubeletVersion") or "",
         addresses.get("InternalIP") or "<none>",
         addresses.get("ExternalIP") or "<none>",
@@ -218,11 +220,11 @@ def _node_cells(obj: Json, now: datetime) -> list[Any]:
 
 NODE: Final[Table] = (
     (
-        _column("Status", "Whether the node is ready"),
-        _column("Roles", "What the node is for"),
+        column("Status", "Whether the node is ready"),
+        column("Roles", "What the node is for"),
         AGE,
-        _column("Version", "Its kubelet's version"),
-        *(_column(n, priority=1) for n in ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")),
+        column("Version", "Its kubelet's version"),
+        *(column(n, priority=1) for n in ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime")),
     ),
     _node_cells,
 )
@@ -230,7 +232,8 @@ NODE: Final[Table] = (
 # ---------------------------------------------------------------- workloads
 
 
-def _template(obj: Json) -> list[Any]:
+def template_cells(obj: Json) -> list[Any]:
+    """Names and images of the containers of a Pod template, and the selector."""
     containers = _at(obj, "spec", "template", "spec", "containers") or []
     labels = _at(obj, "spec", "selector", "matchLabels") or {}
     return [
@@ -240,7 +243,7 @@ def _template(obj: Json) -> list[Any]:
     ]
 
 
-_WIDE: Final = tuple(_column(n, priority=1) for n in ("Containers", "Images", "Selector"))
+WIDE: Final = tuple(column(n, priority=1) for n in ("Containers", "Images", "Selector"))
 
 
 def _deployment_cells(obj: Json, now: datetime) -> list[Any]:
@@ -251,13 +254,13 @@ def _deployment_cells(obj: Json, now: datetime) -> list[Any]:
         f"{status.get('readyReplicas') or 0}/{wanted if wanted is not None else 0}",
         status.get("updatedReplicas") or 0,
         status.get("availableReplicas") or 0,
-        _age(obj, now),
-        *_template(obj),
+        cell_age(obj, now),
+        *template_cells(obj),
     ]
 
 
 DEPLOYMENT: Final[Table] = (
-    (_column("Ready"), _column("Up-to-date"), _column("Available"), AGE, *_WIDE),
+    (column("Ready"), column("Up-to-date"), column("Available"), AGE, *WIDE),
     _deployment_cells,
 )
 
@@ -267,15 +270,15 @@ def _daemon_set_cells(obj: Json, now: datetime) -> list[Any]:
     numbers = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable")
     selector = _at(obj, "spec", "template", "spec", "nodeSelector") or {}
     shown = ",".join(f"{k}={v}" for k, v in sorted(selector.items())) or "<none>"
-    return [_name(obj), *(status.get(n) or 0 for n in numbers), shown, _age(obj, now), *_template(obj)]
+    return [_name(obj), *(status.get(n) or 0 for n in numbers), shown, cell_age(obj, now), *template_cells(obj)]
 
 
 DAEMON_SET: Final[Table] = (
     (
-        *(_column(n, kind="integer") for n in ("Desired", "Current", "Ready", "Up-to-date", "Available")),
-        _column("Node Selector"),
+        *(column(n, kind="integer") for n in ("Desired", "Current", "Ready", "Up-to-date", "Available")),
+        column("Node Selector"),
         AGE,
-        *_WIDE,
+        *WIDE,
     ),
     _daemon_set_cells,
 )
@@ -288,20 +291,20 @@ def _replica_set_cells(obj: Json, now: datetime) -> list[Any]:
         _at(obj, "spec", "replicas") or 0,
         status.get("replicas") or 0,
         status.get("readyReplicas") or 0,
-        _age(obj, now),
-        *_template(obj),
+        cell_age(obj, now),
+        *template_cells(obj),
     ]
 
 
-REPLICA_SET: Final[Table] = ((*(_column(n, kind="integer") for n in ("Desired", "Current", "Ready")), AGE, *_WIDE), _replica_set_cells)
+REPLICA_SET: Final[Table] = ((*(column(n, kind="integer") for n in ("Desired", "Current", "Ready")), AGE, *WIDE), _replica_set_cells)
 
 
 def _stateful_set_cells(obj: Json, now: datetime) -> list[Any]:
     ready = (obj.get("status") or {}).get("readyReplicas") or 0
-    return [_name(obj), f"{ready}/{_at(obj, 'spec', 'replicas') or 0}", _age(obj, now), *_template(obj)[:2]]
+    return [_name(obj), f"{ready}/{_at(obj, 'spec', 'replicas') or 0}", cell_age(obj, now), *template_cells(obj)[:2]]
 
 
-STATEFUL_SET: Final[Table] = ((_column("Ready"), AGE, *_WIDE[:2]), _stateful_set_cells)
+STATEFUL_SET: Final[Table] = ((column("Ready"), AGE, *WIDE[:2]), _stateful_set_cells)
 
 
 def _service_cells(obj: Json, now: datetime) -> list[Any]:
@@ -316,13 +319,13 @@ def _service_cells(obj: Json, now: datetime) -> list[Any]:
         spec.get("clusterIP") or "<none>",
         ",".join(spec.get("externalIPs") or ()) or spec.get("externalName") or "<none>",
         ports or "<none>",
-        _age(obj, now),
+        cell_age(obj, now),
         selector or "<none>",
     ]
 
 
 SERVICE: Final[Table] = (
-    (_column("Type"), _column("Cluster-IP"), _column("External-IP"), _column("Port(s)"), AGE, _column("Selector", priority=1)),
+    (column("Type"), column("Cluster-IP"), column("External-IP"), column("Port(s)"), AGE, column("Selector", priority=1)),
     _service_cells,
 )
 
@@ -355,15 +358,15 @@ def _event_cells(obj: Json, now: datetime) -> list[Any]:
 
 EVENT: Final[Table] = (
     (
-        _column("Last Seen"),
-        _column("Type"),
-        _column("Reason"),
-        _column("Object"),
-        _column("Subobject", priority=1),
-        _column("Source", priority=1),
-        _column("Message"),
-        _column("First Seen", priority=1),
-        _column("Count", priority=1),
+        column("Last Seen"),
+        column("Type"),
+        column("Reason"),
+        column("Object"),
+        column("Subobject", priority=1),
+        column("Source", priority=1),
+        column("Message"),
+        column("First Seen", priority=1),
+        column("Count", priority=1),
         Column("Name", "string", "name", "Name of the event", 1),
     ),
     _event_cells,

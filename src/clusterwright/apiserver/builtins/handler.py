@@ -104,7 +104,7 @@ class Builtin:
 
     def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
         """The main resource keeps status; the status subresource keeps all else."""
-        if subresource == "status":
+        if subresource in ("status", "approval"):
             keep_all_but_status(obj, old)
             if self._on_status is not None:
                 self._on_status(obj)
@@ -123,7 +123,7 @@ class Builtin:
 
     def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
         """What is wrong, and what may not change."""
-        if subresource == "status":
+        if subresource in ("status", "approval"):
             return self._validate_status(obj, old) if self._validate_status is not None else ()
         if subresource == "finalize":
             return namespace_finalizers(obj, indexed=True)
@@ -147,7 +147,7 @@ class Builtin:
         """What writes through this (sub)resource never own."""
         if not self.has_status:
             return self._reset
-        return (("metadata",), ("spec",)) if subresource == "status" else (("status",), *self._reset)
+        return (("metadata",), ("spec",)) if subresource in ("status", "approval") else (("status",), *self._reset)
 
 
 def namespace_finalizers(obj: Json, *, indexed: bool = False) -> list[FieldError]:

@@ -26,7 +26,7 @@ from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source
-from clusterwright.apiserver.conversion import Converters
+from clusterwright.apiserver.core import Converters
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.audit import Record
 from clusterwright.apiserver.serving.http import HttpServer

@@ -34,6 +34,10 @@ from clusterwright.apiserver.verbs.writes import attributes_of, put, to_storage
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
 _OWN_WAY: Final = frozenset({"namespaces", CRD_TABLE})
 """Tables whose objects upstream marks as being deleted by code of their own: no grace period, no new generation."""
+_ORPHANED: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
@@ -242,6 +246,10 @@ def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:
     policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
     if policy is None and orphan is not None:
         policy = "Orphan" if orphan else "Background"
+    if policy is None and call.resource.orphans:
+        if call.resource.kind == "Job":
+            call.warnings.append(_ORPHANED)
+        policy = "Orphan"
     if policy is None:
         return current
     result = [f for f in current if f not in {"orphan", "foregroundDeletion"}]

@@ -8,7 +8,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.calls import Call, read_shape, write_options
+from clusterwright.apiserver.calls import Call, read_body, read_shape, write_options
 from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.status import (
     bad_request,
@@ -135,3 +135,13 @@ async def bind(call: Call) -> Response:
         await call.server.store.durable(written.rv)
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     return call.answer(201, body)
+
+
+async def bind_named(call: Call) -> Response:
+    """POST to bindings: as to the binding of the Pod that the body names."""
+    body, _ = read_body(call)
+    name = (body.get("metadata") or {}).get("name") or ""
+    pods = call.server.registry.find("", "v1", "pods")
+    assert pods is not None
+    info = dataclasses.replace(call.info, resource="pods", subresource="binding", name=name)
+    return await bind(dataclasses.replace(call, resource=pods, info=info))

@@ -9,7 +9,7 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.status import StatusError, bad_request, failure, generic, not_found
 from clusterwright.apiserver.storage.streams import Stream
-from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, reviews, scale, tokenrequests, watching, writes
+from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, reviews, scale, signing, tokenrequests, watching, writes
 
 Verb = Callable[[Call], Awaitable[Response | Stream]]
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
@@ -36,11 +36,19 @@ async def finalize(call: Call) -> Response:
     return await writes.update(call)
 
 
+CREATES: Final[Mapping[tuple[str, str], Callable[[Call], Awaitable[Response]]]] = {
+    **reviews.ROUTES,
+    ("", "bindings"): evictions.bind_named,
+    ("certificates.k8s.io", "certificatesigningrequests"): signing.create,
+}
+"""Kinds that are not created by merely storing them, by group and plural."""
+
 SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
     ("", "namespaces", "finalize"): finalize,
     ("", "pods", "binding"): evictions.bind,
     ("", "pods", "eviction"): evictions.evict,
     ("", "serviceaccounts", "token"): tokenrequests.token_request,
+    ("certificates.k8s.io", "certificatesigningrequests", "approval"): signing.approve,
 }
 """Subresources of single kinds, by group, plural and name."""
 
@@ -59,8 +67,7 @@ async def dispatch(call: Call) -> Response | Stream:
     if verb == "create":
         if not resource.custom and info.name and info.path.rstrip("/").endswith("/" + info.name):
             raise generic(405, "", "", "", "")
-        review = reviews.ROUTES.get((resource.group, resource.plural))
-        return await (writes.create if review is None else review)(call)
+        return await CREATES.get((resource.group, resource.plural), writes.create)(call)
     if verb in {"update", "patch"} and not info.name:
         raise bad_request("name must be provided") if resource.custom else generic(405, "", "", "", "")
     answer = VERBS.get(verb)

@@ -1,0 +1,119 @@
+"""What the rows of the table of built-in kinds are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.apiserver.builtins import columns
+from clusterwright.apiserver.builtins.handler import Builtin, Change
+from clusterwright.apiserver.interfaces import Column, Resource
+
+GENERATION: Final = {"generation": True}
+STRICT: Final = {"unconditional_update": False}
+UPSERT: Final = {"create_on_update": True}
+RETURNED: Final = {"returns_deleted": True}
+_ABSENT: Final = (None, "")
+_ZERO: Final = (None, 0)
+
+
+def fields(*names: str) -> dict[str, tuple[str, ...]]:
+    """Field selectors whose labels are the paths themselves."""
+    return {n: tuple(n.split(".")) for n in names}
+
+
+def builtin(
+    group: str,
+    kind: str,
+    go_type: str,
+    *,
+    version: str = "v1",
+    plural: str = "",
+    namespaced: bool = True,
+    short: tuple[str, ...] = (),
+    all_category: bool = False,
+    status: bool = False,
+    table: columns.Table | None = None,
+    resource: dict[str, Any] | None = None,
+    handler: type[Builtin] = Builtin,
+    **rules: Any,
+) -> Resource:
+    """One row of the table: how a built-in is served, and its handler with its `rules`."""
+    gvk = GroupVersionKind(group, version, kind)
+    if table is not None:
+        rules["columns"], rules["cells"] = table
+    made = handler(gvk, go_type, status=status, **rules)
+    lower = kind.lower()
+    return Resource(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural or (lower[:-1] + "ies" if lower.endswith("y") else lower + ("es" if lower.endswith("s") else "s")),
+        singular=lower,
+        namespaced=namespaced,
+        list_kind=f"{kind}List",
+        short_names=short,
+        categories=("all",) if all_category else (),
+        status=status,
+        handler=made,
+        **{"generation": False, **(resource or {})},
+    )
+
+
+def filled(values: Mapping[str, Any], *, zero: Mapping[str, Any] | None = None) -> Change:
+    """Defaults as data: a path (`spec.ports[].protocol`) and the value that stands there if there is none (or, by `zero`, if it is 0).
+
+    What a path leads through must be there, but for the first step.
+    """
+    steps = [
+        (path.replace("[]", ".[]").split("."), value, empty)
+        for empty, table in ((_ABSENT, values), (_ZERO, zero or {}))
+        for path, value in table.items()
+    ]
+
+    def default(obj: Json) -> None:
+        for path, value, empty in steps:
+            _fill(obj, path, value, empty, first=True)
+
+    return default
+
+
+def _fill(target: Any, path: list[str], value: Any, empty: tuple[Any, ...], *, first: bool = False) -> None:
+    head, *rest = path
+    if head == "[]":
+        for item in target if isinstance(target, list) else ():
+            _fill(item, rest, value, empty)
+    elif not isinstance(target, dict):
+        return
+    elif rest:
+        if first:
+            target.setdefault(head, {})
+        _fill(target.get(head), rest, value, empty)
+    elif target.get(head) in empty:
+        target[head] = dict(value) if isinstance(value, dict) else value
+
+
+def shown(*cells: tuple[str, str] | tuple[str, str, str]) -> columns.Table:
+    """Columns as data: a name, a path (`a.b`; `len a.b` counts), and the type if it is not a text. Age is where it is named."""
+
+    def value(obj: Json, path: str) -> Any:
+        words = path.split()
+        found: Any = obj
+        for step in words[-1].split("."):
+            found = found.get(step) if isinstance(found, dict) else None
+        if words[0] == "len":
+            return len(found or ())
+        if isinstance(found, list):
+            return ",".join(map(str, found))
+        return "<unset>" if found is None else found
+
+    def row(obj: Json, now: Any) -> list[Any]:
+        made = [columns.cell_age(obj, now) if name == "Age" else value(obj, path) for name, path, *_ in cells]
+        return [(obj.get("metadata") or {}).get("name", ""), *made]
+
+    described = (
+        columns.AGE if name == "Age" else Column(name, kind[0] if kind else "string", "", f"{name} of the object")
+        for name, _, *kind in cells
+    )
+    return tuple(described), row

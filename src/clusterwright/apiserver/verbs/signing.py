@@ -1,0 +1,36 @@
+"""CertificateSigningRequests: they carry who asks, and are approved through a subresource of their own."""
+
+from __future__ import annotations
+
+from clusterwright.api.wire import Response
+from clusterwright.apiserver.auth.identity import user_info
+from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.status import generic
+from clusterwright.apiserver.storage.streams import Stream
+from clusterwright.apiserver.verbs import patching, reads, writes
+
+
+async def create(call: Call) -> Response:
+    """POST: what the request says of its author is replaced by who he is."""
+    dry_run = write_options(call, "CreateOptions")
+    obj, duplicates = read_body(call)
+    writes.check_kind(call, obj)
+    writes.decode(call, obj, duplicates)
+    call.resource.handler.default(obj)
+    spec = obj.setdefault("spec", {})
+    for field in ("username", "uid", "groups", "extra"):
+        spec.pop(field, None)
+    spec.update(user_info(call.user))
+    stored, raw = await writes.create_object(call, obj, dry_run=dry_run)
+    return call.answer(201, stored, raw)
+
+
+async def approve(call: Call) -> Response | Stream:
+    """Get, replace or patch the approval: conditions of the status."""
+    if call.info.verb == "get":
+        return await reads.get(call)
+    if call.info.verb == "update":
+        return await writes.update(call)
+    if call.info.verb == "patch":
+        return await patching.patch(call)
+    raise generic(405, "", "", "", "")
