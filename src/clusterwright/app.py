@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from random import Random, SystemRandom
 from typing import Any
@@ -74,9 +74,11 @@ def build_manager(
     options: Options | None = None,
     features: Mapping[str, bool] | None = None,
     flags: Mapping[str, Any] | None = None,
-    trace: Callable[[ObjectKey, Mapping[str, str]], None] | None = None,
 ) -> Manager:
-    """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process."""
+    """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
+
+    `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
+    """
     options = options or Options()
     manager = Manager(transport, clock=clock, random=random, options=options)
     cache = ClusterCache(
@@ -107,7 +109,7 @@ def build_manager(
     gates = {**DEFAULT_FEATURES, **(features or {})}
     for definition in definitions:
         if not definition.gate or gates[definition.gate]:
-            _add(manager, definition, cache, keys, gates, flags or {}, trace or _no_trace)
+            _add(manager, definition, cache, keys, gates, flags or {})
     return manager
 
 
@@ -118,8 +120,10 @@ def _add(
     keys: KeySource,
     features: Mapping[str, bool],
     flags: Mapping[str, Any],
-    trace: Callable[[ObjectKey, Mapping[str, str]], None],
 ) -> None:
+    def trace(key: ObjectKey, rows: Mapping[str, str]) -> None:
+        manager.traces.record(definition.name, definition.kind.__name__, key, rows)
+
     def make(controller: Controller) -> Reconciler:
         return definition.make(
             Dependencies(
@@ -152,10 +156,6 @@ def _split(random: Random) -> Random:
 
 async def _nobody(obj: object, reader: Reader) -> Sequence[ObjectKey]:
     return ()
-
-
-def _no_trace(key: ObjectKey, rows: Mapping[str, str]) -> None:
-    """Nobody listens."""
 
 
 def connector(cloud: Cloud | None, reach: Reach | None) -> Connect:

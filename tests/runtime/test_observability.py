@@ -15,6 +15,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime import logging as structured
 from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.endpoints import Endpoints
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.keys import FixedKeySource, PooledKeySource, generate
 from clusterwright.runtime.manager import Manager, Options
@@ -195,16 +196,39 @@ def test_spans_need_no_sdk():
 
 
 def test_traces_keep_what_changed(world_clock):
-    traces = Traces(world_clock, capacity=2)
+    traces = Traces(world_clock, objects=2, changes=2)
     key = ObjectKey("ns", "a")
-    for row in ("one", "one", "two"):
-        traces.record("cluster", key, {"Available": row})
+    for row in ("zero", "one", "one", "two"):
+        traces.record("cluster", "Cluster", key, {"Available": row})
 
-    assert [d.rows["Available"] for d in traces.recent()] == ["one", "two"]
+    assert [(d.rows["Available"], d.passes) for d in traces.history(name="a")] == [("one", 2), ("two", 1)]
     assert traces.latest("cluster", key).rows == {"Available": "two"}
+    assert traces.history(kind="Machine") == []
     for n in range(5):
-        traces.record("cluster", ObjectKey("ns", str(n)), {})
+        traces.record("cluster", "Cluster", ObjectKey("ns", str(n)), {})
     assert traces.latest("cluster", key) is None
+
+
+async def test_traces_are_served(world_clock):
+    traces = Traces(world_clock)
+    traces.record("cluster", "Cluster", ObjectKey("ns", "c"), {"Available": "issues"})
+    traces.record("machine", "Machine", ObjectKey("ns", "m"), {"Ready": "summary"})
+    async with (
+        Endpoints("127.0.0.1", 0, health={}, readiness={}, registry=Registry(), traces=traces) as endpoints,
+        aiohttp.ClientSession(f"http://127.0.0.1:{endpoints.port}") as session,
+    ):
+
+        async def get(query):
+            async with session.get(f"/traces{query}") as response:
+                return response.status, await (response.json() if response.status == 200 else response.text())
+
+        status, found = await get("?kind=Machine&namespace=ns&name=m")
+        everything = await get("")
+        refused = await get("?who=me")
+
+    assert (status, [(d["name"], d["rows"], d["passes"]) for d in found["traces"]]) == (200, [("m", {"Ready": "summary"}, 1)])
+    assert [d["kind"] for d in everything[1]["traces"]] == ["Cluster", "Machine"]
+    assert refused == (400, "who: not known; known: controller, kind, name, namespace\n")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from clusterwright.api.wire import Transport
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
-from clusterwright.cli import connect, demo
+from clusterwright.cli import connect, demo, settings
 from clusterwright.cli.connect import LOCAL
 from clusterwright.controllers.crdmigrator import PHASES
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES, UnknownFeature, parse_features
@@ -87,7 +87,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     control.add_argument("--concurrency", action="append", default=[], metavar="CONTROLLER=N", help="passes at once; may be repeated")
     control.add_argument("--qps", type=float, default=0.0, help="requests per second to the API server; 0: no limit")
     control.add_argument("--burst", type=int, default=100)
-    control.add_argument("--health-port", type=int, help="serve health, readiness and metrics on loopback at this port")
+    control.add_argument("--health-port", type=int, help="serve health, readiness, metrics and traces on loopback at this port")
+    control.add_argument("--tracing", action="store_true", help="a span for every pass and request, for OpenTelemetry")
+    settings.add_controller_options(control)
     control.add_argument("--leader-elect", action="store_true", help="run the controllers only while holding a Lease")
     control.add_argument(
         "--skip-crd-migration-phases", default="", metavar="PHASE,...", help=f"what not to do with old objects: {', '.join(PHASES)}"
@@ -95,7 +97,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     control.add_argument("--no-inmemory", action="store_true", help="without the in-memory infrastructure provider")
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
     parser.add_argument("--log-format", default="text", choices=("text", "json"))
-    arguments = parser.parse_args(list(argv))
+    arguments = settings.parse(parser, argv)
     if arguments.against and arguments.no_controllers:
         parser.error("--against and --no-controllers together leave nothing to run")
     if arguments.webhook_port is not None and not arguments.against:
@@ -208,10 +210,19 @@ async def _start_controllers(
         health_port=arguments.health_port,
         leader_election=ObjectKey("kube-system", "clusterwright") if arguments.leader_elect else None,
         identity=new_identity(socket.gethostname(), os.getpid(), random),
+        tracing=arguments.tracing,
         freeze_caches=True,
     )
     manager = app.build_manager(
-        transport, clock=clock, random=random, keys=keys, cloud=cloud, reach=connect.reach, options=options, features=arguments.features
+        transport,
+        clock=clock,
+        random=random,
+        keys=keys,
+        cloud=cloud,
+        reach=connect.reach,
+        options=options,
+        features=arguments.features,
+        flags=settings.controller_options(arguments),
     )
     app.add_migrator(manager, arguments.skipped)
     if cloud is not None:

@@ -1,29 +1,45 @@
-"""What others may ask this process over HTTP: is it alive, is it ready, what has it measured."""
+"""What others may ask this process over HTTP: is it alive, is it ready, what has it measured, what has it decided."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 
+import msgspec
 from aiohttp import web
 
 from clusterwright.runtime.metrics import CONTENT_TYPE, Registry
+from clusterwright.runtime.traces import Traces
 
 Check = Callable[[], bool | str]
 """True, or what is wrong; False where there is nothing to say about it."""
 
 
 class Endpoints:
-    """Serves /healthz, /readyz (each also by check, `/readyz/caches`; `?verbose`) and /metrics. An async context manager."""
+    """Serves /healthz, /readyz (each also by check, `/readyz/caches`; `?verbose`), /metrics and /traces. An async context manager.
 
-    def __init__(self, host: str, port: int, *, health: Mapping[str, Check], readiness: Mapping[str, Check], registry: Registry) -> None:
+    /traces is JSON, `{"traces": [...]}`, oldest first; `?controller=`, `?kind=`, `?namespace=` and `?name=` select.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        health: Mapping[str, Check],
+        readiness: Mapping[str, Check],
+        registry: Registry,
+        traces: Traces | None = None,
+    ) -> None:
         self._host, self._port = host, port
         self._registry = registry
+        self._traces = traces
         app = web.Application()
         for path, checks in (("/healthz", health), ("/livez", health), ("/readyz", readiness)):
             app.router.add_get(path, _answer_all(checks))
             app.router.add_get(path + "/{check}", _answer_one(checks))
         app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/traces", self._history)
         self._runner = web.AppRunner(app, access_log=None)
 
     @property
@@ -41,6 +57,17 @@ class Endpoints:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=self._registry.render().encode(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def _history(self, request: web.Request) -> web.Response:
+        unknown = sorted(set(request.query) - _SELECTORS)
+        if unknown:
+            return web.Response(text=f"{', '.join(unknown)}: not known; known: {', '.join(sorted(_SELECTORS))}\n", status=400)
+        found = self._traces.history(**request.query) if self._traces is not None else []
+        body = msgspec.json.encode({"traces": [decision.to_json() for decision in found]})
+        return web.Response(body=body, content_type="application/json")
+
+
+_SELECTORS = frozenset({"controller", "kind", "namespace", "name"})
 
 
 def _answer_all(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -31,6 +31,7 @@ from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
 from clusterwright.runtime.resources import Kind
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.rights import Listening, Right, Rights
+from clusterwright.runtime.traces import Traces
 from clusterwright.runtime.tracing import NoTracer, OpenTelemetryTracer
 from clusterwright.runtime.transports import Measured, Throttled
 from clusterwright.runtime.workqueue import Backoff
@@ -60,7 +61,7 @@ class Options:
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
     health_host: str = "127.0.0.1"
     health_port: int | None = None
-    """Where health, readiness and metrics are served; None: nowhere."""
+    """Where health, readiness, metrics and traces are served; None: nowhere."""
     grace_period: float = 30.0
     tracing: bool = False
     freeze_caches: bool = False
@@ -86,6 +87,7 @@ class Manager:
         self.cache = Cache(self.rest, random=random, namespace=self.options.namespace, metrics=self.metrics)
         self.client = CachedClient(self.rest, self.cache)
         self.events = Recorder(self.client, clock, self.options.component)
+        self.traces = Traces(clock)
         self.controllers: list[Controller] = []
         self._tracer = OpenTelemetryTracer(self.options.component) if self.options.tracing else NoTracer()
         self._parts: list[tuple[str, Callable[[], Awaitable[None]], bool]] = [("events", self.events.run, False)]
@@ -172,6 +174,7 @@ class Manager:
                             "rights": lambda: self.rights.complaint or True,
                         },
                         registry=self.registry,
+                        traces=self.traces,
                     )
                 )
             try:

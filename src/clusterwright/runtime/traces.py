@@ -1,13 +1,17 @@
-"""What was decided, for people: the last decisions about each object."""
+"""Which row of which table fired, pass by pass, for people: a bounded history of each object.
+
+Kept in memory, and small: names of tables and rows only, nothing of what objects hold. Passes that decided alike are one entry
+with a count, so that the history of an object shows changes, not heartbeats.
+"""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from clusterwright.api.meta import ObjectKey
+from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.logging import get_logger
 
@@ -16,41 +20,68 @@ _log = get_logger("decisions")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Which row of which table fired for an object, and when."""
+    """What a controller decided about an object: in `passes` passes in a row, the first at `at`, the last at `until`."""
 
     at: datetime
+    until: datetime
+    passes: int
     controller: str
+    kind: str
     key: ObjectKey
     rows: Mapping[str, str]
 
+    def to_json(self) -> Json:
+        """The entry as it is served."""
+        return {
+            "at": f"{self.at:%Y-%m-%dT%H:%M:%S.%fZ}",
+            "until": f"{self.until:%Y-%m-%dT%H:%M:%S.%fZ}",
+            "passes": self.passes,
+            "controller": self.controller,
+            "kind": self.kind,
+            "namespace": self.key.namespace,
+            "name": self.key.name,
+            "rows": dict(self.rows),
+        }
+
 
 class Traces:
-    """A ring of decisions. Equal decisions about an object are kept once, with the latest time."""
+    """The last decisions about each object; of the `objects` that were reconciled last, so many `changes` each."""
 
-    def __init__(self, clock: Clock, capacity: int = 1000) -> None:
+    def __init__(self, clock: Clock, *, objects: int = 5000, changes: int = 20) -> None:
         self._clock = clock
-        self._latest: dict[tuple[str, ObjectKey], Decision] = {}
-        self._ring: deque[Decision] = deque(maxlen=capacity)
-        self._capacity = capacity
+        self._histories: OrderedDict[tuple[str, ObjectKey], deque[Decision]] = OrderedDict()
+        self._objects, self._changes = objects, changes
 
-    def record(self, controller: str, key: ObjectKey, rows: Mapping[str, str]) -> None:
+    def record(self, controller: str, kind: str, key: ObjectKey, rows: Mapping[str, str]) -> None:
         """Note a decision; log it if it differs from the last one about the object."""
-        of = (controller, key)
-        before = self._latest.pop(of, None)
-        decision = self._latest[of] = Decision(self._clock.now(), controller, key, dict(rows))
-        if len(self._latest) > self._capacity:
-            del self._latest[next(iter(self._latest))]
-        if before is None or before.rows != decision.rows:
-            self._ring.append(decision)
-            changed = {table: row for table, row in decision.rows.items() if before is None or before.rows.get(table) != row}
-            _log.info(
-                "Decided", controller=controller, namespace=key.namespace, name=key.name, **{f"row.{t}": r for t, r in changed.items()}
-            )
+        now, of = self._clock.now(), (controller, key)
+        history = self._histories.get(of)
+        if history is None:
+            history = self._histories[of] = deque(maxlen=self._changes)
+            if len(self._histories) > self._objects:
+                self._histories.popitem(last=False)
+        else:
+            self._histories.move_to_end(of)
+        before = history[-1] if history else None
+        if before is not None and before.rows == rows:
+            history[-1] = replace(before, until=now, passes=before.passes + 1)
+            return
+        history.append(Decision(now, now, 1, controller, kind, key, dict(rows)))
+        changed = {table: row for table, row in rows.items() if before is None or before.rows.get(table) != row}
+        _log.info("Decided", controller=controller, namespace=key.namespace, name=key.name, **{f"row.{t}": r for t, r in changed.items()})
 
     def latest(self, controller: str, key: ObjectKey) -> Decision | None:
         """The last decision about an object."""
-        return self._latest.get((controller, key))
+        history = self._histories.get((controller, key))
+        return history[-1] if history else None
 
-    def recent(self) -> list[Decision]:
-        """Decisions that differed from those before them, oldest first."""
-        return list(self._ring)
+    def history(self, *, controller: str = "", kind: str = "", namespace: str = "", name: str = "") -> list[Decision]:
+        """The decisions that are kept, oldest first, of those that match what is given."""
+        found = [
+            decision
+            for (by, key), history in self._histories.items()
+            if controller in ("", by) and namespace in ("", key.namespace) and name in ("", key.name)
+            for decision in history
+            if kind in ("", decision.kind)
+        ]
+        return sorted(found, key=lambda decision: decision.at)
