@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from apiserver_testing import WIDGETS, Clock, configmap, make_server, widget, widget_crds
 
+from clusterwright.apiserver.serving.connections import Limits
 from clusterwright.apiserver.serving.http import HttpServer
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -74,10 +75,8 @@ async def test_clients_that_vanish_leave_no_watch_behind(http: HttpServer):
             await asyncio.sleep(0.01)
 
 
-async def test_a_watcher_that_does_not_read_is_cut_off(http: HttpServer, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch):
-    from clusterwright.apiserver.serving import http as front
-
-    monkeypatch.setattr(front, "_SLOW_WATCHER", 200_000)
+async def test_a_watcher_that_does_not_read_is_cut_off(http: HttpServer, session: aiohttp.ClientSession):
+    http.limits = Limits(unread=200_000)
     reader, writer = await asyncio.open_connection("127.0.0.1", http.port, limit=1024)
     writer.write(f"GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")

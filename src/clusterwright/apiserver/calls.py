@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,6 +38,7 @@ from clusterwright.apiserver.storage.store import Entry, Table
 _JSON_HEADERS = {"content-type": "application/json"}
 _decode = msgspec.json.Decoder().decode
 T = TypeVar("T", bound=msgspec.Struct)
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -51,10 +53,23 @@ class Call:
     query: dict[str, str]
     form: Form = PLAIN
     warnings: list[str] = field(default_factory=list)
+    heavy: bool = False
+    """Whether its work would be felt by others, and is therefore done beside the event loop where there is a place for it."""
 
     def begin(self) -> None:
         """Start an attempt: only the warning that every answer of a deprecated version has is left."""
         self.warnings[:] = [self.resource.deprecation] if self.resource.deprecation else []
+
+    async def off(self, work: Callable[..., R], *arguments: Any, **named: Any) -> R:
+        """Do a piece of work that touches nothing but what it is given: beside the event loop, if the call is heavy."""
+        worker = self.server.worker
+        if worker is None or not self.heavy:
+            return work(*arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(worker, partial(work, *arguments, **named))
+
+    def weigh(self, *texts: bytes) -> None:
+        """Take note of what the call works on."""
+        self.heavy = self.heavy or bodies.is_heavy(*texts)
 
     @property
     def table(self) -> Table:

@@ -21,6 +21,13 @@ from clusterwright.apiserver.status import StatusError, failure, internal
 T = TypeVar("T")
 
 
+class Run(Protocol):
+    """Runs a piece of work where there is room for it."""
+
+    async def __call__(self, work: Callable[..., T], *arguments: object) -> T:
+        """Its result."""
+
+
 class ConversionFailed(Exception):
     """An object cannot be shown in another version; the text says why."""
 
@@ -132,14 +139,14 @@ class Versions(dict[str, KindHandler]):
                 handler.decode(obj)
         return obj
 
-    async def settled(self, action: Callable[[Versions], T]) -> T:
-        """The result of code that may convert: it is run again with what it lacked until it lacks nothing."""
+    async def settled(self, action: Callable[[Versions], T], run: Run | None = None) -> T:
+        """The result of code that may convert: it is run (by `run`, if given) again with what it lacked until it lacks nothing."""
         if self.immediate:
-            return action(self)
+            return action(self) if run is None else await run(action, self)
         informed = Versions(self, self.converter)
         while True:
             try:
-                return action(informed)
+                return action(informed) if run is None else await run(action, informed)
             except Pending as lack:
                 key = (msgspec.json.encode(lack.obj), lack.api_version)
                 (made,) = await self.convert_all([lack.obj], lack.api_version)

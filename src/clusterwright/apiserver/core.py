@@ -10,12 +10,14 @@ import random as random_module
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.callouts import Callouts
@@ -82,6 +84,10 @@ class Core:
         self.metrics: Metrics | None = None
         self.inflight = {"mutating": 0, "readOnly": 0}
         self.tokens: TokenIssuer | None = None
+        self.audit: Callable[[Request, User, Response], None] | None = None
+        """Told of writes that do not come over the network: those of our own controllers."""
+        self.worker: Executor | None = None
+        """Where heavy work is done; None: where it comes up, as in virtual time."""
         self.token_sources: list[Callable[[str], User | None]] = []
         self.terminating: set[tuple[str, str]] = set()
         """Group and plural of CRDs that are being deleted: nothing new of theirs is accepted."""

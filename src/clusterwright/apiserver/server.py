@@ -126,7 +126,9 @@ class ApiServer(Core):
             self.inflight[kind] -= 1
         query = query_of(request.query)
         code = answer.response.status if isinstance(answer, Stream) else answer.status
-        self.metrics.observe(_parse(request, query), code, loop.time() - begin, dry_run="dryRun" in query)
+        info = _parse(request, query)
+        is_known = self.registry.find(info.group, info.version, info.resource) is not None
+        self.metrics.observe(info, code, loop.time() - begin, dry_run="dryRun" in query, is_known=is_known)
         return answer
 
     async def _handle(self, request: Request, user: User) -> Response | Stream:
@@ -145,6 +147,7 @@ class ApiServer(Core):
             if accept and accept != "application/json":
                 form = accepted(accept, custom=resource.custom)
             call = Call(self, request, info, user, resource, query, form)
+            call.weigh(request.body)
             call.begin()
             answer = await routing.dispatch(call)
             if "dryRun" in query:
@@ -161,6 +164,10 @@ class ApiServer(Core):
             return rendering.failed(internal("the request could not be served"), form)
         finally:
             self.drain()
+
+    def authorize(self, request: Request, user: User) -> None:
+        """Raise StatusError (403) where the user may not make the request, whatever its body is."""
+        self._authorize(user, _parse(request, query_of(request.query)))
 
     def _authorize(self, user: User, info: RequestInfo) -> None:
         if self.authorizer is not None and not self.authorizer.allows(self, user, info):

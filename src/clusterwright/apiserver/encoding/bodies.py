@@ -1,15 +1,20 @@
-"""Request bodies: JSON and YAML to data, repeated keys noticed, errors in kube-apiserver's words."""
+"""Request bodies: JSON and YAML to data, repeated keys noticed, errors in kube-apiserver's words; at a cost that is bounded.
+
+What is bounded: depth, the number of values, aliases (none). How long a body may be is the business of who reads it.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 import yaml
 
+from clusterwright.api import yamlreader
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.status import StatusError, bad_request
 
@@ -17,6 +22,15 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 DEPTH: Final = 200
 """How deep JSON may nest; kube-apiserver stops at 10,000, our own recursion would at far less."""
+VALUES: Final = 100_000
+"""How many values a body may hold. The largest definitions in use have a third of it."""
+YAML_VALUES: Final = 50_000
+"""The same for YAML, each value of which costs ten times as much; programs send JSON."""
+HEAVY: Final = 2_000
+"""From how many values on work is done beside the event loop: some 20 ms."""
+REPEATS: Final = 100
+"""How many repeated or unknown fields are told, as upstream does it."""
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # one that never ends is a string, too: no second look at any byte
 _STRUCT: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
@@ -30,6 +44,8 @@ class Malformed(Exception):
 
 def decode_json(body: bytes) -> Any:
     """Data of a JSON body; raises Malformed."""
+    if len(body) > VALUES and weight(body) > VALUES and weight(_STRING.sub(b"", body)) > VALUES:
+        raise Malformed(_TOO_MANY.format(VALUES))
     try:
         value = _decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
@@ -37,6 +53,19 @@ def decode_json(body: bytes) -> Any:
     if body.count(b"[") + body.count(b"{") > DEPTH and too_deep(value, DEPTH):
         raise Malformed("exceeded max depth")
     return value
+
+
+_TOO_MANY: Final = "more than {} values"
+
+
+def weight(body: bytes) -> int:
+    """About how many values a text holds; more where its strings have commas and brackets in them."""
+    return body.count(b",") + body.count(b"[") + body.count(b"{") + (body.count(b"\n") if body[:1] not in {b"{", b"["} else 0)
+
+
+def is_heavy(*texts: bytes) -> bool:
+    """Whether reading these would be felt by others."""
+    return sum(map(len, texts)) > 4 * HEAVY and sum(map(weight, texts)) > HEAVY
 
 
 def too_deep(value: Any, limit: int) -> bool:
@@ -84,36 +113,36 @@ def decode_yaml_strictly(body: bytes) -> tuple[Any, list[str]]:
                 return value, []
         except Malformed:
             pass  # YAML in flow style
-    loader = _Loader(body)
+    loader = None
     try:
+        loader = _Loader(yamlreader.examine(body, depth=DEPTH, nodes=YAML_VALUES))
         value = loader.get_single_data()
-    except (yaml.YAMLError, RecursionError, ValueError) as e:
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError, AttributeError) as e:
         raise Malformed("error converting YAML to JSON: yaml: " + " ".join(str(e).split())[:200]) from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     if too_deep(value, DEPTH):
         raise Malformed("exceeded max depth")
     return _plain(value), loader.repeated
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yamlreader.SafeLoader):  # type: ignore[misc]  # libyaml's, or Python's own
     """Plain YAML 1.1 as sigs.k8s.io/yaml reads it: no timestamps, repeated keys noticed."""
 
-    def __init__(self, body: bytes) -> None:
-        try:
-            super().__init__(body)
-        except (yaml.YAMLError, UnicodeDecodeError) as e:
-            raise Malformed("error converting YAML to JSON: yaml: " + " ".join(str(e).split())[:200]) from None
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
         self.repeated: list[str] = []
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
+                if key.value in seen and len(self.repeated) < REPEATS:
                     self.repeated.append(f'{REPEATED_IN_YAML}line {key.start_mark.line + 1}: key "{key.value}" already set in map')
                 seen.add(key.value)
-        return super().construct_mapping(node, deep)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -165,7 +194,7 @@ def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
     except (ValueError, RecursionError):
         return []
     _walk(tree, "", found)
-    return [f'duplicate field "{path}"' for path in dict.fromkeys(found)]
+    return [f'duplicate field "{path}"' for path in islice(dict.fromkeys(found), REPEATS)]
 
 
 class _Repeated:
@@ -200,8 +229,8 @@ def in_order(body: bytes, repeated: list[str], unknown: list[str]) -> list[str]:
         return [*repeated, *texts.values()]
     met: list[str] = []
     _meet(tree, "", texts, met)
-    known = {*repeated, *texts.values()}
-    return [*dict.fromkeys(m for m in met if m in known), *(t for t in texts.values() if t not in met)]
+    known, seen = {*repeated, *texts.values()}, set(met)
+    return [*dict.fromkeys(m for m in met if m in known), *(t for t in texts.values() if t not in seen)]
 
 
 def _meet(value: Any, path: str, unknown: dict[str, str], met: list[str]) -> None:

@@ -34,18 +34,20 @@ class MergeType:
     @property
     def fields(self) -> dict[str, MergeType]:
         """The named members."""
-        if callable(self._fields):
-            self._fields = self._fields()
-        fields: dict[str, MergeType] = self._fields
-        return fields
+        fields: Any = self._fields  # looked at once: two threads may ask at a time
+        if callable(fields):
+            fields = self._fields = fields()
+        found: dict[str, MergeType] = fields
+        return found
 
     @property
     def element(self) -> MergeType | None:
         """The type of list items and of unnamed members."""
-        if callable(self._element):
-            self._element = self._element()
-        element: MergeType | None = self._element
-        return element
+        element: Any = self._element
+        if callable(element):
+            element = self._element = element()
+        found: MergeType | None = element
+        return found
 
     def child(self, key: str) -> MergeType | None:
         """The type of a member."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from asyncio import sslproto
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -13,22 +15,30 @@ from aiohttp import WSMsgType, web
 
 from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.apiserver.auth.authentication import Authenticator, impersonated
-from clusterwright.apiserver.auth.identity import ANONYMOUS, User
+from clusterwright.apiserver.auth.identity import ANONYMOUS
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import audit
-from clusterwright.apiserver.status import StatusError, too_large
+from clusterwright.apiserver.serving.connections import Connection, Limits, Server
+from clusterwright.apiserver.serving.fairness import Fairness, rejected, uid_of
+from clusterwright.apiserver.status import StatusError, failure, too_large
 from clusterwright.apiserver.storage.streams import Stream
 
 _BODY_MAXIMUM: Final = 3 * 1024 * 1024
-_SLOW_WATCHER: Final = 32 * 1024 * 1024
-"""Bytes that may wait for a watcher that does not read; then it is cut off, and lists again."""
+_BODY_SECONDS: Final = 30.0
+_BODIES: Final = 64 * 1024 * 1024
+"""Bytes of bodies that are being read or worked on at a time."""
+_ANONYMOUS_BODY: Final = 64 * 1024
+_ANONYMOUS_SECONDS: Final = 5.0
+_ANONYMOUS_BODIES: Final = 1024 * 1024
 _DROPPED: Final = frozenset({"connection", "host", "content-length", "transfer-encoding", "authorization"})
 
-if hasattr(sslproto.SSLProtocol, "max_size"):
-    # asyncio allocates this much for every TLS connection; records are never larger than 16 KiB
-    sslproto.SSLProtocol.max_size = 16 * 1024
+
+@cache
+def worker() -> ThreadPoolExecutor:
+    """Where the heavy work of all servers of this process is done: one thread, so that it never takes more than its share."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="apiserver-heavy")
 
 
 def _warning(text: str) -> str:
@@ -40,91 +50,139 @@ class HttpServer:
     """Serves one ApiServer on one address."""
 
     def __init__(
-        self, server: ApiServer, authenticator: Authenticator | None = None, *, audit_log: Callable[[audit.Record], None] | None = None
+        self,
+        server: ApiServer,
+        authenticator: Authenticator | None = None,
+        *,
+        audit_log: Callable[[audit.Record], None] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """Without an authenticator every caller is anonymous (and without an authorizer may do everything)."""
         self.server = server
         self.authenticator = authenticator
         self.audit_log = audit_log
         self.port = 0
+        self.limits = limits or Limits()
+        self.fairness = Fairness()
+        self._reading = {True: 0, False: 0}
+        """Bytes of bodies under way, of anonymous users and of others."""
         self._runner: web.ServerRunner | None = None
+        self._low_level: Server | None = None
+        self._listening: asyncio.Server | None = None
 
     async def start(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """Listen; returns the port."""
         self.server.watches.timeout = self.server.watches.timeout or 1800
-        low_level = web.Server(self._handle, handler_cancellation=True, access_log=None, keepalive_timeout=180)
-        self._runner = web.ServerRunner(low_level, shutdown_timeout=0.5)
+        self.server.worker = worker()
+        self._low_level = Server(
+            self._handle,
+            self.limits,
+            is_open=self.authenticator is None,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=self.limits.idle,
+            lingering_time=2.0,
+            auto_decompress=False,
+        )
+        self._runner = web.ServerRunner(self._low_level, shutdown_timeout=0.5)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=context, backlog=1024)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self._listening = await self._low_level.listen(host, port, context)
+        self.port = self._listening.sockets[0].getsockname()[1]
         return self.port
 
     async def stop(self) -> None:
         """End all watches and connections."""
         self.server.close()
-        if self._runner is not None:
+        if self._low_level is not None and self._listening is not None and self._runner is not None:
+            self._listening.close()
+            self._low_level.end()
             await self._runner.cleanup()
             self._runner = None
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
-        try:
-            user = self._user(http)
-            body = await self._body(http)
-        except StatusError as e:
-            return _whole(rendering.failed(e, PLAIN))
         request = Request(
             method=http.method,
             path=_path(http),
             query=tuple(http.rel_url.query.items()),
             headers={k.lower(): v for k, v in http.headers.items() if k.lower() not in _DROPPED},
-            body=body,
         )
-        if "upgrade" in http.headers.get("Connection", "").lower() and "websocket" in http.headers.get("Upgrade", "").lower():
-            return await self._upgrade(http, request, user)
-        if self.audit_log is None:
-            answer = await self.server.handle(request, user)
-        else:
-            answer = await audit.handle(self.server, request, user, self.audit_log)
-        if isinstance(answer, Stream):
-            return await self._stream(http, answer)
-        return _whole(answer)
+        seen = audit.Seen(self.server, request, self.audit_log)
+        try:
+            self._identify(http, seen)
+            if _wants_websocket(http):
+                return await self._upgrade(http, request, seen)
+            async with self.fairness.seat(seen.user) as (schema, level), self._body(http, request, seen) as whole:
+                answer = await self.server.handle(whole, seen.user)
+                seen.answered(answer)
+                response = None if isinstance(answer, Stream) else await self._whole(http, answer, schema, level)
+            return response if response is not None else await self._stream(http, answer)  # type: ignore[arg-type]  # a Stream, then
+        except StatusError as e:
+            refused = rendering.failed(e, PLAIN)
+            seen.answered(refused)
+            return _refused(refused)
 
-    def _user(self, http: web.BaseRequest) -> User:
-        if self.authenticator is None:
-            user = ANONYMOUS
-        else:
-            transport = http.transport
+    def _identify(self, http: web.BaseRequest, seen: audit.Seen) -> None:
+        if self.authenticator is not None:
+            transport, connection = http.transport, http.protocol
             certificate = transport.get_extra_info("peercert") if transport is not None else None
-            user = self.authenticator.authenticate(http.headers, certificate)  # type: ignore[arg-type]  # a multi-dict fits
-        return impersonated(self.server, user, http.headers)  # type: ignore[arg-type]
+            seen.user = seen.real = self.authenticator.authenticate(http.headers, certificate)  # type: ignore[arg-type]  # a multi-dict fits
+            if isinstance(connection, Connection) and seen.user is not ANONYMOUS:
+                connection.is_known = True
+        seen.user = impersonated(self.server, seen.real, http.headers)  # type: ignore[arg-type]
 
-    @staticmethod
-    async def _body(http: web.BaseRequest) -> bytes:
+    @asynccontextmanager
+    async def _body(self, http: web.BaseRequest, request: Request, seen: audit.Seen) -> AsyncIterator[Request]:
+        """The request with its body, which is read only where the request is allowed at all, and within its budgets."""
         if not http.can_read_body:
-            return b""
-        length = http.content_length
-        if length is not None and length > _BODY_MAXIMUM:
-            await _discard(http)
+            yield request
+            return
+        self.server.authorize(request, seen.user)
+        if http.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise failure(415, "UnsupportedMediaType", "the body of the request must not be compressed")
+        stranger = "system:unauthenticated" in seen.user.groups and self.authenticator is not None
+        limit, seconds, together = (
+            (_ANONYMOUS_BODY, _ANONYMOUS_SECONDS, _ANONYMOUS_BODIES) if stranger else (_BODY_MAXIMUM, _BODY_SECONDS, _BODIES)
+        )
+        if (http.content_length or 0) > limit:
             raise too_large()
         chunks: list[bytes] = []
         size = 0
-        async for chunk in http.content.iter_any():
-            size += len(chunk)
-            if size > _BODY_MAXIMUM:
-                await _discard(http)
-                raise too_large()
-            chunks.append(chunk)
-        return b"".join(chunks)
+        try:
+            try:
+                async with asyncio.timeout(seconds):
+                    async for chunk in http.content.iter_any():
+                        size += len(chunk)
+                        self._reading[stranger] += len(chunk)
+                        if size > limit:
+                            raise too_large()
+                        if self._reading[stranger] > together:
+                            raise rejected()
+                        chunks.append(chunk)
+            except TimeoutError:
+                raise failure(408, "Timeout", f"the body of the request did not come within {seconds:g} s") from None
+            request = Request(method=request.method, path=request.path, query=request.query, headers=request.headers, body=b"".join(chunks))
+            chunks.clear()
+            yield request
+        finally:
+            self._reading[stranger] -= size
 
-    @staticmethod
-    async def _stream(http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
+    async def _whole(self, http: web.BaseRequest, answer: Response, schema: str, level: str) -> web.Response:
+        """Send an answer; the seat is held until the peer has read it, or was given up."""
+        response = _whole(answer)
+        response.headers["X-Kubernetes-Pf-Flowschema-Uid"] = uid_of(schema)
+        response.headers["X-Kubernetes-Pf-Prioritylevel-Uid"] = uid_of(level)
+        await response.prepare(http)
+        await response.write_eof()
+        return response
+
+    async def _stream(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
         response = web.StreamResponse(status=stream.response.status)
         _headers(response, stream.response)
         chunked = http.version >= (1, 1)
         if chunked:
             response.enable_chunked_encoding()
         ended = asyncio.get_running_loop().create_future()
+        limit = self.limits.unread
 
         def end() -> None:
             if not ended.done():
@@ -142,7 +200,7 @@ class HttpServer:
                     stream.close()
                     return
                 transport.write(b"%x\r\n%b\r\n" % (len(line), line) if chunked else line)
-                if transport.get_write_buffer_size() > _SLOW_WATCHER:
+                if transport.get_write_buffer_size() > limit:
                     stream.close()
                     transport.abort()
 
@@ -154,13 +212,11 @@ class HttpServer:
             stream.close()
         return response
 
-    async def _upgrade(self, http: web.BaseRequest, request: Request, user: User) -> web.StreamResponse:
+    async def _upgrade(self, http: web.BaseRequest, request: Request, seen: audit.Seen) -> web.StreamResponse:
         asked = tuple(p.strip() for p in http.headers.get("Sec-WebSocket-Protocol", "").split(",") if p.strip())
-        try:
-            duplex = await self.server.upgrade(request, user)
-        except StatusError as e:
-            return _whole(rendering.failed(e, PLAIN))
-        socket = web.WebSocketResponse(protocols=asked, max_msg_size=_SLOW_WATCHER)
+        duplex = await self.server.upgrade(request, seen.user)
+        seen.answered(Response(status=101))
+        socket = web.WebSocketResponse(protocols=asked, max_msg_size=self.limits.unread)
         await socket.prepare(http)
         pump = asyncio.ensure_future(_pump(duplex, socket))
         try:
@@ -185,13 +241,16 @@ async def _pump(duplex: Duplex, socket: web.WebSocketResponse) -> None:
         await socket.send_bytes(message)
 
 
-async def _discard(http: web.BaseRequest) -> None:
-    """Read on for a while, so that the client gets to read the answer instead of a broken connection."""
-    size = 0
-    async for chunk in http.content.iter_any():
-        size += len(chunk)
-        if size > 16 * _BODY_MAXIMUM:
-            return
+def _wants_websocket(http: web.BaseRequest) -> bool:
+    headers = http.headers
+    return "upgrade" in headers.get("Connection", "").lower() and "websocket" in headers.get("Upgrade", "").lower()
+
+
+def _refused(answer: Response) -> web.Response:
+    """An answer to a request whose body was not read: the connection ends with it."""
+    response = _whole(answer)
+    response.force_close()
+    return response
 
 
 def _path(http: web.BaseRequest) -> str:

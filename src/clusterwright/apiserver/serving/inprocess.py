@@ -34,6 +34,8 @@ class InProcessTransport:
         if isinstance(answer, Stream):
             lines = [line async for line in answer]
             return Response(status=answer.response.status, headers=answer.response.headers, body=b"".join(lines))
+        if self.server.audit is not None and request.method not in {"GET", "HEAD"}:
+            self.server.audit(request, self.user, answer)
         return answer
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:

@@ -12,9 +12,14 @@ _BUCKETS: Final = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 
 Labels = tuple[str, ...]
 
 
-def _verb(info: RequestInfo) -> str:
-    return {"get": "GET", "list": "LIST", "watch": "WATCH", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE",
-            "deletecollection": "DELETECOLLECTION"}.get(info.verb, info.verb.upper())  # fmt: skip
+_VERBS: Final = {"get": "GET", "list": "LIST", "watch": "WATCH", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE",
+            "deletecollection": "DELETECOLLECTION", "post": "POST", "put": "PUT", "head": "HEAD", "options": "OPTIONS"}  # fmt: skip
+_SUBRESOURCES: Final = frozenset({"status", "scale", "eviction", "binding", "token", "finalize", "log", "exec", "portforward", "approval"})
+
+
+def escaped(value: str) -> str:
+    """A label's value: what would end it, or the line, is written out."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _scope(info: RequestInfo) -> str:
@@ -33,9 +38,12 @@ class Metrics:
         self._durations: dict[Labels, list[float]] = {}
         self.watches: dict[Labels, int] = {}
 
-    def observe(self, info: RequestInfo, code: int, seconds: float, *, dry_run: bool) -> None:
-        """One request was answered."""
-        key = (str(code), "All" if dry_run else "", info.group, info.resource, _scope(info), info.subresource, _verb(info), info.version)
+    def observe(self, info: RequestInfo, code: int, seconds: float, *, dry_run: bool, is_known: bool) -> None:
+        """One request was answered. Labels are of a closed set: who asks for what is not served adds no series (`is_known`)."""
+        group, resource, version = (info.group, info.resource, info.version) if is_known else ("", "", "")
+        subresource = info.subresource if is_known and info.subresource in _SUBRESOURCES else ""
+        dry = "All" if dry_run else ""
+        key = (str(code), dry, group, resource, _scope(info) if is_known else "", subresource, _VERBS.get(info.verb, "other"), version)
         self._total[key] = self._total.get(key, 0) + 1
         if info.verb == "watch":
             return
@@ -68,7 +76,7 @@ class Metrics:
         yield "# HELP apiserver_request_total Requests, by verb, resource and code."
         yield "# TYPE apiserver_request_total counter"
         for labels, count in sorted(self._total.items()):
-            code, dry, group, resource, scope, sub, verb, version = labels
+            code, dry, group, resource, scope, sub, verb, version = map(escaped, labels)
             yield (
                 f'apiserver_request_total{{code="{code}",component="apiserver",dry_run="{dry}",group="{group}",resource="{resource}",'
                 f'scope="{scope}",subresource="{sub}",verb="{verb}",version="{version}"}} {count}'
@@ -78,7 +86,7 @@ class Metrics:
         yield "# HELP apiserver_request_duration_seconds How long requests took, watches excepted."
         yield "# TYPE apiserver_request_duration_seconds histogram"
         for labels, series in sorted(self._durations.items()):
-            dry, group, resource, scope, sub, verb, version = labels
+            dry, group, resource, scope, sub, verb, version = map(escaped, labels)
             shown = (
                 f'component="apiserver",dry_run="{dry}",group="{group}",resource="{resource}",scope="{scope}",subresource="{sub}",'
                 f'verb="{verb}",version="{version}"'

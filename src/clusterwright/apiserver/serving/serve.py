@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, TextIO
@@ -29,6 +30,7 @@ from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_
 from clusterwright.apiserver.core import Converters
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.audit import Record
+from clusterwright.apiserver.serving.audit import in_process as audit_of
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.apiserver.serving.metrics import Metrics
 from clusterwright.apiserver.serving.tls import KeyPair, make_authority, server_context, sign, write_private
@@ -149,6 +151,8 @@ async def start(options: ServeOptions) -> RunningServer:
     serving = sign(authority, options.now(), "kube-apiserver", hosts=_serving_names(host))
     audit, audit_file = _audit(options.audit_log)
     authenticator = Authenticator(options.tokens, [server.token_user])
+    if audit is not None:
+        server.audit = partial(audit_of, server, audit)
     http = HttpServer(server, authenticator, audit_log=audit)
     try:
         port = await http.start(host, port, server_context(serving, authority.certificate))

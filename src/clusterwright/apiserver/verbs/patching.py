@@ -23,20 +23,14 @@ async def patch(call: Call) -> Response:
     if media == negotiation.APPLY_PATCH:
         return await applying.apply(call, dry_run=dry_run)
     await writes.current_entry(call, call.info.name)  # what is not there is missed before the patch is read
-    value = _patch_value(call, media)
-    duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
-    if media == negotiation.JSON_PATCH:
-        duplicates = [f"json patch {text}" for text in (*duplicates, *jsonpatch.unknown_members(value))]
+    value, duplicates = await call.off(_read, call, media)
     for _ in range(writes.ATTEMPTS):
         entry = await writes.current_entry(call, call.info.name)
+        call.weigh(entry.raw)
         old = call.load(entry)
         call.begin()
-        obj = _patched(call, media, call.load(entry), value)
+        obj = await call.off(_changed, call, media, call.load(entry), value, duplicates)
         value = None  # its parts belong to the object now
-        if not isinstance(obj, dict):
-            raise bad_request("the patched object is not an object")
-        _decode_patched(call, obj, duplicates)
-        call.resource.handler.default(obj)
         meta = writes.meta_of(obj)
         name = meta.get("name")
         if name != call.info.name:
@@ -48,6 +42,25 @@ async def patch(call: Call) -> Response:
         if outcome is not None:
             return call.answer(200, *outcome)
     raise conflict(call.resource.group, call.resource.plural, call.info.name, STALE)
+
+
+def _read(call: Call, media: str) -> tuple[Any, list[str]]:
+    """The patch, and what is to be said of its repeated fields."""
+    value = _patch_value(call, media)
+    duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
+    if media == negotiation.JSON_PATCH:
+        duplicates = [f"json patch {text}" for text in (*duplicates, *jsonpatch.unknown_members(value))]
+    return value, duplicates
+
+
+def _changed(call: Call, media: str, fresh: Json, value: Any, duplicates: list[str]) -> Json:
+    """The object that the patch makes of a copy that is ours, decoded and defaulted."""
+    obj = _patched(call, media, fresh, value)
+    if not isinstance(obj, dict):
+        raise bad_request("the patched object is not an object")
+    _decode_patched(call, obj, duplicates)
+    call.resource.handler.default(obj)
+    return obj
 
 
 def _patch_value(call: Call, media: str) -> Any:

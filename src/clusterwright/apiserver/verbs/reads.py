@@ -28,6 +28,8 @@ from clusterwright.apiserver.status import (
 from clusterwright.apiserver.storage.store import Entry, Gone, object_key
 
 _encode = msgspec.json.Encoder().encode
+_MANY: Final = 50
+"""From how many objects on a list in another form than the plain one is made beside the event loop."""
 _JSON_HEADERS = {"content-type": JSON}
 
 
@@ -181,6 +183,7 @@ async def list_objects(call: Call) -> Response:
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
     entries, list_meta = await snapshot(call, selects, limit)
     await call.server.store.durable(min(int(list_meta["resourceVersion"]), call.server.store.revision))
+    call.heavy = len(entries) > _MANY
     return await render_list(call, entries, list_meta)
 
 
@@ -262,5 +265,8 @@ async def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Resp
             head = _encode({"kind": list_kind, "apiVersion": resource.api_version, "metadata": list_meta})
         body = head[:-1] + b',"items":[' + b",".join(items) + b"]}"
         return Response(status=200, headers=_JSON_HEADERS, body=body, warnings=tuple(call.warnings))
-    objects = [call.load(e) for e in entries]
-    return rendering.render_list(call, objects, list_kind, list_meta)
+
+    def render() -> Response:
+        return rendering.render_list(call, [call.load(e) for e in entries], list_kind, list_meta)
+
+    return await call.off(render)

@@ -13,6 +13,8 @@ from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, r
 
 Verb = Callable[[Call], Awaitable[Response | Stream]]
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
+_SMALL_BODY: Final = 16 * 1024
+"""Of what is asked and not stored: options, a scale, a review. Some of it everybody may ask, so that nobody may ask much."""
 _READS: Final = frozenset({"get", "list", "watch"})
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -56,10 +58,11 @@ SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
 async def dispatch(call: Call) -> Response | Stream:
     """Answer a request to a resource; raises StatusError."""
     info, resource, verb = call.info, call.resource, call.info.verb
+    limit = _limit(call)
+    if len(call.request.body) > limit:
+        raise failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", {})
     if info.subresource:
         return await _subresource(call)
-    if len(call.request.body) > _MAXIMUM_BODY:
-        raise failure(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", {})
     if not resource.custom and (call.request.method == "HEAD" or (resource.namespaced and not info.namespace and verb not in _READS)):
         raise generic(405, "", "", "", "")  # no route of theirs
     if verb != "get" and verb not in resource.verbs:
@@ -74,6 +77,13 @@ async def dispatch(call: Call) -> Response | Stream:
     if answer is None:
         raise _not_allowed(call)
     return await answer(call)
+
+
+def _limit(call: Call) -> int:
+    info = call.info
+    if info.verb in {"delete", "deletecollection"} or (info.subresource and info.subresource not in {"status", "finalize"}):
+        return _SMALL_BODY
+    return _SMALL_BODY if (call.resource.group, call.resource.plural) in reviews.ROUTES else _MAXIMUM_BODY
 
 
 async def _subresource(call: Call) -> Response | Stream:

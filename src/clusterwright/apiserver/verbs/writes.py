@@ -46,12 +46,18 @@ _SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "delet
 async def create(call: Call) -> Response:
     """POST to a collection."""
     dry_run = write_options(call, "CreateOptions")
+    obj = await call.off(read, call)
+    stored, raw = await create_object(call, obj, dry_run=dry_run)
+    return call.answer(201, stored, raw)
+
+
+def read(call: Call) -> Json:
+    """The object of the body, of the path's kind, fitted to its schema and defaulted."""
     obj, duplicates = read_body(call)
     check_kind(call, obj)
     decode(call, obj, duplicates)
     call.resource.handler.default(obj)
-    stored, raw = await create_object(call, obj, dry_run=dry_run)
-    return call.answer(201, stored, raw)
+    return obj
 
 
 async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool = False) -> tuple[Json, bytes]:
@@ -64,7 +70,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
-        ownership.update(None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
+        await call.off(ownership.update, None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
     namespaces.check_open(server, resource, call.info.namespace, meta.get("name") or "")
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
@@ -78,21 +84,13 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
         meta.pop("generation", None)
     meta["uid"] = server.new_uid()
     meta["creationTimestamp"] = server.timestamp()
-    resource.handler.prepare_for_create(obj)
-    meta = obj["metadata"]
-    if resource.generation:
-        meta["generation"] = 1
     if (resource.group, resource.plural) in server.terminating:
         text = "create not allowed while custom resource definition is terminating"
         raise forbidden_error(resource.group, resource.plural, meta.get("name") or "", text)
-    loose = _loose_finalizers(resource)
-    errors = metadata.validate_create(meta, namespaced=resource.namespaced, rule=resource.handler.name_rule, custom=loose)
-    errors.extend(resource.handler.validate_create(obj))
-    if errors:
-        raise _invalid(resource, obj, errors)
-    if resource.custom:
-        call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), ()))
-    call.warnings.extend(resource.handler.warnings(obj, None))
+    await call.off(_judge_new, call, obj)
+    meta = obj["metadata"]
+    if call.heavy:  # time has passed
+        namespaces.check_open(server, resource, call.info.namespace, meta["name"])
     if resource.group == rbac.GROUP:
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
@@ -109,13 +107,27 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     return await store_object(call, written, dry_run=dry_run)
 
 
+def _judge_new(call: Call, obj: Json) -> None:
+    """Whether a new object is valid; raises StatusError."""
+    resource = call.resource
+    resource.handler.prepare_for_create(obj)
+    meta = obj["metadata"]
+    if resource.generation:
+        meta["generation"] = 1
+    loose = _loose_finalizers(resource)
+    errors = metadata.validate_create(meta, namespaced=resource.namespaced, rule=resource.handler.name_rule, custom=loose)
+    errors.extend(resource.handler.validate_create(obj))
+    if errors:
+        raise _invalid(resource, obj, errors)
+    if resource.custom:
+        call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), ()))
+    call.warnings.extend(resource.handler.warnings(obj, None))
+
+
 async def update(call: Call) -> Response:
     """PUT of an object or of a subresource that has its shape."""
     dry_run = write_options(call, "UpdateOptions")
-    obj, duplicates = read_body(call)
-    check_kind(call, obj)
-    decode(call, obj, duplicates)
-    call.resource.handler.default(obj)
+    obj = await call.off(read, call)
     meta = meta_of(obj)
     name = meta.get("name")
     if not name:
@@ -135,6 +147,7 @@ async def update(call: Call) -> Response:
     await call.prepare((entry,))
     snapshot = _encode(obj)
     for _ in range(ATTEMPTS):
+        call.weigh(entry.raw)
         outcome = await replace_object(call, entry, call.load(entry), obj, dry_run=dry_run)
         if outcome is not None:
             return call.answer(200, *outcome)
@@ -194,20 +207,8 @@ async def replace_object(
         if subresource == "scale":
             _settle_scale_owners(resource, obj)
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
-    resource.handler.prepare_for_update(obj, old, subresource=subresource)
+    await call.off(_judge_change, call, obj, old)
     meta = obj["metadata"]
-    if resource.generation:
-        _settle_generation(resource, obj, old, subresource)
-    errors = metadata.validate_update(meta, before, custom=_loose_finalizers(resource))
-    if errors and resource.trusts_stored:
-        known = metadata.validate_update(before, before, custom=_loose_finalizers(resource))
-        errors = [error for error in errors if error not in known]
-    errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
-    if errors:
-        raise _invalid(resource, obj, errors)
-    if resource.custom:
-        call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), before.get("finalizers") or ()))
-    call.warnings.extend(resource.handler.warnings(obj, old))
     if resource.group == rbac.GROUP:
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
@@ -237,6 +238,25 @@ def _is_unchanged(call: Call, entry: Entry, written: Written, old: Json) -> bool
 def _is_same(new: Json, old: Json) -> bool:
     """Numbers that are equal but written differently are not the same."""
     return new == old and msgspec.json.encode(new, order="sorted") == msgspec.json.encode(old, order="sorted")
+
+
+def _judge_change(call: Call, obj: Json, old: Json) -> None:
+    """Whether a changed object is valid; raises StatusError."""
+    resource, subresource, before = call.resource, call.info.subresource, old["metadata"]
+    resource.handler.prepare_for_update(obj, old, subresource=subresource)
+    meta = obj["metadata"]
+    if resource.generation:
+        _settle_generation(resource, obj, old, subresource)
+    errors = metadata.validate_update(meta, before, custom=_loose_finalizers(resource))
+    if errors and resource.trusts_stored:
+        known = metadata.validate_update(before, before, custom=_loose_finalizers(resource))
+        errors = [error for error in errors if error not in known]
+    errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
+    if errors:
+        raise _invalid(resource, obj, errors)
+    if resource.custom:
+        call.warnings.extend(metadata.finalizer_warnings(meta.get("finalizers") or (), before.get("finalizers") or ()))
+    call.warnings.extend(resource.handler.warnings(obj, old))
 
 
 def _settle_scale_owners(resource: Resource, obj: Json) -> None:
@@ -283,7 +303,7 @@ async def _owned(call: Call, old: Json, obj: Json) -> Json:
         ownership.update(old, new, manager=call.manager, subresource=call.info.subresource, time=now, handlers=versions)
         return new
 
-    return await call.versions.settled(update)
+    return await call.versions.settled(update, call.off)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,143 @@
+"""What one connection may cost before anybody knows who is at its other end, and for how long it may do nothing.
+
+aiohttp bounds lines and headers. Added here: a request's head has to come within seconds; what waits to be read by the peer may
+not stand still, nor grow without bound, nor may all of it together; connections are counted, and of those that have not shown
+any credential the oldest goes when there are too many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from asyncio import sslproto
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web, web_protocol, web_response
+
+if hasattr(sslproto.SSLProtocol, "max_size"):
+    # asyncio allocates this much for every TLS connection; records are never larger than 16 KiB
+    sslproto.SSLProtocol.max_size = 16 * 1024
+# who asks need not know which versions answer
+setattr(web_response, "SERVER_SOFTWARE", "clusterwright")  # noqa: B010 - aiohttp does not export it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Seconds, bytes and counts."""
+
+    handshake: float = 10.0
+    head: float = 10.0
+    """From the first byte (or the connection) to the last byte of a request's head."""
+    stall: float = 30.0
+    """How long a peer may read nothing while something waits for it."""
+    idle: float = 180.0
+    unread: int = 8 * 1024 * 1024
+    """What may wait for one peer; a watch that lags more is cut off, and lists again."""
+    unread_all: int = 256 * 1024 * 1024
+    connections: int = 8192
+    strangers: int = 256
+    """Connections that have not shown a valid credential yet."""
+
+
+class Connection(web_protocol.RequestHandler):
+    """One connection; `is_known` once a request on it had a valid credential."""
+
+    __slots__ = ("_server", "head_since", "is_known", "stalled_since", "unread")
+
+    def __init__(self, manager: Server, **options: Any) -> None:
+        super().__init__(manager, **options)
+        self._server = manager
+        self.is_known = False
+        self.head_since: float | None = None
+        self.unread = 0
+        self.stalled_since = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin; the clock for the first request's head runs."""
+        super().connection_made(transport)
+        self.is_known = self._server.is_open or bool(transport.get_extra_info("peercert"))
+        self.head_since = asyncio.get_running_loop().time()
+        self._server.admit(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; the clock runs while a head is not whole."""
+        before = self._request_count
+        super().data_received(data)
+        if self._request_count != before:
+            self.head_since = None
+        elif self.head_since is None and self._current_request is None and not self._messages:
+            self.head_since = asyncio.get_running_loop().time()
+
+    def abort(self) -> None:
+        """End it, whatever it was doing."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class Server(web.Server):
+    """aiohttp's server with connections that are watched over."""
+
+    def __init__(
+        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limits: Limits, *, is_open: bool, **options: Any
+    ) -> None:
+        """`is_open`: nobody shows credentials here, so that nobody is a stranger."""
+        super().__init__(handler, **options)
+        self.limits = limits
+        self.is_open = is_open
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __call__(self) -> Connection:
+        """Somebody connects."""
+        return Connection(self, loop=self._loop, **self._kwargs)
+
+    def admit(self, new: Connection) -> None:
+        """Make room for a connection, or end it."""
+        if len(self._connections) > self.limits.connections:
+            new.abort()
+            return
+        if new.is_known:
+            return
+        strangers = [c for c in self._connections if isinstance(c, Connection) and not c.is_known]
+        if len(strangers) > self.limits.strangers:
+            strangers[0].abort()  # in the order of their coming
+
+    async def listen(self, host: str, port: int, context: ssl.SSLContext | None) -> asyncio.Server:
+        """Listen and watch over what comes."""
+        # no handshake may take longer, without TLS there is none
+        timeout = self.limits.handshake if context is not None else None
+        listening = await self._loop.create_server(self, host, port, ssl=context, backlog=1024, ssl_handshake_timeout=timeout)
+        self._timer = self._loop.call_later(1.0, self._sweep)
+        return listening
+
+    def end(self) -> None:
+        """Watch over nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _sweep(self) -> None:
+        now, limits = self._loop.time(), self.limits
+        waiting: list[Connection] = []
+        for connection, transport in list(self._connections.items()):
+            if not isinstance(connection, Connection) or transport.is_closing():
+                continue
+            if connection.head_since is not None and now - connection.head_since > limits.head:
+                connection.abort()
+                continue
+            unread = transport.get_write_buffer_size()
+            if not unread or unread < connection.unread:
+                connection.stalled_since = now
+            connection.unread = unread
+            if unread and now - connection.stalled_since > limits.stall:
+                connection.abort()
+            elif unread:
+                waiting.append(connection)
+        excess = sum(c.unread for c in waiting) - limits.unread_all
+        for connection in sorted(waiting, key=lambda c: -c.unread):
+            if excess <= 0:
+                break
+            excess -= connection.unread
+            connection.abort()
+        self._timer = self._loop.call_later(1.0, self._sweep)
