@@ -27,7 +27,7 @@ from clusterwright.cel.values import (
     show_timestamp,
 )
 from clusterwright.golang.quoting import quote
-from clusterwright.golang.regex import BadPattern, compile_go
+from clusterwright.golang.regex import BadPattern, Pattern, compile_go
 
 # ---------------------------------------------------------------- numbers
 
@@ -131,7 +131,7 @@ define("dyn(A) dyn", lambda v: v)
 # ---------------------------------------------------------------- strings
 
 
-def _regex(pattern: str) -> re.Pattern[str]:
+def _regex(pattern: str) -> Pattern:
     try:
         return compile_go(pattern)
     except BadPattern as e:

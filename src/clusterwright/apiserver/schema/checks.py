@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.formats import format_check
-from clusterwright.golang.regex import BadPattern, compile_go
+from clusterwright.golang.regex import BadPattern, Pattern, compile_go
 
 Check = Callable[[Any], bool]
 
@@ -167,7 +166,7 @@ def _string_check(node: Node) -> Check:
     return check
 
 
-def go_pattern(pattern: Any) -> re.Pattern[str] | None:
+def go_pattern(pattern: Any) -> Pattern | None:
     """A pattern of a schema; None if there is none, or none that compiles."""
     if not isinstance(pattern, str) or not pattern:
         return None

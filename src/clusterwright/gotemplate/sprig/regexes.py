@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from clusterwright.golang.regex import BadPattern, compile_go
+from clusterwright.golang.regex import BadPattern, Match, compile_go
 from clusterwright.gotemplate.sprig.signatures import Library, Strings
 
 LIBRARY: Final = Library()
@@ -14,7 +14,7 @@ _define = LIBRARY.define
 _REFERENCE: Final = re.compile(r"\$(?:\$|\{(?P<braced>[A-Za-z0-9_]*)\}|(?P<plain>[A-Za-z0-9_]+))")
 
 
-def _matches(pattern: str, text: str) -> Iterator[re.Match[str]]:
+def _matches(pattern: str, text: str) -> Iterator[Match]:
     """As Go finds them: an empty match directly behind another match does not count."""
     end = -1
     for match in compile_go(pattern).finditer(text):
@@ -23,7 +23,7 @@ def _matches(pattern: str, text: str) -> Iterator[re.Match[str]]:
         end = match.end()
 
 
-def _expanded(match: re.Match[str], template: str) -> str:
+def _expanded(match: Match, template: str) -> str:
     """A replacement with its `$1` and `${name}` filled in; a group that there is not is nothing."""
 
     def group(reference: re.Match[str]) -> str:
@@ -31,8 +31,8 @@ def _expanded(match: re.Match[str], template: str) -> str:
             return "$"
         name: Any = reference["braced"] if reference["braced"] is not None else reference["plain"]
         try:
-            return match[int(name) if name.isdigit() else name] or ""
-        except IndexError:
+            return str(match[int(name) if name.isdigit() else name] or "")
+        except (IndexError, KeyError):
             return ""
 
     return _REFERENCE.sub(group, template)
