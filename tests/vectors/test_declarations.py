@@ -27,7 +27,9 @@ def recorded(name: str) -> list[dict[str, Any]]:
     return list(module.vectors(name))
 
 
-@pytest.mark.parametrize("name", ["cluster", "machine", "machineset", "kubeadmconfig", "kubeadmcontrolplane", "kubeadmcontrolplane-health"])
+@pytest.mark.parametrize(
+    "name", ["cluster", "machine", "machineset", "machinedeployment", "kubeadmconfig", "kubeadmcontrolplane", "kubeadmcontrolplane-health"]
+)
 def test_no_recorded_pass_contradicts_a_table(name: str) -> None:
     decided: set[str] = set()
     found: set[tuple[str, str]] = set()

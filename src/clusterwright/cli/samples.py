@@ -173,6 +173,9 @@ def workers(
     metadata = {"name": name, "namespace": namespace}
     labels = {CLUSTER_NAME_LABEL: cluster_name, "pool": name}
     join = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}
+    if kind == "MachineDeployment":
+        update = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+        spec = {"rollout": {"strategy": update}, **spec}
     machine_spec = {
         "clusterName": cluster_name,
         "version": version,

@@ -26,6 +26,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("machinepool", "MachinePool", "machinepool"),
     Entry("clusterclass", "ClusterClass", "clusterclass"),
     Entry("machineset", "MachineSet", "machineset"),
+    Entry("machinedeployment", "MachineDeployment", "machinedeployment"),
     Entry("kubeadmconfig", "KubeadmConfig", "kubeadmconfig"),
     Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
 )

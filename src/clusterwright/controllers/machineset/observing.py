@@ -19,11 +19,12 @@ from clusterwright.api.wellknown import (
     SKIP_PREFLIGHT_CHECKS_ANNOTATION,
     UPGRADE_STEP_ANNOTATION,
 )
-from clusterwright.controllers.external import Reference, WrongType, is_owned_by, text_at, with_owner
-from clusterwright.controllers.kit.adopt import Providers, owned_metadata, owner_reference, reference_json
-from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, Unreadable
+from clusterwright.controllers.external import WrongType, is_owned_by, text_at, with_owner
+from clusterwright.controllers.kit.adopt import Providers, owner_reference, reference_json
+from clusterwright.controllers.kit.lookup import Found, Unreadable
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.label_selectors import UnsupportedSelector, as_labels
+from clusterwright.controllers.machine_templates import failed, look_at_templates
 from clusterwright.controllers.machineset.preflight import ControlPlane, Preflight, is_kubeadm, skipped_checks
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, is_current_revision
 from clusterwright.controllers.wiring import Dependencies
@@ -83,7 +84,7 @@ class Observer:
             machines = await self._machines(machine_set)
         except (ApiError, UnsupportedSelector) as error:
             machines = None
-            failures.append(_failed(f"failed to list Machines of MachineSet {machine_set.key}: {error}", error))
+            failures.append(failed(f"failed to list Machines of MachineSet {machine_set.key}: {error}", error))
         return MachineSetSnapshot(
             now=self.deps.clock.now(),
             object=machine_set,
@@ -103,32 +104,17 @@ class Observer:
         try:
             return await self.deps.client.get(MachineDeployment, ObjectKey(machine_set.metadata.namespace, name))
         except ApiError as error:
-            raise _failed(f"failed to get owner MachineDeployment {name} of MachineSet {machine_set.key}: {error}", error) from error
-
-    # --------------------------------------------------------------------------------------------- templates
+            raise failed(f"failed to get owner MachineDeployment {name} of MachineSet {machine_set.key}: {error}", error) from error
 
     async def _templates(
         self, machine_set: MachineSet, cluster: Cluster, deployment: MachineDeployment | None, failures: list[PassFailed]
     ) -> tuple[str, ...]:
-        """The kinds of templates that do not exist, bootstrap first. Those that do are owned by the Cluster."""
-        spec = machine_set.spec.template.spec
-        tolerated = machine_set.metadata.deletion_timestamp is not None or not is_current_revision(machine_set, deployment)
-        missing: list[str] = []
-        for reference in (spec.infrastructure_ref, spec.bootstrap.config_ref):
-            if reference is None or not reference.kind.endswith("Template"):
-                continue
-            found = await self._template(machine_set, cluster, reference)
-            if isinstance(found, Unreadable):
-                failures.append(_failed(found.error, found.cause))
-            elif isinstance(found, Missing):
-                missing.insert(0, reference.kind)
-                if not tolerated:
-                    failures.append(PassFailed(f"{reference.kind} {machine_set.metadata.namespace}/{reference.name} does not exist"))
-        return tuple(missing)
-
-    async def _template(self, machine_set: MachineSet, cluster: Cluster, reference: Reference) -> Lookup:
-        owner = owner_reference(cluster, controller=False)
-        return await self.providers.look_up(machine_set.key, reference, lambda obj: owned_metadata(obj, owner, {}))
+        """The kinds of templates that do not exist. Only who is deleted or rolled away from can do without."""
+        found = await look_at_templates(self.providers, machine_set.key, machine_set.spec.template.spec, cluster, all_of_them=True)
+        failures += found.failures
+        if machine_set.metadata.deletion_timestamp is None and is_current_revision(machine_set, deployment):
+            failures += [failed(f"{name} does not exist") for name in found.names]
+        return found.missing
 
     # ---------------------------------------------------------------------------------------------- Machines
 
@@ -211,12 +197,6 @@ class Observer:
             return ControlPlane(kind=reference.kind, key=key, error=str(error))
         has_version = found.object.at("spec", "version") is not None
         return ControlPlane(kind=reference.kind, key=key, version=version if has_version else None, status_version=status)
-
-
-def _failed(text: str, cause: Exception | None) -> PassFailed:
-    error = PassFailed(text)
-    error.__cause__ = cause
-    return error
 
 
 def typed(json: object) -> Machine:

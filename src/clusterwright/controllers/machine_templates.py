@@ -1,0 +1,51 @@
+"""The templates that Machines are made from: looked up, watched, and owned by the Cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clusterwright.api.core import Cluster
+from clusterwright.api.core.machine import MachineSpec
+from clusterwright.api.meta import ObjectKey
+from clusterwright.controllers.kit.adopt import Providers, owned_metadata, owner_reference
+from clusterwright.controllers.kit.lookup import Missing, Unreadable
+from clusterwright.controllers.kit.passing import PassFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The kinds of those that do not exist, bootstrap first; what they are called; and what went wrong."""
+
+    missing: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    failures: tuple[PassFailed, ...] = ()
+
+
+async def look_at_templates(
+    providers: Providers, referrer: ObjectKey, spec: MachineSpec, cluster: Cluster, *, all_of_them: bool
+) -> Templates:
+    """Look for infrastructure and bootstrap template, and make the Cluster their owner. What is no template is not looked at.
+
+    `all_of_them`: the second also where the first cannot be read.
+    """
+    owner = owner_reference(cluster, controller=False)
+    missing: list[str] = []
+    names: list[str] = []
+    failures: list[PassFailed] = []
+    for reference in (spec.infrastructure_ref, spec.bootstrap.config_ref):
+        if reference is None or not reference.kind.endswith("Template") or (failures and not all_of_them):
+            continue
+        found = await providers.look_up(referrer, reference, lambda obj: owned_metadata(obj, owner, {}))
+        if isinstance(found, Unreadable):
+            failures.append(failed(found.error, found.cause))
+        elif isinstance(found, Missing):
+            missing.insert(0, reference.kind)
+            names.insert(0, f"{reference.kind} {referrer.namespace}/{reference.name}")
+    return Templates(tuple(missing), tuple(names), tuple(failures))
+
+
+def failed(text: str, cause: Exception | None = None) -> PassFailed:
+    """A failure with its cause."""
+    error = PassFailed(text)
+    error.__cause__ = cause
+    return error

@@ -1,0 +1,10 @@
+"""The MachineDeployment controller: rolls changes out over MachineSets.
+
+    build, reconciler, observing      the wiring, the pass, its reads
+    templates, revisions, rollout     which MachineSet is wanted, its number in history, how many Machines each has (pure)
+    desired                           the MachineSets (pure)
+    plan, conditions, status, guards  tables, counters and phase (pure)
+
+It watches its MachineSets, orphans that match its selector, the Machines below, its Cluster, and its templates. Names of MachineSets
+follow from the template, so that who repeats a creation meets what it made; and none is created beside one that a cache does not show.
+"""

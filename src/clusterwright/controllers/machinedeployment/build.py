@@ -1,0 +1,76 @@
+"""How the MachineDeployment controller is wired: what it watches, and whom each change wakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.meta import ObjectKey
+from clusterwright.conditions import get
+from clusterwright.controllers.kit.watching import changed, of_cluster
+from clusterwright.controllers.label_selectors import UnsupportedSelector, is_empty, parsed
+from clusterwright.controllers.machinedeployment.reconciler import make
+from clusterwright.controllers.wiring import ControllerDefinition
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.reconcile import Watch
+
+_GROUP = "cluster.x-k8s.io/"
+_TOLD = ("Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating")
+
+
+async def deployments_of(machine_set: MachineSet, reader: Reader) -> Sequence[ObjectKey]:
+    """The MachineDeployment that controls the MachineSet; of an orphan, those whose selector it matches."""
+    metadata = machine_set.metadata
+    controller = next((r for r in metadata.owner_references if r.controller), None)
+    if controller is not None:
+        is_ours = controller.kind == "MachineDeployment" and controller.api_version.startswith(_GROUP)
+        return (ObjectKey(metadata.namespace, controller.name),) if is_ours else ()
+    return await _selecting(metadata.namespace, metadata.labels, reader)
+
+
+async def deployments_of_machine(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
+    """The MachineDeployments whose selector matches the Machine: their conditions tell of it."""
+    return await _selecting(machine.metadata.namespace, machine.metadata.labels, reader)
+
+
+async def _selecting(namespace: str, labels: Mapping[str, str], reader: Reader) -> Sequence[ObjectKey]:
+    if not labels:
+        return ()
+    return tuple(d.key for d in await reader.list(MachineDeployment, namespace=namespace) if _selects(d, labels))
+
+
+def _selects(deployment: MachineDeployment, labels: Mapping[str, str]) -> bool:
+    try:
+        return not is_empty(deployment.spec.selector) and parsed(deployment.spec.selector).matches(labels)
+    except UnsupportedSelector:
+        return False
+
+
+def machine_facts(machine: Any) -> object:
+    """What a MachineDeployment tells of a Machine."""
+    told = (get(machine.status.conditions, type) for type in _TOLD)
+    return (
+        machine.metadata.labels,
+        machine.metadata.annotations,
+        machine.metadata.deletion_timestamp,
+        [(c.status, c.reason, c.message) if c else None for c in told],
+    )
+
+
+def is_paused(cluster: Any) -> object:
+    """What a MachineDeployment asks of its Cluster."""
+    return bool(cluster.spec.paused)
+
+
+CONTROLLER = ControllerDefinition(
+    name="machinedeployment",
+    kind=MachineDeployment,
+    watches=(
+        Watch(MachineSet, deployments_of),
+        Watch(Machine, deployments_of_machine, changed(machine_facts)),
+        Watch(Cluster, of_cluster(MachineDeployment), changed(is_paused)),
+    ),
+    make=make,
+    concurrency=10,
+)

@@ -1,0 +1,152 @@
+"""The MachineSets that a MachineDeployment wants, as server-side apply intents. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from clusterwright.api.meta import Json, ObjectMeta
+from clusterwright.api.wellknown import (
+    CONVERSION_DATA_ANNOTATION,
+    DESIRED_REPLICAS_ANNOTATION,
+    DISABLE_MACHINE_CREATE_ANNOTATION,
+    MACHINE_DEPLOYMENT_NAME_LABEL,
+    MACHINE_SET_FINALIZER,
+    MACHINE_TEMPLATE_HASH_LABEL,
+    MAX_REPLICAS_ANNOTATION,
+    REVISION_ANNOTATION,
+    REVISION_HISTORY_ANNOTATION,
+)
+from clusterwright.controllers.machinedeployment.revisions import Revision
+from clusterwright.controllers.machinedeployment.templates import IN_PLACE, template_hash
+from clusterwright.kubeadm.naming import suffix
+
+FIELD_MANAGER: Final = "capi-machinedeployment"
+_MOST: Final = 58
+_OURS_ALONE: Final = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        REVISION_ANNOTATION,
+        REVISION_HISTORY_ANNOTATION,
+        DESIRED_REPLICAS_ANNOTATION,
+        MAX_REPLICAS_ANNOTATION,
+        CONVERSION_DATA_ANNOTATION,
+    }
+)
+"""Annotations of a MachineDeployment that its MachineSets do not get."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A MachineDeployment as its MachineSets see it. `spec` is its spec as JSON, with all that we have no model for."""
+
+    metadata: ObjectMeta
+    api_version: str
+    spec: Mapping[str, Any]
+    surge: int
+
+    @property
+    def _template(self) -> Mapping[str, Any]:
+        return self.spec.get("template") or {}
+
+    @property
+    def machine_spec(self) -> Mapping[str, Any]:
+        """`spec.template.spec`."""
+        return self._template.get("spec") or {}
+
+    @property
+    def template_labels(self) -> dict[str, str]:
+        """Labels of its Machines."""
+        return dict((self._template.get("metadata") or {}).get("labels") or {})
+
+    @property
+    def template_annotations(self) -> dict[str, str]:
+        """Annotations of its Machines."""
+        return dict((self._template.get("metadata") or {}).get("annotations") or {})
+
+    def annotations(self, revision: Revision, *, may_create: bool) -> dict[str, str]:
+        """Annotations of a MachineSet."""
+        replicas = int(self.spec.get("replicas") or 0)
+        return {
+            **{name: value for name, value in self.metadata.annotations.items() if name not in _OURS_ALONE},
+            **revision.annotations,
+            DESIRED_REPLICAS_ANNOTATION: str(replicas),
+            MAX_REPLICAS_ANNOTATION: str(replicas + self.surge),
+            DISABLE_MACHINE_CREATE_ANNOTATION: "false" if may_create else "true",
+        }
+
+
+def new_name(maker: Maker, slot: str, taken: Collection[str]) -> tuple[str, str]:
+    """Name and `machine-template-hash` of a MachineSet that does not exist yet.
+
+    Both follow from the template and the slot, so that creating it twice meets what was created. `taken` names are passed over.
+    """
+    number = template_hash(maker.machine_spec)
+    for turn in range(len(taken) + 1):
+        random = suffix(maker.metadata.uid, f"{number}/{slot}/{turn}")
+        name = f"{maker.metadata.name}-"[:_MOST] + random
+        if name not in taken:
+            break
+    return name, f"{number}-{random}"
+
+
+def new_machine_set(maker: Maker, name: str, hash_label: str, *, replicas: int, annotations: Mapping[str, str]) -> Json:
+    """A MachineSet that does not exist yet."""
+    identity = {"name": name, "finalizers": [MACHINE_SET_FINALIZER]}
+    return _machine_set(maker, identity, hash_label, maker.machine_spec, replicas, annotations)
+
+
+def updated_machine_set(maker: Maker, machine_set: Mapping[str, Any], *, replicas: int, annotations: Mapping[str, str]) -> Json:
+    """An existing MachineSet as it should be: its Machines stay what they are, but for what is changed in place."""
+    metadata, spec = machine_set.get("metadata") or {}, machine_set.get("spec") or {}
+    finalizers = metadata.get("finalizers")
+    identity = {"name": metadata.get("name"), "uid": metadata.get("uid"), **({"finalizers": finalizers} if finalizers else {})}
+    kept = {k: v for k, v in ((spec.get("template") or {}).get("spec") or {}).items() if k not in IN_PLACE}
+    changed = {k: v for k, v in maker.machine_spec.items() if k in IN_PLACE and v not in (None, [], {})}
+    hash_label = (metadata.get("labels") or {}).get(MACHINE_TEMPLATE_HASH_LABEL, "")
+    return _machine_set(maker, identity, hash_label, {**kept, **changed}, replicas, annotations)
+
+
+def _machine_set(
+    maker: Maker, identity: Json, hash_label: str, machine_spec: Mapping[str, Any], replicas: int, annotations: Mapping[str, str]
+) -> Json:
+    mark = {MACHINE_TEMPLATE_HASH_LABEL: hash_label}
+    selector: Json = deepcopy(dict(maker.spec.get("selector") or {}))
+    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), **mark}
+    template_annotations = maker.template_annotations
+    spec: Json = {
+        "clusterName": maker.spec.get("clusterName", ""),
+        "replicas": replicas,
+        "selector": selector,
+        "template": {
+            "metadata": {
+                "labels": {**maker.template_labels, **mark},
+                **({"annotations": template_annotations} if template_annotations else {}),
+            },
+            "spec": deepcopy(dict(machine_spec)),
+        },
+    }
+    spec |= {field: value for field in ("deletion", "machineNaming") if (value := maker.spec.get(field))}
+    return {
+        "apiVersion": maker.api_version,
+        "kind": "MachineSet",
+        "metadata": {
+            **identity,
+            "namespace": maker.metadata.namespace,
+            "labels": {**maker.template_labels, **mark, MACHINE_DEPLOYMENT_NAME_LABEL: maker.metadata.name},
+            "annotations": dict(annotations),
+            "ownerReferences": [
+                {
+                    "apiVersion": maker.api_version,
+                    "kind": "MachineDeployment",
+                    "name": maker.metadata.name,
+                    "uid": maker.metadata.uid,
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": spec,
+    }

@@ -1,0 +1,165 @@
+"""Updates in place: which MachineSets may give their Machines away instead of replacing them, and what the rollout makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from clusterwright.api.core import ContractVersionedObjectReference, Machine
+from clusterwright.api.meta import Json
+from clusterwright.controllers import field_ownership
+from clusterwright.controllers.external import ContractUnknown, get_external
+from clusterwright.controllers.machine_templates import failed
+from clusterwright.controllers.machinedeployment.rollout import Rollout
+from clusterwright.controllers.owned_machines import is_updating
+from clusterwright.controllers.update_patches import patched, reduced
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.topology.extensions import CallHandler, ExtensionError, ListHandlers
+from clusterwright.topology.patches.jsonpatch import PatchFailed
+
+HOOK: Final = "CanUpdateMachineSet"
+_ANSWER_LASTS: Final = 600.0
+_TEMPLATE: Final = ("spec", "template", "spec")
+_NOT_COMPARED: Final = frozenset(
+    {
+        "clusterName",
+        "bootstrap",
+        "infrastructureRef",
+        "providerID",
+        "minReadySeconds",
+        "readinessGates",
+        "deletion",
+        "taints",
+    }
+)
+"""Fields of a Machine that do not tell whether an update in place brought about what is wanted."""
+
+
+# -------------------------------------------------------------------------------------------------------- pure
+
+
+def acknowledge(rollout: Rollout, awaiting: Collection[str], acknowledged: Collection[str]) -> None:
+    """Machines that were moved to the new MachineSet count from now on; those that were acknowledged before do already."""
+    fresh = [name for name in awaiting if name not in acknowledged]
+    if fresh:
+        rollout.new = replace(rollout.new, wanted=rollout.new.wanted + len(fresh))
+        rollout.intents[rollout.new.name] = rollout.new.wanted
+
+
+def is_going_on(rollout: Rollout, machines: Collection[Machine]) -> bool:
+    """Whether the rollout is moving by itself, so that no further Machine is needed to set it going."""
+    new = rollout.new
+    return (
+        len({new.wanted, new.actual, new.up_to_date, new.available}) > 1
+        or any(s.wanted < s.actual or rollout.intent(s) < s.wanted for s in rollout.old)
+        or any(map(is_updating, machines))
+    )
+
+
+def limit_growth(rollout: Rollout, *, going_on: bool) -> None:
+    """Machines that are moved need no surge: the new MachineSet grows by what is beyond it only, or by one to set things going."""
+    new = rollout.new
+    growth = rollout.intent(new) - new.wanted
+    if growth <= 0 or rollout.limits.surge == 0:
+        return
+    allowed = growth - rollout.limits.surge
+    if allowed <= 0:
+        allowed = 0 if going_on else 1
+    rollout.intents[new.name] = new.wanted + allowed
+
+
+def matches(current: Mapping[str, Json], desired: Mapping[str, Json]) -> bool:
+    """Whether the patched objects are what is wanted."""
+    for part, wanted in desired.items():
+        ours, theirs = _spec(current.get(part) or {}), _spec(wanted)
+        if part == "machineSet":
+            ours, theirs = ({k: v for k, v in s.items() if k not in _NOT_COMPARED and v not in (None, "")} for s in (ours, theirs))
+        if ours != theirs:
+            return False
+    return True
+
+
+def _spec(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Any = obj
+    for step in _TEMPLATE:
+        found = (found or {}).get(step)
+    return found or {}
+
+
+# ----------------------------------------------------------------------------------------------------- asking
+
+
+@dataclass(slots=True)
+class _Answer:
+    yes: bool
+    until: float
+
+
+class UpdateAdvisor:
+    """Asks the runtime extension whether Machines of one MachineSet can become those of another."""
+
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._answers: dict[str, _Answer] = {}
+        self._without_template: set[tuple[str, str]] = set()
+
+    async def can_update(self, old: Json, new: Json) -> bool:
+        """Whether the extension can; no if there is none. Raises PassFailed.
+
+        A template that is missing may be late: that fails the first pass that looks for it. If it is still missing then, Machines are
+        replaced; waiting for a template that a user has removed would hold up the rollout for ever.
+        """
+        name, identity = old["metadata"]["name"], (str(old["metadata"].get("uid", "")), str(new["metadata"]["name"]))
+        try:
+            current, wanted = await self._parts(old), await self._parts(new)
+        except NotFound as error:
+            if identity in self._without_template:
+                return False
+            self._without_template.add(identity)
+            raise failed(f"failed to determine if MachineSet {name} can be updated in-place: {error}", error) from error
+        except (ApiError, ContractUnknown) as error:
+            raise failed(f"failed to determine if MachineSet {name} can be updated in-place: {error}", error) from error
+        self._without_template.discard(identity)
+        if current.keys() != wanted.keys():
+            return False
+        try:
+            return await self._ask(old, current, wanted)
+        except (ExtensionError, PatchFailed) as error:
+            raise failed(f"failed to determine if MachineSet {name} can be updated in-place: {error}", error) from error
+
+    async def _parts(self, machine_set: Json) -> dict[str, Json]:
+        spec = machine_set["spec"]["template"]["spec"]
+        parts = {"machineSet": reduced(machine_set)}
+        references = {
+            "infrastructureMachineTemplate": spec.get("infrastructureRef"),
+            "bootstrapConfigTemplate": (spec.get("bootstrap") or {}).get("configRef"),
+        }
+        for part, reference in references.items():
+            if not reference or not reference.get("name"):
+                continue
+            typed = ContractVersionedObjectReference(
+                api_group=reference.get("apiGroup", ""), kind=reference.get("kind", ""), name=reference["name"]
+            )
+            found = await get_external(self._deps.client, typed, machine_set["metadata"]["namespace"])
+            parts[part] = reduced(found.object.json)
+        return parts
+
+    async def _ask(self, subject: Json, current: dict[str, Json], wanted: dict[str, Json]) -> bool:
+        extensions = self._deps.extensions
+        handlers = await extensions.handlers(ListHandlers(HOOK, subject))
+        if not handlers:
+            return False
+        if len(handlers) > 1:
+            raise ExtensionError(f"found multiple {HOOK} hooks ({','.join(handlers)}): only one hook is supported")
+        request = {"current": current, "desired": wanted}
+        key, now = f"{handlers[0]}/{field_ownership.digest(request)}", self._deps.clock.monotonic()
+        self._answers = {k: a for k, a in self._answers.items() if a.until > now}
+        if key in self._answers:
+            return self._answers[key].yes
+        answer = await extensions.call(CallHandler(HOOK, handlers[0], subject, request))
+        after = {part: patched(obj, answer.get(f"{part}Patch"), _TEMPLATE) for part, obj in current.items()}
+        yes = matches(after, wanted)
+        self._answers[key] = _Answer(yes, now + _ANSWER_LASTS)
+        return yes

@@ -1,0 +1,126 @@
+"""Every read of a MachineDeployment's pass; MachineSets that match and have no owner are adopted on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL
+from clusterwright.controllers.external import with_owner
+from clusterwright.controllers.kit.adopt import Providers, owner_reference, reference_json
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.label_selectors import UnsupportedSelector, is_empty, parsed, selector_text
+from clusterwright.controllers.machine_templates import Templates, failed, look_at_templates
+from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.models import decode
+
+
+def belonging(deployment: MachineDeployment, cluster: Cluster) -> MachineDeployment:
+    """The MachineDeployment with what ties it to its Cluster. Pure."""
+    metadata = deployment.metadata
+    return replace(
+        deployment,
+        metadata=replace(
+            metadata,
+            labels={**metadata.labels, CLUSTER_NAME_LABEL: cluster.metadata.name},
+            owner_references=with_owner(metadata.owner_references, owner_reference(cluster, controller=False)),
+        ),
+    )
+
+
+@dataclass(slots=True)
+class Observer:
+    """Reads the world of MachineDeployments."""
+
+    deps: Dependencies
+    providers: Providers
+
+    async def observe(self, deployment: MachineDeployment, cluster: Cluster) -> MachineDeploymentSnapshot:
+        """All that is known before anything is done; raises PassFailed where not even the Machines are."""
+        machines = await self._machines(deployment)
+        templates = Templates()
+        if deployment.metadata.deletion_timestamp is None:
+            deployment = belonging(deployment, cluster)
+            templates = await look_at_templates(self.providers, deployment.key, deployment.spec.template.spec, cluster, all_of_them=False)
+        failures = [*templates.failures]
+        machine_sets: tuple[MachineSet, ...] | None = None
+        try:
+            # who cannot read a template cannot tell either whether a MachineSet is what is wanted
+            machine_sets = None if failures else await self._machine_sets(deployment)
+        except (ApiError, UnsupportedSelector) as error:
+            failures.append(failed(f"failed to list MachineSets of MachineDeployment {deployment.key}: {error}", error))
+        return MachineDeploymentSnapshot(
+            now=self.deps.clock.now(),
+            object=deployment,
+            cluster=cluster,
+            machines=machines,
+            machine_sets=machine_sets,
+            missing=templates.missing,
+            failures=tuple(failures),
+            features=self.deps.features,
+        )
+
+    async def _machines(self, deployment: MachineDeployment) -> tuple[Machine, ...]:
+        try:
+            selector = selector_text(deployment.spec.selector)
+            return tuple(await self.deps.client.list(Machine, namespace=deployment.metadata.namespace, labels=selector))
+        except (ApiError, UnsupportedSelector) as error:
+            raise failed(f"failed to list Machines of MachineDeployment {deployment.key}: {error}", error) from error
+
+    async def _machine_sets(self, deployment: MachineDeployment) -> tuple[MachineSet, ...]:
+        """The MachineSets that are ours, or match and can be made ours, by name."""
+        if is_empty(deployment.spec.selector):
+            raise PassFailed("its selector is empty, and would match every MachineSet")
+        selector, uid = parsed(deployment.spec.selector), deployment.metadata.uid
+        ours: list[MachineSet] = []
+        for machine_set in await self.deps.client.list(MachineSet, namespace=deployment.metadata.namespace):
+            controller = next((r for r in machine_set.metadata.owner_references if r.controller), None)
+            adopted: MachineSet | None = machine_set
+            if controller is None and selector.matches(machine_set.metadata.labels):
+                adopted = await self._adopted(deployment, machine_set)
+            elif controller is None or controller.uid != uid:
+                continue
+            if adopted is not None:
+                ours.append(await self._labelled(deployment, adopted))
+        return tuple(ours)
+
+    async def _adopted(self, deployment: MachineDeployment, machine_set: MachineSet) -> MachineSet | None:
+        owners = with_owner(machine_set.metadata.owner_references, owner_reference(deployment, controller=True))
+        record, name = self.deps.events.record, machine_set.metadata.name
+        try:
+            # the list replaces what is there, so that it must be what was read
+            adopted = await self._patched(
+                machine_set,
+                {
+                    "ownerReferences": [reference_json(r) for r in owners],
+                    "resourceVersion": machine_set.metadata.resource_version,
+                    "uid": machine_set.metadata.uid,
+                },
+            )
+        except ApiError as error:
+            record(deployment, "Warning", "FailedAdopt", f"Failed to adopt MachineSet {name}: {error}")
+            return None
+        record(deployment, "Normal", "SuccessfulAdopt", f"Adopted MachineSet {name}")
+        return adopted
+
+    async def _labelled(self, deployment: MachineDeployment, machine_set: MachineSet) -> MachineSet:
+        name = deployment.metadata.name
+        if machine_set.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL) == name:
+            return machine_set
+        return await self._patched(machine_set, {"labels": {MACHINE_DEPLOYMENT_NAME_LABEL: name}, "uid": machine_set.metadata.uid})
+
+    async def _patched(self, machine_set: MachineSet, metadata: Json) -> MachineSet:
+        answer = await self.deps.client.patch(MachineSet, machine_set.key, {"metadata": metadata})
+        return typed(answer.json)
+
+
+def typed(json: object) -> MachineSet:
+    """A MachineSet out of an answer of the API server."""
+    machine_set: MachineSet = decode(MachineSet, msgspec.json.encode(json))
+    return machine_set

@@ -1,0 +1,104 @@
+"""What one pass sees of a MachineDeployment's world, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.meta import Condition, ObjectMeta, V1Beta1Condition
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.machinedeployment.rollout import Limits, limits
+from clusterwright.controllers.machinedeployment.templates import Division
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineDeploymentSnapshot:
+    """A MachineDeployment and all that its tables ask about.
+
+    `object` is the MachineDeployment as read, then as the pass changed it. `machine_sets` are those that belong to it, then as this
+    pass wrote them.
+    """
+
+    now: datetime
+    object: MachineDeployment
+    cluster: Cluster
+    machines: tuple[Machine, ...] = ()
+    """All that its selector matches."""
+    machine_sets: tuple[MachineSet, ...] | None = None
+    """None: they could not be listed."""
+    new: str = ""
+    """The name of the MachineSet that is rolled out; empty: there is none, or it is not known."""
+    missing: tuple[str, ...] = ()
+    """The kinds of the templates that do not exist, bootstrap first."""
+    failures: tuple[PassFailed, ...] = ()
+    """What went wrong while all this was read."""
+    division: Division | None = None
+    """How the MachineSets were told apart; None while that is not known."""
+    settled: bool = False
+    """The step of the rollout was taken, and nothing failed: what is deprecated is told of such passes only."""
+    unseen: int = 0
+    """How many MachineSets of ours the API server shows that a cache does not; no other is created before they are seen."""
+    features: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The MachineDeployment's metadata."""
+        return self.object.metadata
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions as decided so far."""
+        return self.object.status.conditions
+
+    @property
+    def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
+        """The v1beta1 conditions as decided so far."""
+        deprecated = self.object.status.deprecated
+        return deprecated.v1beta1.conditions if deprecated and deprecated.v1beta1 else ()
+
+    @property
+    def deleting(self) -> bool:
+        """The MachineDeployment is being deleted."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def replicas(self) -> int | None:
+        """`spec.replicas`."""
+        return self.object.spec.replicas
+
+    @property
+    def desired(self) -> int:
+        """How many Machines there shall be; none while deleting."""
+        return 0 if self.deleting else self.replicas or 0
+
+    @property
+    def current(self) -> int:
+        """How many Machines its MachineSets have."""
+        return sum(s.status.replicas or 0 for s in self.machine_sets or ())
+
+    @property
+    def strategy(self) -> str:
+        """How a rollout goes."""
+        rollout = self.object.spec.rollout
+        return rollout.strategy.type if rollout and rollout.strategy else ""
+
+    @property
+    def limits(self) -> Limits | None:
+        """How many may be there beyond what is wanted, and how many may be unavailable; None: that cannot be understood."""
+        try:
+            return limits(self.object)
+        except ValueError:
+            return None
+
+    @property
+    def least_available(self) -> int:
+        """How many must be available at least."""
+        found = self.limits
+        return (self.replicas or 0) - (found.unavailable if found else 0)
+
+    @property
+    def new_machine_set(self) -> MachineSet | None:
+        """The MachineSet that is rolled out."""
+        return next((s for s in self.machine_sets or () if s.metadata.name == self.new), None) if self.new else None

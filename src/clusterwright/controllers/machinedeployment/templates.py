@@ -1,0 +1,85 @@
+"""Which MachineSet is what a MachineDeployment wants, and which changes of its template ask for another one. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright.api.core import MachineDeployment, MachineSet
+from clusterwright.api.core.machine import MachineSpec
+from clusterwright.api.wellknown import MACHINE_TEMPLATE_HASH_LABEL
+
+IN_PLACE: Final = ("minReadySeconds", "readinessGates", "deletion", "taints")
+"""What is changed in every MachineSet without a rollout, beside labels and annotations; by name in JSON."""
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def rollout_fields(spec: MachineSpec) -> object:
+    """What cannot be changed in a Machine: a difference here takes a new MachineSet."""
+    return (spec.version, spec.bootstrap, spec.infrastructure_ref, spec.failure_domain)
+
+
+def is_up_to_date(machine_set: MachineSet, deployment: MachineDeployment) -> bool:
+    """Whether the MachineSet makes the Machines that the MachineDeployment wants."""
+    return rollout_fields(machine_set.spec.template.spec) == rollout_fields(deployment.spec.template.spec)
+
+
+def created(machine_set: MachineSet) -> datetime:
+    """When it was created; the beginning of time if nobody knows."""
+    return machine_set.metadata.creation_timestamp or _BEGINNING
+
+
+def oldest_first(machine_sets: Iterable[MachineSet]) -> list[MachineSet]:
+    """By age, then by name."""
+    return sorted(machine_sets, key=lambda s: (created(s), s.metadata.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The MachineSet that is rolled out, None if there is none yet; the others, oldest first; and which of those are too old.
+
+    `ineligible` names old MachineSets whose Machines must be replaced, not updated in place.
+    """
+
+    new: MachineSet | None
+    old: tuple[MachineSet, ...]
+    ineligible: frozenset[str] = frozenset()
+
+
+def divide(deployment: MachineDeployment, machine_sets: Sequence[MachineSet], now: datetime) -> Division:
+    """Tell the MachineSet that matches from all others. The biggest that matches wins, then the oldest.
+
+    After `rollout.after` has passed, only one that was created since then matches.
+    """
+    ordered = sorted(machine_sets, key=lambda s: (-(s.spec.replicas or 0), created(s), s.metadata.name))
+    matching = [s for s in ordered if is_up_to_date(s, deployment)]
+    after = due(deployment, now)
+    new = next((s for s in matching if after is None or created(s) >= after), None)
+    old = oldest_first(s for s in machine_sets if s is not new)
+    names = {s.metadata.name for s in matching}
+    ineligible = {s.metadata.name for s in old if s.metadata.name in names or (after is not None and created(s) < after)}
+    return Division(new, tuple(old), frozenset(ineligible))
+
+
+def due(deployment: MachineDeployment, now: datetime) -> datetime | None:
+    """The time since which MachineSets must have been created; None while there is none, or it is still to come."""
+    after = deployment.spec.rollout.after if deployment.spec.rollout else None
+    return after if after is not None and after <= now else None
+
+
+# ------------------------------------------------------------------------------------------------------- names
+
+
+def template_hash(template: Mapping[str, Any]) -> int:
+    """A number for the template. It names MachineSets apart and decides nothing."""
+    return int.from_bytes(hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()[:4], "big")
+
+
+def has_hash(machine_set: MachineSet) -> bool:
+    """Whether it can be told apart from its siblings."""
+    return bool(machine_set.metadata.labels.get(MACHINE_TEMPLATE_HASH_LABEL))
