@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from clusterwright.api.contract import pluralize
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.offline.observation import Faults, Refusal
 from clusterwright.runtime import errors
@@ -99,15 +100,15 @@ class ObservedClient:
 
     # ----------------------------------------------------------------------------------------------- writes
 
-    def _check_write(self, verb: str, kind: str, key: ObjectKey) -> None:
+    def _check_write(self, verb: str, gvk: GroupVersionKind, key: ObjectKey) -> None:
         for refusal in self._faults.unwritable:
-            if refusal.covers(verb, kind, *key):
-                raise _refused(refusal, verb, kind, key)
+            if refusal.covers(verb, gvk.kind, *key):
+                raise _refused(refusal, verb, gvk, key)
 
     async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
         """As `Writer.create`."""
         gvk, key = _gvk_and_key(obj)
-        self._check_write("create", gvk.kind, key)
+        self._check_write("create", gvk, key)
         created = await self.inner.create(obj, field_manager=field_manager)
         self._journal.note(self, "create", gvk, created.key)
         return created
@@ -115,7 +116,7 @@ class ObservedClient:
     async def update(self, obj: Object | Json, *, subresource: str = "") -> Unstructured:
         """As `Writer.update`."""
         gvk, key = _gvk_and_key(obj)
-        self._check_write("patch", gvk.kind, key)
+        self._check_write("patch", gvk, key)
         before = await self._content(gvk, key)
         updated = await self.inner.update(obj, subresource=subresource)
         self._note_change("update", gvk, before, updated)
@@ -133,7 +134,7 @@ class ObservedClient:
     ) -> Unstructured:
         """As `Writer.patch`."""
         gvk = _gvk(kind)
-        self._check_write("patch", gvk.kind, key)
+        self._check_write("patch", gvk, key)
         before = await self._content(gvk, key)
         patched = await self.inner.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
         self._note_change("patch", gvk, before, patched)
@@ -143,14 +144,13 @@ class ObservedClient:
         self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
     ) -> Unstructured:
         """As `Writer.apply`; one that makes the object counts as its creation."""
-        if dry_run:
-            return await self.inner.apply(obj, field_manager=field_manager, force=force, subresource=subresource, dry_run=True)
         gvk, key = _gvk_and_key(obj)
         before = await self._content(gvk, key)
         verb = "create" if before is None else "patch"
-        self._check_write(verb, gvk.kind, key)
-        applied = await self.inner.apply(obj, field_manager=field_manager, force=force, subresource=subresource)
-        self._note_change(verb, gvk, before, applied)
+        self._check_write(verb, gvk, key)
+        applied = await self.inner.apply(obj, field_manager=field_manager, force=force, subresource=subresource, dry_run=dry_run)
+        if not dry_run:
+            self._note_change(verb, gvk, before, applied)
         return applied
 
     async def delete(
@@ -165,7 +165,7 @@ class ObservedClient:
     ) -> None:
         """As `Writer.delete`."""
         gvk = _gvk(kind)
-        self._check_write("delete", gvk.kind, key)
+        self._check_write("delete", gvk, key)
         before = await self.inner.live.find(gvk, key)
         await self.inner.delete(
             kind, key, uid=uid, resource_version=resource_version, propagation=propagation, grace_period_seconds=grace_period_seconds
@@ -176,7 +176,7 @@ class ObservedClient:
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
         """As `Writer.create_subresource`; an eviction is the creation of an Eviction."""
         what = str(body.get("kind") or subresource.capitalize())
-        self._check_write("create", what, key)
+        self._check_write("create", GroupVersionKind("", "v1", what), key)
         answer = await self.inner.create_subresource(kind, key, subresource, body)
         self._journal.actions.append(Action("create", what, *key))
         return answer
@@ -192,11 +192,11 @@ class ObservedClient:
 
 def _content(json: Mapping[str, Any]) -> Json:
     """What an object says, without what the server keeps in it: who owns a field is no content."""
-    metadata = {k: v for k, v in json["metadata"].items() if k not in {"managedFields", "resourceVersion"}}
+    metadata = {k: v for k, v in json["metadata"].items() if k not in {"managedFields", "resourceVersion"} and v not in (None, [], {})}
     return {**json, "metadata": metadata}
 
 
-def _refused(refusal: Refusal, verb: str, kind: str, key: ObjectKey) -> errors.ApiError:
+def _refused(refusal: Refusal, verb: str, gvk: GroupVersionKind, key: ObjectKey) -> errors.ApiError:
     if refusal.status:
         status: Json = {"kind": "Status", "apiVersion": "v1", "status": "Failure", **refusal.status}
         if "causes" in status:
@@ -205,5 +205,8 @@ def _refused(refusal: Refusal, verb: str, kind: str, key: ObjectKey) -> errors.A
     if refusal.error in _NAMED_ERRORS:
         code = _NAMED_ERRORS[refusal.error]
         status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": refusal.error, "code": code}
-        return errors.from_response(code, msgspec.json.encode({**status, "message": f"{kind} {key}: {refusal.error}"}))
-    return errors.ServerError(refusal.error or f"{verb} {kind} {key} is refused")
+        details = {"name": key.name, "group": gvk.group, "kind": pluralize(gvk.kind.lower())}
+        return errors.from_response(
+            code, msgspec.json.encode({**status, "message": f"{gvk.kind} {key}: {refusal.error}", "details": details})
+        )
+    return errors.ServerError(refusal.error or f"{verb} {gvk.kind} {key} is refused")

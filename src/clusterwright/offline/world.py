@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from random import Random
 from typing import Any
 
+from clusterwright.api.crds import crd
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import BUILT_IN, CUSTOM
+from clusterwright.api.scheme import Resource as Known
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import ResourceKey, index
+from clusterwright.apiserver.schema.kindschema import KindSchema
+from clusterwright.apiserver.schema.mergetypes import MergeType
 from clusterwright.apiserver.schema.permissive import permissive_resource
+from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
@@ -30,12 +35,30 @@ from clusterwright.runtime.reconcile import Mapper
 from clusterwright.runtime.rest import RestClient
 
 
+class _CoreSchema(KindSchema):
+    """How objects of a core kind are merged; made when the first is written."""
+
+    def __init__(self, resource: Known) -> None:
+        super().__init__()
+        self._resource = resource
+
+    @cached_property
+    def merge_type(self) -> MergeType:
+        source = crd(self._resource)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        return KindSchema(node=Node(source)).merge_type
+
+
+def _merged_as(resource: Known) -> KindSchema | None:
+    """Providers' kinds may be anybody's; the core kinds are ours, and merged as the API server merges them."""
+    return _CoreSchema(resource) if resource.group == "cluster.x-k8s.io" else None
+
+
 @cache
 def _lenient_resources() -> Mapping[ResourceKey, Resource]:
     """Every kind that we know, served without validation: a bundle is taken as it is."""
     made = (
         replace(
-            permissive_resource(r.gvk, plural=r.plural, namespaced=r.namespaced, status=r.status),
+            permissive_resource(r.gvk, plural=r.plural, namespaced=r.namespaced, status=r.status, schema=_merged_as(r)),
             subresources=r.subresources,
             custom=r.custom,
             unconditional_update=True,

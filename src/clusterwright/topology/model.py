@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import Json
+from clusterwright.topology.answers import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,99 @@ class Blueprint:
         """A worker class of the ClusterClass; `kind` is machineDeployments or machinePools."""
         workers = (self.cluster_class.get("spec") or {}).get("workers") or {}
         return next((c for c in workers.get(kind) or () if c.get("class") == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentWorker:
+    """A MachineDeployment or MachinePool as it is. What it refers to is not read while it is being deleted."""
+
+    object: Json
+    bootstrap: Json | None = None
+    infrastructure: Json | None = None
+    health_check: Json | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        name: str = self.object["metadata"]["name"]
+        return name
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether it is being deleted."""
+        return bool(self.object["metadata"].get("deletionTimestamp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """Everything that there is of a topology. Workers by their topology names, also those that no entry names any more."""
+
+    cluster: Json
+    infrastructure_cluster: Json | None = None
+    control_plane: Json | None = None
+    control_plane_machine: Json | None = None
+    control_plane_health_check: Json | None = None
+    machine_deployments: Mapping[str, CurrentWorker] = field(default_factory=dict)
+    machine_pools: Mapping[str, CurrentWorker] = field(default_factory=dict)
+    upgrading_deployments: frozenset[str] = frozenset()
+    upgrading_pools: frozenset[str] = frozenset()
+    upgrading_problem: str = ""
+    """Why it is not known which workers are upgrading; empty: it is."""
+
+
+@dataclass(slots=True)
+class ControlPlaneProgress:
+    """Where the control plane stands in an upgrade."""
+
+    plan: list[str] = field(default_factory=list)
+    is_provisioning: bool = False
+    is_upgrading: bool = False
+    is_starting: bool = False
+    is_pending: bool = False
+    is_waiting_for_workers: bool = False
+
+    @property
+    def is_stable(self) -> bool:
+        """It neither moves nor is about to."""
+        return not (self.is_provisioning or self.is_upgrading or self.is_starting or self.is_pending)
+
+    @property
+    def is_stable_or_waiting(self) -> bool:
+        """Workers may move: it does not, if only because it waits for them."""
+        return self.is_stable or (self.is_waiting_for_workers and not (self.is_provisioning or self.is_upgrading or self.is_starting))
+
+
+@dataclass(slots=True)
+class WorkersProgress:
+    """Where MachineDeployments or MachinePools stand in an upgrade: names of objects, of `pending_create` topology names."""
+
+    plan: list[str] = field(default_factory=list)
+    upgrading: set[str] = field(default_factory=set)
+    pending: set[str] = field(default_factory=set)
+    deferred: set[str] = field(default_factory=set)
+    pending_create: set[str] = field(default_factory=set)
+
+    @property
+    def is_settled(self) -> bool:
+        """None of them has anything before it."""
+        return not (self.upgrading or self.pending or self.deferred or self.pending_create)
+
+
+@dataclass(slots=True)
+class Progress:
+    """An upgrade as a pass found it and goes on with it."""
+
+    control_plane: ControlPlaneProgress = field(default_factory=ControlPlaneProgress)
+    machine_deployments: WorkersProgress = field(default_factory=WorkersProgress)
+    machine_pools: WorkersProgress = field(default_factory=WorkersProgress)
+    lowest_worker: str = ""
+    pending_hooks: frozenset[str] = frozenset()
+    answers: dict[str, Answer] = field(default_factory=dict)
+
+    @property
+    def worker_plan(self) -> list[str]:
+        """The steps of the workers, of whatever kind."""
+        return self.machine_deployments.plan or self.machine_pools.plan
 
 
 @dataclass(slots=True)

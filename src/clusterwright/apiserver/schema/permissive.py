@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.scheme import SCHEME
@@ -23,16 +24,21 @@ _SELECTABLE: Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]] = {
 }
 
 
+_OPEN: Mapping[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
 class PermissiveHandler:
     """Keeps unknown fields and validates nothing."""
 
     name_rule: NameRule = "subdomain"
     columns: Sequence[Column] = (Column("Age", "date", json_path=".metadata.creationTimestamp"),)
-    schema = KindSchema(node=Node({"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
+    schema: KindSchema = KindSchema(node=Node({**_OPEN, "properties": {"spec": _OPEN, "status": _OPEN}}))
     """Maps are owned and merged by key, lists as a whole; metadata as everywhere."""
 
-    def __init__(self, gvk: GroupVersionKind, *, status: bool = True) -> None:
+    def __init__(self, gvk: GroupVersionKind, *, status: bool = True, schema: KindSchema | None = None) -> None:
         self.gvk = gvk
+        if schema is not None:
+            self.schema = schema
         if gvk.group == "rbac.authorization.k8s.io":
             self.name_rule = "path"  # kubeadm's own roles have colons in their names
         self.selectable_fields: Mapping[str, tuple[str, ...]] = _SELECTABLE.get((gvk.group, gvk.kind), {})
@@ -132,9 +138,15 @@ def plural_of(kind: str) -> str:
 
 
 def permissive_resource(
-    gvk: GroupVersionKind, *, plural: str = "", namespaced: bool = True, storage: str = "", status: bool = True
+    gvk: GroupVersionKind,
+    *,
+    plural: str = "",
+    namespaced: bool = True,
+    storage: str = "",
+    status: bool = True,
+    schema: KindSchema | None = None,
 ) -> Resource:
-    """A served resource for a kind of which nothing is known but its name."""
+    """A served resource for a kind of which nothing is known but its name, or how it is merged."""
     return Resource(
         trusts_stored=True,
         group=gvk.group,
@@ -149,5 +161,5 @@ def permissive_resource(
         storage=storage,
         custom=True,
         unconditional_update=False,
-        handler=PermissiveHandler(gvk, status=status),
+        handler=PermissiveHandler(gvk, status=status, schema=schema),
     )

@@ -24,11 +24,14 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("machine", "Machine", "machine"),
     Entry("machinehealthcheck", "MachineHealthCheck", "machinehealthcheck"),
     Entry("machinepool", "MachinePool", "machinepool"),
-    Entry("clusterclass", "ClusterClass", "clusterclass"),
     Entry("machineset", "MachineSet", "machineset"),
     Entry("machinedeployment", "MachineDeployment", "machinedeployment"),
     Entry("kubeadmconfig", "KubeadmConfig", "kubeadmconfig"),
     Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
+    Entry("clusterclass", "ClusterClass", "clusterclass"),
+    Entry("topology/cluster", "Cluster", "topology"),
+    Entry("topology/machinedeployment", "MachineDeployment", "templates.machinedeployment"),
+    Entry("topology/machineset", "MachineSet", "templates.machineset"),
 )
 KINDS: tuple[str, ...] = tuple(dict.fromkeys(e.kind for e in ENTRIES))
 """The kinds that have a controller."""

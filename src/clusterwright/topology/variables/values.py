@@ -140,7 +140,7 @@ def _undefined(value: Json, field: str) -> FieldError:
 def _text(value: Mapping[str, Any]) -> str:
     """The value as JSON text, which is how errors show it; null is shown as nothing."""
     content = value.get("value")
-    return "" if content is None else msgspec.json.encode(content).decode()
+    return "" if content is None else msgspec.json.encode(content, order="sorted").decode()
 
 
 def _as_double(value: Any) -> Any:

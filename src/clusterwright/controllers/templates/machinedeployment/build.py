@@ -1,0 +1,35 @@
+"""How templates are collected when a MachineDeployment goes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from clusterwright.api.core import Cluster, MachineDeployment, MachineHealthCheck
+from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, TOPOLOGY_OWNED_LABEL
+from clusterwright.controllers.kit import watching
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kit.watching import changed
+from clusterwright.controllers.templates.collecting import Collector, by_deployment, delete_unused, in_use
+from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.reconcile import Watch
+
+
+async def clean_up(deps: Dependencies, deployment: MachineDeployment) -> None:
+    """Delete what no MachineSet uses, and the health check of the same name."""
+    used = await in_use(deps, deployment.metadata.namespace, deployment, by_deployment(deployment.metadata.name))
+    await delete_unused(deps, deployment, used)
+    try:
+        with suppress(NotFound):
+            await deps.client.delete(MachineHealthCheck, deployment.key)
+    except ApiError as error:
+        raise PassFailed(f"failed to delete MachineHealthCheck {deployment.key}: {error}") from error
+
+
+CONTROLLER = ControllerDefinition(
+    name="topology/machinedeployment",
+    kind=MachineDeployment,
+    watches=(Watch(Cluster, watching.of_cluster(MachineDeployment, having=TOPOLOGY_OWNED_LABEL), changed(lambda c: bool(c.spec.paused))),),
+    make=lambda deps: Collector(deps, MachineDeployment, MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, clean_up),
+    gate="ClusterTopology",
+)

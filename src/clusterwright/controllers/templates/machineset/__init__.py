@@ -1,0 +1,1 @@
+"""Collects the templates of MachineSets."""

@@ -1,0 +1,40 @@
+"""How templates are collected when a MachineSet goes."""
+
+from __future__ import annotations
+
+from clusterwright.api.core import Cluster, MachineDeployment, MachineSet
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import MACHINE_SET_TOPOLOGY_FINALIZER, TOPOLOGY_OWNED_LABEL
+from clusterwright.controllers.kit import watching
+from clusterwright.controllers.kit.watching import changed
+from clusterwright.controllers.templates.collecting import Collector, by_deployment, by_topology, delete_unused, in_use
+from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
+from clusterwright.runtime.reconcile import Watch
+
+
+async def clean_up(deps: Dependencies, machine_set: MachineSet) -> None:
+    """Delete what neither the MachineDeployment nor another MachineSet of its uses; one without an owner asks the whole topology."""
+    owner = next(
+        (
+            r
+            for r in machine_set.metadata.owner_references
+            if r.kind == "MachineDeployment" and r.api_version.startswith("cluster.x-k8s.io/")
+        ),
+        None,
+    )
+    namespace = machine_set.metadata.namespace
+    if owner is None:
+        used = await in_use(deps, namespace, None, by_topology(machine_set.spec.cluster_name))
+    else:
+        deployment = await deps.client.find(MachineDeployment, ObjectKey(namespace, owner.name))
+        used = await in_use(deps, namespace, deployment, by_deployment(owner.name))
+    await delete_unused(deps, machine_set, used)
+
+
+CONTROLLER = ControllerDefinition(
+    name="topology/machineset",
+    kind=MachineSet,
+    watches=(Watch(Cluster, watching.of_cluster(MachineSet, having=TOPOLOGY_OWNED_LABEL), changed(lambda c: bool(c.spec.paused))),),
+    make=lambda deps: Collector(deps, MachineSet, MACHINE_SET_TOPOLOGY_FINALIZER, clean_up),
+    gate="ClusterTopology",
+)

@@ -1,0 +1,261 @@
+"""Reading what there is of a topology."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from clusterwright.api.core import Machine
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.wellknown import (
+    CLUSTER_NAME_LABEL,
+    TOPOLOGY_DEPLOYMENT_NAME_LABEL,
+    TOPOLOGY_OWNED_LABEL,
+    TOPOLOGY_POOL_NAME_LABEL,
+)
+from clusterwright.controllers.external import ContractUnknown, contract_of
+from clusterwright.controllers.topology.blueprint import retrieve
+from clusterwright.controllers.topology.failures import TopologyFailed, shown
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError
+from clusterwright.topology.model import Blueprint, Current, CurrentWorker
+from clusterwright.topology.objects import CORE, group_of
+from clusterwright.topology.paths import at
+from clusterwright.workload.access import NotConnected, WorkloadClusters
+
+MACHINE_DEPLOYMENT = GroupVersionKind.of(CORE, "MachineDeployment")
+MACHINE_POOL = GroupVersionKind.of(CORE, "MachinePool")
+MACHINE_HEALTH_CHECK = GroupVersionKind.of(CORE, "MachineHealthCheck")
+
+
+class CurrentReader:
+    """Reads the current state of one Cluster."""
+
+    def __init__(self, client: Client, workload: WorkloadClusters, cluster: Json, blueprint: Blueprint) -> None:
+        self._client = client
+        self._workload = workload
+        self._cluster = cluster
+        self._blueprint = blueprint
+        self._namespace = cluster["metadata"].get("namespace", "")
+
+    async def read(self) -> Current:
+        """Everything that there is; raises TopologyFailed."""
+        cluster, blueprint = self._cluster, self._blueprint
+        infrastructure = await self._of_cluster("infrastructureRef", blueprint.infrastructure_cluster)
+        plane = await self._of_cluster("controlPlaneRef", blueprint.control_plane)
+        machine = check = None
+        if plane is not None and blueprint.control_plane_machine is not None:
+            machine = await self._machine_template(plane, blueprint.control_plane_machine)
+            check = await self._health_check(plane)
+        return Current(
+            cluster,
+            infrastructure,
+            plane,
+            machine,
+            check,
+            await self._machine_deployments(),
+            await self._machine_pools(),
+        )
+
+    # ------------------------------------------------------------------------------------------------ references
+
+    async def _of_cluster(self, field: str, template: Json) -> Json | None:
+        ref = at(self._cluster, "spec", field)
+        if not ref or not ref.get("name"):
+            return None
+        key = ObjectKey(self._namespace, ref["name"])
+        try:
+            found = await self._referenced(ref, template, is_object=True)
+        except TopologyFailed as error:
+            raise error.within(f"failed to read {ref.get('kind', '')} {key}") from error
+        return self._owned(found, self._cluster)
+
+    async def _machine_template(self, plane: Json, template: Json) -> Json:
+        contract = self._blueprint.contract
+        if contract is None:
+            raise TopologyFailed(f"failed to get contract version for the ControlPlane object: {self._blueprint.contract_problem}")
+        path = ("spec", "machineTemplate", "spec") if contract == "v1beta2" else ("spec", "machineTemplate")
+        ref = at(plane, *path, "infrastructureRef")
+        if not isinstance(ref, dict) or not ref.get("name"):
+            where = ".".join((*path, "infrastructureRef"))
+            raise TopologyFailed(
+                f"failed to get InfrastructureMachineTemplate reference for {plane['kind']} {shown(plane)}: path .{where} not found"
+            )
+        if "apiGroup" not in ref:
+            ref = {**ref, "apiGroup": str(ref.get("apiVersion", "")).rpartition("/")[0]}
+        try:
+            found = await self._referenced(ref, template, is_object=False)
+        except TopologyFailed as error:
+            where = f"{ref.get('kind', '')} {self._namespace}/{ref['name']} for {plane['kind']} {shown(plane)}"
+            raise error.within(f"failed to get InfrastructureMachineTemplate {where}") from error
+        return self._owned(found, plane)
+
+    async def _referenced(self, ref: Json, template: Json, *, is_object: bool) -> Json:
+        """A referenced object: in the version of the class's template if it is of that kind, else in the newest of its contract."""
+        group, kind = ref.get("apiGroup", ""), ref.get("kind", "")
+        own_kind = template["kind"].removesuffix("Template") if is_object else template["kind"]
+        key = ObjectKey(self._namespace, ref.get("name", ""))
+        if (group, kind) == (group_of(template), own_kind):
+            gvk = GroupVersionKind.of(template["apiVersion"], kind)
+        else:
+            try:
+                gvk = (await contract_of(self._client, group, kind)).gvk
+            except ContractUnknown as error:
+                raise TopologyFailed(f"failed to retrieve {kind} {key}: {error}") from error
+        return await retrieve(self._client, gvk, key)
+
+    @staticmethod
+    def _owned(obj: Json, referrer: Json) -> Json:
+        if TOPOLOGY_OWNED_LABEL not in (obj["metadata"].get("labels") or {}):
+            text = f"{obj['kind']} {shown(obj)} referenced from {referrer['kind']} {shown(referrer)} is not topology owned"
+            raise TopologyFailed(text)
+        return obj
+
+    async def _health_check(self, owner: Json) -> Json | None:
+        try:
+            found = await self._client.find(MACHINE_HEALTH_CHECK, ObjectKey(self._namespace, owner["metadata"]["name"]))
+        except ApiError as error:
+            raise TopologyFailed(f"failed to get MachineHealthCheck for {owner['kind']} {shown(owner)}: {error}") from error
+        return None if found is None else dict(found.json)
+
+    # --------------------------------------------------------------------------------------------------- workers
+
+    async def _machine_deployments(self) -> dict[str, CurrentWorker]:
+        found = {}
+        for name, obj in (await self._labelled(MACHINE_DEPLOYMENT, TOPOLOGY_DEPLOYMENT_NAME_LABEL)).items():
+            check = None
+            bootstrap = infrastructure = None
+            if not obj["metadata"].get("deletionTimestamp"):
+                bootstrap, infrastructure = await self._parts(name, obj, "machineDeployments", "InfrastructureMachineTemplate")
+            check = await self._health_check(obj)
+            found[name] = CurrentWorker(obj, bootstrap, infrastructure, check)
+        return found
+
+    async def _machine_pools(self) -> dict[str, CurrentWorker]:
+        found = {}
+        for name, obj in (await self._labelled(MACHINE_POOL, TOPOLOGY_POOL_NAME_LABEL)).items():
+            bootstrap = infrastructure = None
+            if not obj["metadata"].get("deletionTimestamp"):
+                bootstrap, infrastructure = await self._parts(name, obj, "machinePools", "InfrastructureMachinePool")
+            found[name] = CurrentWorker(obj, bootstrap, infrastructure)
+        return found
+
+    async def _labelled(self, gvk: GroupVersionKind, label: str) -> dict[str, Json]:
+        """The objects of a kind that belong to the topology, by topology name."""
+        selector = {CLUSTER_NAME_LABEL: self._cluster["metadata"]["name"], TOPOLOGY_OWNED_LABEL: ""}
+        try:
+            listed = await self._client.list(gvk, namespace=self._namespace, labels=selector)
+        except ApiError as error:
+            raise TopologyFailed(f"failed to read {gvk.kind}s for managed topology: {error}") from error
+        found: dict[str, Json] = {}
+        for item in listed:
+            obj = dict(item.json)
+            name = (obj["metadata"].get("labels") or {}).get(label) or ""
+            if not name:
+                raise TopologyFailed(f"failed to find label {label} in {gvk.kind} {shown(obj)}")
+            if name in found:
+                raise TopologyFailed(f"duplicate {gvk.kind} {shown(obj)} found for label {label}: {name}")
+            found[name] = obj
+        return found
+
+    async def _parts(self, name: str, obj: Json, kind: str, noun: str) -> tuple[Json, Json]:
+        """What a worker refers to; raises TopologyFailed."""
+        template = at(obj, "spec", "template", "spec") or {}
+        bootstrap_ref = at(template, "bootstrap", "configRef") or {}
+        infrastructure_ref = template.get("infrastructureRef") or {}
+        own = f"{obj['kind']} {shown(obj)}"
+        if not bootstrap_ref.get("name"):
+            raise TopologyFailed(f"{own} does not have a reference to a Bootstrap Config")
+        if not infrastructure_ref.get("name"):
+            raise TopologyFailed(f"{own} does not have a reference to a {noun}")
+        bootstrap_template, infrastructure_template = self._templates(name, kind, obj["kind"])
+        is_object = kind == "machinePools"
+        try:
+            bootstrap = await self._referenced(bootstrap_ref, bootstrap_template or _unlike(bootstrap_ref), is_object=is_object)
+        except TopologyFailed as error:
+            raise error.within(f"{own} Bootstrap reference could not be retrieved") from error
+        self._owned(bootstrap, obj)
+        try:
+            infrastructure = await self._referenced(
+                infrastructure_ref, infrastructure_template or _unlike(infrastructure_ref), is_object=is_object
+            )
+        except TopologyFailed as error:
+            raise error.within(f"{own} Infrastructure reference could not be retrieved") from error
+        return bootstrap, self._owned(infrastructure, obj)
+
+    def _templates(self, name: str, kind: str, noun: str) -> tuple[Json | None, Json | None]:
+        """The templates of the class of a worker that is still in the topology."""
+        entries = at(self._cluster, "spec", "topology", "workers", kind) or ()
+        entry = next((e for e in entries if e.get("name") == name), None)
+        if entry is None:
+            return None, None
+        known = self._blueprint.machine_deployments if kind == "machineDeployments" else self._blueprint.machine_pools
+        templates = known.get(entry.get("class", ""))
+        if templates is None:
+            raise TopologyFailed(f"failed to find {noun} class {entry.get('class', '')} in ClusterClass")
+        return templates.bootstrap, templates.infrastructure
+
+    # ------------------------------------------------------------------------------------------------- upgrading
+
+    async def with_upgrading(self, current: Current) -> Current:
+        """With the workers whose Machines or Nodes have not all got their version; a failure to find out is a value."""
+        try:
+            deployments = [w.name for w in current.machine_deployments.values() if await self._is_deployment_upgrading(w.object)]
+        except (ApiError, TopologyFailed) as error:
+            text = f"failed to check if any MachineDeployment is upgrading: failed to list upgrading MachineDeployments: {error}"
+            return replace(current, upgrading_problem=text)
+        try:
+            pools = await self._upgrading_pools(current)
+        except (ApiError, TopologyFailed, NotConnected) as error:
+            return replace(current, upgrading_problem=f"failed to check if any MachinePool is upgrading: {error}")
+        return replace(current, upgrading_deployments=frozenset(deployments), upgrading_pools=frozenset(pools))
+
+    async def _is_deployment_upgrading(self, obj: Json) -> bool:
+        version = at(obj, "spec", "template", "spec", "version")
+        if not version:
+            return False
+        context = f"failed to check if MachineDeployment {obj['metadata']['name']} is upgrading"
+        try:
+            machines = await self._client.list(Machine, namespace=self._namespace, labels=_selector(obj))
+        except ApiError as error:
+            raise TopologyFailed(f"{context}: failed to list Machines: {error}") from error
+        for machine in machines:
+            if not machine.spec.version:
+                raise TopologyFailed(f"{context}: Machine {machine.metadata.name} has no version")
+            if machine.spec.version != version:
+                return True
+        return False
+
+    async def _upgrading_pools(self, current: Current) -> list[str]:
+        pools = [w.object for w in current.machine_pools.values()]
+        if not any(at(pool, "status", "nodeRefs") for pool in pools):
+            return []
+        client = await self._workload.client(ObjectKey(self._namespace, self._cluster["metadata"]["name"]))
+        return [pool["metadata"]["name"] for pool in pools if await self._is_pool_upgrading(pool, client)]
+
+    @staticmethod
+    async def _is_pool_upgrading(pool: Json, client: Client) -> bool:
+        version = at(pool, "spec", "template", "spec", "version")
+        if not version:
+            return False
+        for ref in at(pool, "status", "nodeRefs") or ():
+            try:
+                node = await client.get(Node, ObjectKey("", ref.get("name", "")))
+            except ApiError as error:
+                name = pool["metadata"]["name"]
+                raise TopologyFailed(
+                    f"failed to check if MachinePool {name} is upgrading: failed to get Node {ref.get('name', '')}"
+                ) from error
+            if node.status.node_info.kubelet_version != version:
+                return True
+        return False
+
+
+def _unlike(ref: Json) -> Json:
+    """A template of no kind, for references to what no class describes any more."""
+    return {"apiVersion": "/", "kind": "", "metadata": {}, "of": ref}
+
+
+def _selector(obj: Json) -> dict[str, Any]:
+    return dict(at(obj, "spec", "selector", "matchLabels") or {})

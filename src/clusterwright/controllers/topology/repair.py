@@ -1,0 +1,100 @@
+"""Objects whose managedFields were lost get an entry of ours again, or fields that we drop would stay in them for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.controllers.topology.applying import MANAGER
+from clusterwright.controllers.topology.failures import TopologyFailed, shown
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.topology.model import Current
+
+_FIRST: Final = "before-first-apply"
+_TRUSTED_FOR: Final = 600.0
+_EXTRA_ARGS: Final = ("extraArgs", "kubeletExtraArgs")
+
+
+class Repairer:
+    """Looks at objects once in a while: they do not lose their owners often."""
+
+    def __init__(self, client: Client, monotonic: Callable[[], float]) -> None:
+        self._client = client
+        self._monotonic = monotonic
+        self._seen: dict[str, float] = {}
+
+    async def repair(self, current: Current, now: datetime) -> bool:
+        """Whether anything had to be repaired; raises TopologyFailed."""
+        was_broken = False
+        for obj in _objects(current):
+            uid = obj["metadata"].get("uid", "")
+            if uid and self._seen.get(uid, 0.0) > self._monotonic():
+                continue
+            was_broken = await self._repair(obj, now) or was_broken
+            if len(self._seen) > 50_000:
+                self._seen.clear()
+            self._seen[uid] = self._monotonic() + _TRUSTED_FOR
+        return was_broken
+
+    async def _repair(self, obj: Json, now: datetime) -> bool:
+        gvk = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+        key = ObjectKey(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        try:
+            live = await self._client.live.get(gvk, key)
+            fields = live.at("metadata", "managedFields") or []
+            if fields and not any(e.get("manager") == _FIRST for e in fields):
+                return False
+            kept = [e for e in fields if e.get("manager") != _FIRST]
+            if not any(e.get("manager") == MANAGER for e in kept):
+                kept.append(_entry(dict(live.json), now))
+            patch: list[Json] = [
+                {"op": "replace" if "managedFields" in live.json["metadata"] else "add", "path": "/metadata/managedFields", "value": kept},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
+            ]
+            await self._client.patch(gvk, key, patch, type="json")
+        except NotFound:
+            return False
+        except ApiError as error:
+            raise TopologyFailed(f"failed to mitigate managedFields issue for {obj['kind']} {shown(obj)}: {error}") from error
+        return True
+
+
+def _objects(current: Current) -> Iterator[Json]:
+    found = [current.cluster, current.infrastructure_cluster, current.control_plane_health_check, current.control_plane]
+    found.append(current.control_plane_machine)
+    for worker in current.machine_deployments.values():
+        found += [worker.health_check, worker.object, worker.infrastructure, worker.bootstrap]
+    for worker in current.machine_pools.values():
+        found += [worker.object, worker.infrastructure, worker.bootstrap]
+    return (o for o in found if o is not None)
+
+
+def _entry(obj: Json, now: datetime) -> Json:
+    fields: Json = {"f:metadata": {"f:name": {}}}
+    if obj["kind"] == "KubeadmControlPlane":
+        owned = _argument_fields(obj.get("spec") or {})
+        if owned:
+            fields = {"f:spec": owned}
+    return {
+        "manager": MANAGER,
+        "operation": "Apply",
+        "apiVersion": obj["apiVersion"],
+        "time": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+
+
+def _argument_fields(value: Any) -> Json:
+    """Every extraArgs and kubeletExtraArgs below, as owned fields."""
+    out: Json = {}
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key in _EXTRA_ARGS:
+                out[f"f:{key}"] = {}
+            elif below := _argument_fields(item):
+                out[f"f:{key}"] = below
+    return out

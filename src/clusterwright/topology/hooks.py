@@ -1,0 +1,110 @@
+"""Lifecycle hooks: which there are, which are pending, and what asking one means for the pass."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import BEFORE_UPGRADE_HOOK_PREFIX, PENDING_HOOKS_ANNOTATION
+from clusterwright.topology.answers import Answer
+from clusterwright.topology.extensions import Question
+from clusterwright.topology.patches.variables import HIDDEN_ANNOTATIONS
+
+T = TypeVar("T")
+
+BEFORE_CLUSTER_CREATE: Final = "BeforeClusterCreate"
+AFTER_CONTROL_PLANE_INITIALIZED: Final = "AfterControlPlaneInitialized"
+BEFORE_CLUSTER_UPGRADE: Final = "BeforeClusterUpgrade"
+BEFORE_CONTROL_PLANE_UPGRADE: Final = "BeforeControlPlaneUpgrade"
+AFTER_CONTROL_PLANE_UPGRADE: Final = "AfterControlPlaneUpgrade"
+BEFORE_WORKERS_UPGRADE: Final = "BeforeWorkersUpgrade"
+AFTER_WORKERS_UPGRADE: Final = "AfterWorkersUpgrade"
+AFTER_CLUSTER_UPGRADE: Final = "AfterClusterUpgrade"
+BEFORE_CLUSTER_DELETE: Final = "BeforeClusterDelete"
+
+LIFECYCLE: Final = (
+    BEFORE_CLUSTER_CREATE,
+    AFTER_CONTROL_PLANE_INITIALIZED,
+    BEFORE_CLUSTER_UPGRADE,
+    BEFORE_CONTROL_PLANE_UPGRADE,
+    AFTER_CONTROL_PLANE_UPGRADE,
+    BEFORE_WORKERS_UPGRADE,
+    AFTER_WORKERS_UPGRADE,
+    AFTER_CLUSTER_UPGRADE,
+    BEFORE_CLUSTER_DELETE,
+)
+"""All of them, in the order of a cluster's life."""
+
+ANNOTATION_RETRY: Final = 1200
+
+
+@dataclass(frozen=True, slots=True)
+class AskHook:
+    """Ask all handlers of a hook, unless a blocking answer of theirs still stands. Answered with an `Answer`.
+
+    `version` is what the answer is about: one for another version does not stand.
+    """
+
+    hook: str
+    request: Json
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Write down which hooks are pending now, together with the step of the upgrade if there is one. Answered with None."""
+
+    pending: frozenset[str]
+    step: str | None = None
+
+
+Computing = Generator[Question | AskHook | Mark, Any, T]
+"""A computation that asks extensions, and writes down which hooks are pending."""
+
+
+def pending_hooks(cluster: Mapping[str, Any]) -> frozenset[str]:
+    """The hooks that are to be called yet."""
+    annotations = (cluster.get("metadata") or {}).get("annotations") or {}
+    return frozenset(filter(None, (annotations.get(PENDING_HOOKS_ANNOTATION) or "").split(",")))
+
+
+def as_annotation(pending: Iterable[str]) -> str | None:
+    """The annotation's value; None: it goes."""
+    return ",".join(sorted(pending)) or None
+
+
+def note_pending(cluster: Json, pending: Iterable[str]) -> None:
+    """Let a Cluster say which hooks are pending, in place."""
+    annotations = {k: v for k, v in (cluster["metadata"].get("annotations") or {}).items() if k != PENDING_HOOKS_ANNOTATION}
+    value = as_annotation(pending)
+    cluster["metadata"]["annotations"] = annotations if value is None else {**annotations, PENDING_HOOKS_ANNOTATION: value}
+
+
+def clean_cluster(cluster: Json) -> Json:
+    """The Cluster as extensions see it."""
+    metadata = {k: v for k, v in cluster["metadata"].items() if k != "managedFields"}
+    if metadata.get("annotations"):
+        metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k not in HIDDEN_ANNOTATIONS}
+    return {**{k: v for k, v in cluster.items() if k != "status"}, "metadata": metadata}
+
+
+def blocked_by_annotations(cluster: Json) -> Answer:
+    """What annotations on the Cluster say instead of a handler of BeforeClusterUpgrade."""
+    names = sorted(k for k in cluster["metadata"].get("annotations") or {} if k.startswith(BEFORE_UPGRADE_HOOK_PREFIX))
+    if not names:
+        return Answer()
+    text = f"annotation {names[0]} is set" if len(names) == 1 else f"annotations {', '.join(names)} are set"
+    return Answer(ANNOTATION_RETRY, text)
+
+
+def steps(plan: Sequence[str]) -> list[Json]:
+    """A plan as requests carry it."""
+    return [{"version": version} for version in plan]
+
+
+def blocking_text(answers: Mapping[str, Answer]) -> str:
+    """The hooks that block, in lifecycle order, with their messages."""
+    blocking = [(hook, answers[hook]) for hook in LIFECYCLE if hook in answers and answers[hook].is_blocking]
+    return "; ".join(f"{hook}: {a.message}" if a.message else hook for hook, a in blocking)

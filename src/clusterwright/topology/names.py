@@ -1,0 +1,41 @@
+"""Names of what a topology makes: from templates, with a part that is the same whenever the situation is the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from clusterwright import gotemplate
+from clusterwright.kubeadm.naming import MAX_LENGTH, suffix
+
+CLUSTER_TEMPLATE: Final = "{{ .cluster.name }}-{{ .random }}"
+MACHINE_DEPLOYMENT_TEMPLATE: Final = "{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}"
+MACHINE_POOL_TEMPLATE: Final = "{{ .cluster.name }}-{{ .machinePool.topologyName }}-{{ .random }}"
+_RANDOM_LENGTH: Final = 5
+
+
+class BadName(ValueError):
+    """A naming template gives no name."""
+
+
+def templated(template: str, data: Mapping[str, Any], uid: str, slot: str) -> str:
+    """The name that a naming template gives; raises BadName."""
+    try:
+        name = gotemplate.parse(template).render({**data, "random": suffix(uid, slot)})
+    except gotemplate.TemplateError as error:
+        raise BadName(f"rendering template: {error}") from None
+    return name if len(name) <= MAX_LENGTH else name[: MAX_LENGTH - _RANDOM_LENGTH] + suffix(uid, f"{slot}#")
+
+
+def prefixed(prefix: str, uid: str, slot: str) -> str:
+    """A prefix, cut to what a name may be long, and the part that tells it apart."""
+    return prefix[: MAX_LENGTH - _RANDOM_LENGTH] + suffix(uid, slot)
+
+
+def rotated(prefix: str, uid: str, slot: str, current: str, spec: Any) -> str:
+    """The name of the template that takes the place of `current`: the same as long as that and the wanted spec are."""
+    digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted")).hexdigest()
+    return prefixed(prefix, uid, f"{slot}/{current}/{digest}")

@@ -1,0 +1,208 @@
+"""Which version each part of a topology gets in this pass: one step at a time, control plane first, workers when it allows."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import (
+    DEFER_UPGRADE_ANNOTATION,
+    HOLD_UPGRADE_SEQUENCE_ANNOTATION,
+    UPGRADE_CONCURRENCY_ANNOTATION,
+    UPGRADE_STEP_ANNOTATION,
+)
+from clusterwright.topology import hooks
+from clusterwright.topology.answers import Answer
+from clusterwright.topology.hooks import AskHook, Computing, Mark
+from clusterwright.topology.model import Current, CurrentWorker, Progress, WorkersProgress
+from clusterwright.topology.paths import at
+from clusterwright.topology.versions import compare, parse
+
+_WORKER_HOOKS: Final = (hooks.BEFORE_WORKERS_UPGRADE, hooks.AFTER_WORKERS_UPGRADE)
+
+
+class UpgradeError(Exception):
+    """A version cannot be decided on. The text says why."""
+
+
+def concurrency(cluster: Json) -> int:
+    """How many MachineDeployments, and how many MachinePools, may upgrade at a time."""
+    text = (cluster["metadata"].get("annotations") or {}).get(UPGRADE_CONCURRENCY_ANNOTATION, "")
+    try:
+        return max(int(text), 1)
+    except ValueError:
+        return 1
+
+
+def control_plane_version(current: Current, progress: Progress, *, runtime_sdk: bool) -> Computing[str]:
+    """The version that the control plane gets. Raises UpgradeError, ExtensionError."""
+    topology: str = current.cluster["spec"]["topology"]["version"]
+    if current.control_plane is None:
+        return topology
+    state = progress.control_plane
+    own: str = at(current.control_plane, "spec", "version") or ""
+    if not own:
+        raise UpgradeError("failed to get the version from control plane spec: path .spec.version not found")
+    state.is_pending = own != topology
+    observed = at(current.control_plane, "status", "version")
+    if not observed:
+        state.is_provisioning = True
+        return own
+    try:
+        state.is_upgrading = compare(parse(own), parse(observed)) >= 1
+    except ValueError as error:
+        raise UpgradeError(f"failed to check if the control plane is upgrading: {error}") from None
+    if state.is_upgrading:
+        return own
+    talk = _Talk(current, progress, own) if runtime_sdk else None
+    if talk is not None and not ((yield from talk.after_control_plane_upgrade()) and (yield from talk.before_workers_upgrade())):
+        return own
+    if any(plan[:1] == [own] for plan in (progress.machine_deployments.plan, progress.machine_pools.plan)):
+        state.is_waiting_for_workers = True
+        return own
+    if progress.machine_deployments.upgrading or progress.machine_pools.upgrading:
+        return own
+    if talk is not None and not (yield from talk.after_workers_upgrade()):
+        return own
+    if not state.is_pending:
+        return own
+    if talk is not None and not (yield from talk.before_cluster_upgrade(topology)):
+        return own
+    if not state.plan:
+        text = "cannot compute the control plane version if the control plane is pending upgrade and the upgrade plan is not set"
+        raise UpgradeError(text)
+    following = state.plan[0]
+    if talk is not None and not (yield from talk.before_control_plane_upgrade(following)):
+        return own
+    state.is_starting, state.is_pending = True, False
+    return following
+
+
+class _Talk:
+    """The hooks around the steps of a control plane. Every method answers whether to go on."""
+
+    def __init__(self, current: Current, progress: Progress, own: str) -> None:
+        self._cluster = current.cluster
+        self._progress = progress
+        self._own = own
+        # what is to follow a step follows it only once the control plane has taken it
+        step = (current.cluster["metadata"].get("annotations") or {}).get(UPGRADE_STEP_ANNOTATION)
+        self._is_step_taken = not step or step == own
+
+    def _request(self, **fields: Any) -> Json:
+        plans = {
+            "controlPlaneUpgrades": hooks.steps(self._progress.control_plane.plan),
+            "workersUpgrades": hooks.steps(self._progress.worker_plan),
+        }
+        return {"cluster": hooks.clean_cluster(self._cluster), **fields, **{k: v for k, v in plans.items() if v}}
+
+    def _ask(self, hook: str, request: Json, version: str) -> Computing[bool]:
+        answer: Answer = yield AskHook(hook, request, version)
+        if answer.is_blocking:
+            self._progress.answers[hook] = answer
+        return not answer.is_blocking
+
+    def _mark(self, pending: frozenset[str], step: str | None = None) -> Computing[None]:
+        if pending != self._progress.pending_hooks:
+            yield Mark(pending, step)
+            self._progress.pending_hooks = pending
+            hooks.note_pending(self._cluster, pending)
+
+    def _tracked(self, hook: str, request: Json, version: str) -> Computing[bool]:
+        """A hook that is asked as long as it is pending."""
+        if hook not in self._progress.pending_hooks or not self._is_step_taken:
+            return True
+        if not (yield from self._ask(hook, request, version)):
+            return False
+        yield from self._mark(self._progress.pending_hooks - {hook})
+        return True
+
+    def after_control_plane_upgrade(self) -> Computing[bool]:
+        """The control plane has arrived at a version."""
+        return (yield from self._tracked(hooks.AFTER_CONTROL_PLANE_UPGRADE, self._request(kubernetesVersion=self._own), self._own))
+
+    def before_workers_upgrade(self) -> Computing[bool]:
+        """Workers are about to follow."""
+        request = self._request(fromKubernetesVersion=self._progress.lowest_worker, toKubernetesVersion=self._own)
+        return (yield from self._tracked(hooks.BEFORE_WORKERS_UPGRADE, request, self._own))
+
+    def after_workers_upgrade(self) -> Computing[bool]:
+        """Workers have arrived."""
+        return (yield from self._tracked(hooks.AFTER_WORKERS_UPGRADE, self._request(kubernetesVersion=self._own), self._own))
+
+    def before_cluster_upgrade(self, target: str) -> Computing[bool]:
+        """An upgrade is about to begin; asked once for all its steps."""
+        if hooks.AFTER_CLUSTER_UPGRADE in self._progress.pending_hooks:
+            return True
+        answer = hooks.blocked_by_annotations(self._cluster)
+        if answer.is_blocking:
+            self._progress.answers[hooks.BEFORE_CLUSTER_UPGRADE] = answer
+            return False
+        request = self._request(fromKubernetesVersion=self._own, toKubernetesVersion=target)
+        if not (yield from self._ask(hooks.BEFORE_CLUSTER_UPGRADE, request, target)):
+            return False
+        yield from self._mark(self._progress.pending_hooks | {hooks.AFTER_CLUSTER_UPGRADE})
+        return True
+
+    def before_control_plane_upgrade(self, following: str) -> Computing[bool]:
+        """The control plane is about to take a step; what is to follow it is written down together with it."""
+        request = self._request(fromKubernetesVersion=self._own, toKubernetesVersion=following)
+        if not (yield from self._ask(hooks.BEFORE_CONTROL_PLANE_UPGRADE, request, following)):
+            return False
+        pending = self._progress.pending_hooks | {hooks.AFTER_CONTROL_PLANE_UPGRADE}
+        if any(plan[:1] == [following] for plan in (self._progress.machine_deployments.plan, self._progress.machine_pools.plan)):
+            pending |= set(_WORKER_HOOKS)
+        yield from self._mark(pending, following)
+        return True
+
+
+def is_deferred(entry: Json, entries: list[Json]) -> bool:
+    """Whether an entry of the topology, or one before it in its list, puts off its upgrade."""
+    annotations = (entry.get("metadata") or {}).get("annotations") or {}
+    if DEFER_UPGRADE_ANNOTATION in annotations:
+        return True
+    for other in entries:
+        if HOLD_UPGRADE_SEQUENCE_ANNOTATION in ((other.get("metadata") or {}).get("annotations") or {}):
+            return True
+        if other is entry:
+            return False
+    return False
+
+
+def worker_version(
+    entry: Json,
+    entries: list[Json],
+    current: CurrentWorker | None,
+    progress: Progress,
+    workers: WorkersProgress,
+    target: str,
+    limit: int,
+    noun: str,
+) -> str:
+    """The version that a worker gets, and its marks in `workers`. Raises UpgradeError."""
+    is_held = any(
+        h in progress.answers and progress.answers[h].is_blocking for h in (hooks.AFTER_CONTROL_PLANE_UPGRADE, hooks.BEFORE_WORKERS_UPGRADE)
+    )
+    if current is None:
+        if not progress.control_plane.is_stable or is_held:
+            workers.pending_create.add(entry["name"])
+        return target
+    own = at(current.object, "spec", "template", "spec", "version") or ""
+    if own == target:
+        return own
+    if is_deferred(entry, entries):
+        workers.deferred.add(current.name)
+        workers.pending.add(current.name)
+        return own
+    if is_held or len(workers.upgrading) >= limit or not progress.control_plane.is_stable_or_waiting:
+        workers.pending.add(current.name)
+        return own
+    if not workers.plan:
+        text = f"cannot compute the {noun} version if the {noun} is pending upgrade and the upgrade plan is not set"
+        raise UpgradeError(text)
+    following = workers.plan[0]
+    if following == own:
+        workers.pending.add(current.name)
+        return own
+    workers.upgrading.add(current.name)
+    return following
