@@ -49,6 +49,8 @@ def test_recorded_conditions_reach_every_row() -> None:
         for v in [v for v in vectors if (v["expect"].get("conditions", {}).get("TopologyReconciled") or [None, None])[1] == reason][:40]:
             rows.add(clusterwright.decide(v["objects"], v["subject"], controller=v["controller"])["rows"].get("TopologyReconciled"))
     repaired = next(v for v in vectors if v["id"].startswith("topology-managed-fields"))
-    rows.add(clusterwright.decide(repaired["objects"], repaired["subject"], controller="topology/cluster")["rows"].get("TopologyReconciled"))
+    rows.add(
+        clusterwright.decide(repaired["objects"], repaired["subject"], controller="topology/cluster")["rows"].get("TopologyReconciled")
+    )
 
     assert set(TOPOLOGY_RECONCILED.row_names) - rows == set()
