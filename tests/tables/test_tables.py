@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 
 import pytest
 
@@ -13,11 +14,14 @@ from clusterwright.tables import (
     Because,
     Collect,
     Decision,
-    Ensure,
+    Guard,
     Impossible,
+    Later,
     NoRowMatches,
     Outcome,
+    Phase,
     Row,
+    Subject,
     Table,
     TooManyGuards,
     as_json,
@@ -66,10 +70,14 @@ def named(d: Door) -> str:
     return f"the {d.color} door"
 
 
+class Act(Enum):
+    UNLOCK = "unlock it"
+
+
 READY: Table[Door] = Table(
     "Ready",
     Row("stuck", locked & broken, unknown("Stuck", named), requeue=timedelta(seconds=5)),
-    Row("locked", locked, KEEP, ensure=Ensure("unlock it", lambda d: ["unlock"])),
+    Row("locked", locked, KEEP, act=Act.UNLOCK, v1beta1=false("Locked", severity="Info")),
     Collect(
         "bad", false("NotReady"), Because("broken", broken, "It is broken"), Because("dirty", dirty, named), requeue=timedelta(seconds=9)
     ),
@@ -119,10 +127,50 @@ def test_the_first_row_that_matches_decides() -> None:
     assert decision == Decision("Ready", "stuck", Outcome("Unknown", "Stuck", "the blue door"), timedelta(seconds=5))
 
 
-def test_keep_has_no_outcome_and_ensure_gives_intents() -> None:
+def test_keep_has_no_outcome_but_a_row_may_act_and_decide_the_twin() -> None:
     decision = READY.decide(Door(locked=True))
 
-    assert (decision.row, decision.outcome, decision.intents) == ("locked", None, ("unlock",))
+    assert (decision.row, decision.outcome, decision.chosen(Act)) == ("locked", None, Act.UNLOCK)
+    assert decision.v1beta1 == Outcome("False", "Locked", severity="Info")
+    assert READY.decide(Door()).chosen(Act) is None
+
+
+def test_an_act_of_another_table_is_refused() -> None:
+    class Other(Enum):
+        SING = "sing"
+
+    with pytest.raises(TypeError, match=r"row locked of table Ready acts by .*UNLOCK.* which is no Other"):
+        READY.decide(Door(locked=True)).chosen(Other)
+
+
+def test_a_phase_is_no_status() -> None:
+    phases: Table[Door] = Table("Phase", Row("shut", locked, Phase("Shut")), Row("same", OTHERWISE, KEEP))
+
+    assert (phases.decide(Door(locked=True)).phase, phases.decide(Door(locked=True)).outcome) == ("Shut", None)
+    assert phases.decide(Door()).phase == ""
+    assert as_json(phases)["rows"][0]["phase"] == "Shut"
+    assert "`phase Shut`" in as_markdown(phases)
+
+
+def test_a_vote_may_depend_on_the_snapshot() -> None:
+    later = Later("the time that is left", lambda d: timedelta(seconds=len(d.color)))
+    table: Table[Door] = Table("Wait", Row("wait", OTHERWISE, KEEP, requeue=later))
+
+    assert table.decide(Door(color="blue")).requeue == timedelta(seconds=4)
+    assert "after the time that is left" in as_markdown(table)
+
+
+def test_guards_say_whom_they_asked() -> None:
+    def frame(d: Door) -> tuple[Subject, ...]:
+        return (Subject("example.com", "Frame", "house", d.color),)
+
+    bent: Guard[Door] = Guard("frame is bent", lambda d: d.broken, about=frame)
+    table: Table[Door] = Table("Fits", Row("no", bent & ~locked, false("Bent")), Row("yes", OTHERWISE, true("Fits")))
+
+    assert table.subjects(Door(broken=True)) == (Subject("example.com", "Frame", "house", "red"),)
+    assert table.subjects(Door()) == ()
+    assert str(frame(Door())[0]) == "Frame house/red"
+    assert [row.about for row in table.explain(Door(broken=True)).rows] == [frame(Door()), ()]
 
 
 def test_a_collecting_row_lists_every_line_that_holds() -> None:
@@ -267,7 +315,7 @@ def test_markdown_has_a_line_for_every_row_and_every_collected_line() -> None:
 
     assert text.startswith("## Ready\n\nWhether a door is ready.\n")
     assert "| `stuck` | `locked && is broken` | - | `Unknown/Stuck: the <color> door` | after 5 s |" in text
-    assert "| `locked` | `locked` | unlock it | `no change` | none |" in text
+    assert "| `locked` | `locked` | unlock it | `no change`; v1beta1: `False/Locked (Info)` | none |" in text
     assert "| `dirty` | `dirty` | - (collected) | `False/NotReady: * the <color> door` | after 9 s |" in text
 
 

@@ -1,4 +1,4 @@
-"""`python -m clusterwright.cli.docs [--check]`: render docs/tables/ from the code's tables, or fail where they are stale."""
+"""`python -m clusterwright.cli.docs [--check]`: render what docs/ has from the code, or fail where it is stale."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from clusterwright.cli import packages
 from clusterwright.offline.catalogue import catalogue
 from clusterwright.tables import as_markdown
 
 FOLDER = Path("docs") / "tables"
+ARCHITECTURE = Path("docs") / "architecture.md"
 
 
 def pages() -> dict[str, str]:
@@ -31,13 +33,24 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is stale")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     arguments = parser.parse_args(list(argv))
+    try:
+        architecture = packages.replaced(ARCHITECTURE.read_text()) if ARCHITECTURE.exists() else ""
+    except packages.Unexplained as error:
+        print(f"{ARCHITECTURE}: {error}", file=sys.stderr)
+        return 1
+    behind = bool(architecture) and architecture != ARCHITECTURE.read_text()
     wanted = pages()
     present = {p.name: p.read_text() for p in arguments.folder.glob("*.md")} if arguments.folder.exists() else {}
     stale = sorted(n for n in {*wanted, *present} if wanted.get(n) != present.get(n))
     if arguments.check:
         for name in stale:
             print(f"{arguments.folder / name} is stale: run `make docs`", file=sys.stderr)
-        return 1 if stale else 0
+        if behind:
+            print(f"{ARCHITECTURE} is stale: run `make docs`", file=sys.stderr)
+        return 1 if stale or behind else 0
+    if behind:
+        ARCHITECTURE.write_text(architecture)
+        print(ARCHITECTURE)
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name in stale:
         target = arguments.folder / name

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from clusterwright.api.meta import Json
-from clusterwright.tables.table import Because, Collect, Ensure, Explanation, Later, Phase, Row, Table, describe
+from clusterwright.tables.table import Because, Collect, Explanation, Later, Phase, Row, Table, describe
 
 S = TypeVar("S")
 
@@ -113,8 +113,7 @@ def explanation_as_text(explanation: Explanation) -> str:
 
 
 def _ensure(row: Row[S]) -> str:
-    words = row.ensure.text if isinstance(row.ensure, Ensure) else row.ensure
-    return "; ".join(filter(None, (str(row.act.value) if row.act is not None else "", words)))
+    return "; ".join(filter(None, (str(row.act.value) if row.act is not None else "", row.ensure)))
 
 
 def _after(requeue: timedelta | Later[S] | None) -> str:

@@ -133,8 +133,6 @@ class Decision:
     """Of a phase table; empty: the phase stays as it is."""
     v1beta1: Outcome | None = None
     """What the deprecated condition of the same type becomes; None: it stays as it is."""
-    intents: tuple[Any, ...] = ()
-    """What to ensure, in order; values that the controller's apply step understands."""
     error: str = ""
     """The pass ends in this error, after all that can be done was done."""
     lines: tuple[str, ...] = ()
@@ -159,7 +157,7 @@ class Row(Generic[S]):
     name: str
     guard: Guard[S]
     transition: Transition[S] | Phase
-    ensure: str | Ensure[S] = ""
+    ensure: str = ""
     requeue: timedelta | Later[S] | None = None
     error: str | Message[S] = ""
     act: Enum | None = None
@@ -178,7 +176,6 @@ class Row(Generic[S]):
             self.act,
             then.name if isinstance(then, Phase) else "",
             None if self.v1beta1 is None else self.v1beta1.outcome(snapshot),
-            self.ensure(snapshot) if isinstance(self.ensure, Ensure) else (),
             self.error if isinstance(self.error, str) else self.error(snapshot),
         )
 
@@ -194,18 +191,6 @@ class Row(Generic[S]):
     def names(self) -> tuple[str, ...]:
         """The names that tests must cover."""
         return (self.name,)
-
-
-@dataclass(frozen=True, eq=False)
-class Ensure(Generic[S]):
-    """An idempotent action in words, and the intents that bring it about."""
-
-    text: str
-    make: Callable[[S], Sequence[Any]]
-
-    def __call__(self, snapshot: S) -> tuple[Any, ...]:
-        """The intents for this snapshot."""
-        return tuple(self.make(snapshot))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,79 @@
+"""The controller packages laid side by side, for docs/architecture.md: what each has beside or without the usual files, and why."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from clusterwright import controllers
+
+USUAL = ("build", "snapshot", "guards", "plan", "conditions", "status", "reconciler")
+BEGIN, END = "<!-- controller packages: rendered by make docs -->\n", "<!-- end of controller packages -->\n"
+
+# Why a package lacks a usual file; a difference that is not explained here fails `make docs`, and so does a reason without one.
+_WITHOUT = {
+    ("clusterclass", "guards"): "few questions; they stand with their tables",
+    ("clusterclass", "plan"): "nothing to choose: every template is owned, every variable published",
+    ("clusterclass", "status"): "no phase and no counters",
+    ("inmemory", "snapshot"): "three kinds in one package: `scene`",
+    ("inmemory", "guards"): "three kinds in one package: questions stand with their tables",
+    ("inmemory", "plan"): "machines go through stages; pools by `poolplan`",
+    ("inmemory", "reconciler"): "three kinds in one package: `devcluster`, `devmachine`, `devmachinepool`",
+    ("kubeadmcontrolplane", "guards"): "questions stand with their tables",
+    ("kubeadmcontrolplane", "plan"): "the order of steps is a script, `reconcile`",
+    ("kubeadmcontrolplane", "reconciler"): "a script of its own, `reconcile`, on `scope`",
+    ("machinehealthcheck", "status"): "no phase; counters are set with the conditions",
+}
+
+
+class Unexplained(Exception):
+    """A package differs from the others, and nobody says why; or a reason is given for a difference that is gone."""
+
+
+def packages() -> tuple[str, ...]:
+    """The packages of controllers, by name; the kit is none."""
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(controllers.__path__) if m.ispkg and m.name != "kit"))
+
+
+def modules(package: str) -> tuple[str, ...]:
+    """The modules and folders of a package, by name."""
+    spec = find_spec(f"{controllers.__name__}.{package}")
+    assert spec is not None
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(spec.submodule_search_locations)))
+
+
+def section() -> str:
+    """The comparison as Markdown, between its marks; raises Unexplained."""
+    has = {package: modules(package) for package in packages()}
+    absent = {(package, name) for package, present in has.items() for name in USUAL if name not in present}
+    if wrong := sorted(absent ^ set(_WITHOUT)):
+        shown = ", ".join("/".join(pair) for pair in wrong)
+        raise Unexplained(f"{shown}: a usual file that is missing needs its reason in {__name__}._WITHOUT; one that is there needs none")
+    lines = ["| Package | " + " | ".join(f"`{name}`" for name in USUAL) + " |", "|---" * (len(USUAL) + 1) + "|"]
+    for package, present in has.items():
+        cells = ["yes" if name in present else f"no: {_WITHOUT[package, name]}" for name in USUAL]
+        lines.append(f"| `{package}` | " + " | ".join(cells) + " |")
+    lines += ["", "What else a package has:", "", "| Package | Module | What it is |", "|---|---|---|"]
+    for package, present in has.items():
+        lines += [f"| `{package}` | `{name}` | {_purpose(package, name)} |" for name in present if name not in USUAL]
+    return BEGIN + "\n".join(lines) + "\n" + END
+
+
+def _purpose(package: str, module: str) -> str:
+    """The first line of a module's docstring, read without importing it."""
+    spec = find_spec(f"{controllers.__name__}.{package}.{module}")
+    assert spec is not None
+    assert spec.origin is not None
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
+    return text.partition("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+
+
+def replaced(document: str) -> str:
+    """The document with the section brought up to date; raises Unexplained, ValueError where the marks are missing."""
+    head, _, rest = document.partition(BEGIN)
+    _, found, tail = rest.partition(END)
+    if not found:
+        raise ValueError(f"{BEGIN.strip()} and {END.strip()} are expected")
+    return head + section() + tail
