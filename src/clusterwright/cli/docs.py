@@ -33,11 +33,7 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is stale")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     arguments = parser.parse_args(list(argv))
-    try:
-        architecture = packages.replaced(ARCHITECTURE.read_text()) if ARCHITECTURE.exists() else ""
-    except packages.Unexplained as error:
-        print(f"{ARCHITECTURE}: {error}", file=sys.stderr)
-        return 1
+    architecture = packages.replaced(ARCHITECTURE.read_text()) if ARCHITECTURE.exists() else ""
     behind = bool(architecture) and architecture != ARCHITECTURE.read_text()
     wanted = pages()
     present = {p.name: p.read_text() for p in arguments.folder.glob("*.md")} if arguments.folder.exists() else {}
