@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import random
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from contextlib import AsyncExitStack
 from pathlib import Path
+from random import Random
 from typing import Any
+
+import pytest
 
 from clusterwright.admission import chain
 from clusterwright.api.crds import crds
+from clusterwright.apiserver.admission.webhooks import Webhooks
 from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import embedded
+from clusterwright.webhooks.running import WebhookOptions, serving
 
 CORPUS = Path(__file__).parents[1] / "conformance"
 GATES = (
     "ClusterTopology", "MachinePool", "RuntimeSDK", "MachineTaintPropagation", "MachineSetPreflightChecks", "KubeadmBootstrapFormatIgnition",
 )  # fmt: skip
+FEATURES = dict.fromkeys(GATES, True)
+NOW = SystemClock().now
 AFTER = "versions-watch"
 """Was recorded while a Cluster that cannot be converted was left in another namespace."""
 UNCONVERTIBLE = {
@@ -37,7 +46,8 @@ UNCONVERTIBLE = {
 class InThread:
     """A server in a thread of its own, because the corpus' client blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, webhooks: bool) -> None:
+        self._webhooks = webhooks
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
@@ -45,13 +55,25 @@ class InThread:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = ApiServer(
-            now=lambda: datetime.now(UTC),
-            random=random.Random(),
-            admission=chain(dict.fromkeys(GATES, True)),
-            converters=embedded.converters,
-        )
-        server.ensure(list(crds()))
+        async with AsyncExitStack() as stack:
+            if self._webhooks:
+                await self._serve(await self._asking(stack))
+            else:
+                server = ApiServer(now=NOW, random=Random(), admission=chain(FEATURES), converters=embedded.converters)
+                server.ensure(list(crds()))
+                await self._serve(server)
+
+    @staticmethod
+    async def _asking(stack: AsyncExitStack) -> ApiServer:
+        """A server that knows nothing of our kinds but what it is told, and asks our webhooks over HTTPS."""
+        server = ApiServer(now=NOW, random=Random())
+        server.admission.append(Webhooks(server))
+        client = RestClient(InProcessTransport(server))
+        options = WebhookOptions(host="127.0.0.1", port=0, url="https://127.0.0.1:0")
+        await stack.enter_async_context(serving(client, SystemClock(), options, FEATURES))
+        return server
+
+    async def _serve(self, server: ApiServer) -> None:
         http = HttpServer(server, Authenticator({"admin": ADMIN}))
         self.url = f"http://127.0.0.1:{await http.start('127.0.0.1', 0)}"
         self._ready.set()
@@ -74,12 +96,13 @@ def _replay() -> Any:
     return sys.modules[name]
 
 
-def test_recorded_answers_in_old_versions() -> None:
+@pytest.mark.parametrize("webhooks", [False, True], ids=["in process", "webhooks"])
+def test_recorded_answers_in_old_versions(webhooks: bool) -> None:
     replay = _replay()
     scenarios = replay.load([CORPUS / "versions.jsonl"])
     first = [s for s in scenarios if s["name"] != AFTER]
     last = [s for s in scenarios if s["name"] == AFTER]
-    server = InThread()
+    server = InThread(webhooks=webhooks)
     try:
         client = replay.Client(server.url, "admin")
         with ThreadPoolExecutor(8) as pool:
