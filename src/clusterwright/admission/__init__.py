@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clusterwright.admission.docker import DockerKinds
 from clusterwright.admission.link import OwnKinds
 from clusterwright.apiserver.admission import Admission
 
 
 def chain(features: Mapping[str, bool]) -> tuple[Admission, ...]:
     """The link for all kinds that have rules of their own; `features` are the gates that are on."""
-    return (OwnKinds(features), DockerKinds())
+    return (OwnKinds(features),)

@@ -1,48 +1,65 @@
-"""Defaults of the Docker kinds, which have no model: nothing here acts on them, users bring them."""
+"""Defaults of the Docker clusters. The Docker kinds have no full models: nothing here acts on them, users bring them."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
+from clusterwright.admission.hook import Hook
+from clusterwright.admission.rule import Default, Review, at
 from clusterwright.admission.sets import below
-from clusterwright.api.meta import Json
-from clusterwright.api.versions import HUB
-from clusterwright.apiserver.admission import Attributes
-from clusterwright.apiserver.conversion import convert_for_admission
-from clusterwright.apiserver.core import Core
+from clusterwright.api.constraints import OPEN
+from clusterwright.api.meta import GroupVersionKind, Json, Object
+from clusterwright.api.scheme import Resource
 from clusterwright.conversion.kinds import hub_type
 
-GROUP: Final = "infrastructure.cluster.x-k8s.io"
-_SPECS: Final[Mapping[str, tuple[str, ...]]] = {"DockerCluster": ("spec",), "DockerClusterTemplate": ("spec", "template", "spec")}
+_API_VERSION: Final = "infrastructure.cluster.x-k8s.io/v1beta2"
 
 
-class DockerKinds:
-    """A link that fills in the port of DockerClusters; they come out as their type is written."""
+class DockerCluster(Object):
+    """As much of it as admission knows."""
 
-    async def mutate(self, attributes: Attributes) -> None:
-        """Fill in defaults."""
-        resource, obj = attributes.resource, attributes.object
-        if resource.group != GROUP or resource.kind not in _SPECS or attributes.subresource or obj is None:
+    constraints: ClassVar[tuple[object, ...]] = (OPEN,)
+    api_version: str = _API_VERSION
+    kind: str = "DockerCluster"
+
+
+class DockerClusterTemplate(Object):
+    """As much of it as admission knows."""
+
+    constraints: ClassVar[tuple[object, ...]] = (OPEN,)
+    api_version: str = _API_VERSION
+    kind: str = "DockerClusterTemplate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DockerHook(Hook):
+    """A hook that only defaults."""
+
+    plural: str
+    on: frozenset[str] = frozenset()
+
+    @property
+    def resource(self) -> Resource:
+        """The resource whose writes it is asked about."""
+        return Resource(self.model, self.plural, custom=True)
+
+
+def _port(*where: str) -> Default:
+    """The port of the endpoint. What is filled in is written as the type is, load balancer and all."""
+
+    def fill(obj: Json, review: Review) -> None:
+        if at(obj, *where, "controlPlaneEndpoint", "port"):
             return
-        server: Core = attributes.server
-        versions, known = server.registry.versions(resource), resource.version == HUB
-        seen = obj if known else (await convert_for_admission(versions, [copy.deepcopy(obj)], f"{GROUP}/{HUB}"))[0]
-        if not _fill(seen, _SPECS[resource.kind]):
-            return
-        written = hub_type(GROUP, resource.kind)
-        seen = {**seen, **written.write(written.read(seen))}
-        attributes.object = seen if known else (await convert_for_admission(versions, [seen], resource.api_version))[0]
+        below(obj, *where, "controlPlaneEndpoint")["port"] = 6443
+        kind = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
+        written = hub_type(kind.group, kind.kind)
+        obj.update(written.write(written.read(obj)))
 
-    async def validate(self, attributes: Attributes) -> None:
-        """They have no rules yet."""
+    return Default("", ".".join((*where, "controlPlaneEndpoint", "port")), fill)
 
 
-def _fill(obj: Json, where: tuple[str, ...]) -> bool:
-    spec = below(obj, *where)
-    endpoint = below(spec, "controlPlaneEndpoint")
-    if endpoint.get("port"):
-        return False
-    endpoint["port"] = 6443
-    return True
+DOCKER_CLUSTER: Final = DockerHook(model=DockerCluster, plural="dockerclusters", defaults=(_port("spec"),))
+DOCKER_CLUSTER_TEMPLATE: Final = DockerHook(
+    model=DockerClusterTemplate, plural="dockerclustertemplates", defaults=(_port("spec", "template", "spec"),)
+)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from clusterwright.admission.cluster import CLUSTER
 from clusterwright.admission.clusterclass import CLUSTER_CLASS
 from clusterwright.admission.clusterresourceset import CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING
 from clusterwright.admission.dev import DEV_CLUSTER, DEV_CLUSTER_TEMPLATE, DEV_MACHINE, DEV_MACHINE_TEMPLATE
+from clusterwright.admission.docker import DOCKER_CLUSTER, DOCKER_CLUSTER_TEMPLATE
 from clusterwright.admission.extensionconfig import EXTENSION_CONFIG
 from clusterwright.admission.hook import Hook
 from clusterwright.admission.ipam import IP_ADDRESS, IP_ADDRESS_CLAIM
@@ -45,7 +47,11 @@ HOOKS: Final = (
     DEV_MACHINE,
     DEV_MACHINE_TEMPLATE,
 )
-_BY_KIND: Final = {(hook.kind.group, hook.kind.kind, hook.subresource): hook for hook in HOOKS}
+UNMODELLED: Final = (DOCKER_CLUSTER, DOCKER_CLUSTER_TEMPLATE)
+"""Hooks of kinds that are served, but have no model."""
+_BY_KIND: Final[Mapping[tuple[str, str, str], Hook]] = {
+    (hook.kind.group, hook.kind.kind, hook.subresource): hook for hook in (*HOOKS, *UNMODELLED)
+}
 
 
 def hook_for(group: str, kind: str, subresource: str = "") -> Hook | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from clusterwright.admission.hook import Hook
-from clusterwright.admission.registry import HOOKS
+from clusterwright.admission.registry import HOOKS, UNMODELLED
 from clusterwright.api.crds import CONVERT_PATH, WEBHOOK_SERVICE, crds, webhook_conversion
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.runtime.client import Client
@@ -50,8 +50,8 @@ class Target:
 
 def configurations(target: Target, bundle: bytes) -> tuple[Json, Json]:
     """The configurations of the mutating and of the validating webhooks."""
-    mutating = [_webhook(hook, target, bundle, mutating=True) for hook in HOOKS if hook.is_mutating]
-    validating = [_webhook(hook, target, bundle, mutating=False) for hook in HOOKS]
+    mutating = [_webhook(hook, target, bundle, mutating=True) for hook in (*HOOKS, *UNMODELLED) if hook.is_mutating]
+    validating = [_webhook(hook, target, bundle, mutating=False) for hook in HOOKS if hook.on]
     return (
         {"apiVersion": _GROUP, "kind": "MutatingWebhookConfiguration", "metadata": {"name": NAME}, "webhooks": mutating},
         {"apiVersion": _GROUP, "kind": "ValidatingWebhookConfiguration", "metadata": {"name": NAME}, "webhooks": validating},

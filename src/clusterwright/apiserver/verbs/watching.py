@@ -42,7 +42,7 @@ async def watch(call: Call) -> Response | Stream:
             selects = lambda entry: entry.namespace == namespace  # noqa: E731
         else:
             selects = lambda entry: entry.namespace == namespace and inner(entry)  # noqa: E731
-    _check_readable(call)
+    await _check_readable(call)
     is_protobuf = call.form.media == PROTOBUF
     headers = {"content-type": f"{PROTOBUF};stream=watch" if is_protobuf else call.form.media}
     stream = Stream(Response(status=200, headers=headers, warnings=tuple(call.warnings)))
@@ -77,24 +77,28 @@ async def watch(call: Call) -> Response | Stream:
     return stream
 
 
-def _check_readable(call: Call) -> None:
+async def _check_readable(call: Call) -> None:
     """429 while an object of the kind, in whatever namespace, cannot be shown in the version: nobody can follow such a kind.
 
-    Only what was not looked at before is; conversions that must be waited for are not tried ahead.
+    Only what was not looked at before is.
     """
-    versions, resource = call.versions, call.resource
-    if not resource.custom or not versions.immediate or resource.api_version == call.storage_version:
+    resource = call.resource
+    if not resource.custom or resource.api_version == call.storage_version:
         return
     readable = call.table.readable.setdefault(resource.api_version, set())
     present = {entry.rv: entry for entry in call.table.objects.values()}
     readable &= present.keys()
-    for rv in present.keys() - readable:
-        try:
-            call.load(present[rv])
-        except StatusError as error:
-            text = f"storage is (re)initializing: failed to list {resource.api_version}, Kind={resource.kind}: {error}"
-            raise failure(429, "TooManyRequests", text, {"retryAfterSeconds": 30}, retry_after=30) from None
-        readable.add(rv)
+    unknown = sorted(present.keys() - readable)
+    try:
+        for start in range(0, len(unknown), _BATCH):
+            batch = [present[rv] for rv in unknown[start : start + _BATCH]]
+            await call.prepare(batch)
+            for entry in batch:
+                call.load(entry)
+                readable.add(entry.rv)
+    except StatusError as error:
+        text = f"storage is (re)initializing: failed to list {resource.api_version}, Kind={resource.kind}: {error}"
+        raise failure(429, "TooManyRequests", text, {"retryAfterSeconds": 30}, retry_after=30) from None
 
 
 def _initial(call: Call, feed: Feed, namespace: str, visible: int) -> None:
