@@ -13,8 +13,8 @@ from clusterwright.apiserver.status import FieldError, forbidden
 from clusterwright.golang.quoting import quote
 
 WORKERS: Final = ("machineDeployments", "machinePools")
-VARIABLE_RULES: Final = " ".join(f"VAR-{n}" for n in range(1, 25))
-VALUE_RULES: Final = " ".join(f"VAL-{n}" for n in range(1, 10))
+VARIABLE_RULES: Final = " ".join(f"VAR-{n}" for n in range(1, 25) if n != 7)
+VALUE_RULES: Final = " ".join(f"VAL-{n}" for n in range(1, 10) if n != 5)
 
 
 def topology_of(cluster: Any) -> Json | None:

@@ -283,8 +283,7 @@ def patches(ids: str) -> tuple[Rule, ...]:
         row("PA-12", INVALID, _JSON, _any_index, "elements in arrays can not be accessed in a {op} operation", path=f"{_shown(_JSON)}.path"),
         row("PA-13", INVALID, _JSON, _sources(both=False), "jsonPatch must define one of value or valueFrom"),
         row("PA-14", INVALID, _JSON, _sources(both=True), "jsonPatch can not define both value and valueFrom"),
-        # PA-15, a value that is no JSON, cannot come about: the body that brought it was read
-        row("PA-15 PA-16", INVALID, _JSON, _value_from(both=False), "valueFrom must set either template or variable", path=value_from),
+        row("PA-16", INVALID, _JSON, _value_from(both=False), "valueFrom must set either template or variable", path=value_from),
         row("PA-17", INVALID, _JSON, _value_from(both=True), "valueFrom can not set both template and variable", path=value_from),
         row("PA-18", INVALID, _JSON, _no_template, "template can not be parsed: {error}", path=f"{value_from}.template"),
         row("PA-19", INVALID, _JSON, _no_builtin, "not a defined builtin variable", path=f"{value_from}.variable"),
