@@ -12,6 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from clusterwright import conversion
+from clusterwright.admission.hook import Access, Request
+from clusterwright.admission.registry import hook_for
+from clusterwright.runtime.client import Reader
 
 CLUSTER: dict[str, Any] = {
     "apiVersion": "cluster.x-k8s.io/v1beta2",
@@ -57,6 +60,66 @@ CLUSTER: dict[str, Any] = {
 }
 
 
+CONTROL_PLANE: dict[str, Any] = {
+    "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
+    "kind": "KubeadmControlPlane",
+    "metadata": {"name": "my-cluster", "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "my-cluster"}},
+    "spec": {
+        "replicas": 3,
+        "version": "v1.34.0",
+        "rollout": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}},
+        "machineNaming": {"template": "{{ .kubeadmControlPlane.name }}-{{ .random }}"},
+        "machineTemplate": {
+            "metadata": {"labels": {"example.com/tier": "control-plane"}, "annotations": {"example.com/contact": "somebody"}},
+            "spec": {
+                "infrastructureRef": {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "my-cluster"},
+                "taints": [{"key": "example.com/dedicated", "value": "x", "effect": "NoSchedule", "propagation": "Always"}],
+            },
+        },
+        "kubeadmConfigSpec": {
+            "clusterConfiguration": {
+                "apiServer": {"extraArgs": [{"name": "audit-log-path", "value": "/var/log/audit"}], "certSANs": ["localhost"]},
+                "etcd": {"local": {"imageTag": "3.6.4-0"}},
+                "dns": {"imageTag": "v1.12.1"},
+                "certificateValidityPeriodDays": 365,
+            },
+            "initConfiguration": {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}},
+            "joinConfiguration": {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}},
+            "files": [{"path": f"/etc/file-{n}", "owner": "root:root", "permissions": "0640", "content": "x" * 200} for n in range(5)],
+            "users": [{"name": "ops", "sshAuthorizedKeys": ["ssh-ed25519 AAAA"]}],
+            "preKubeadmCommands": ["echo one", "echo two"],
+        },
+    },
+}
+GATES = dict.fromkeys(("ClusterTopology", "MachineTaintPropagation", "KubeadmBootstrapFormatIgnition"), True)
+
+
+def validation(old: dict[str, Any] | None) -> Callable[[], object]:
+    """One validation of a KubeadmControlPlane, as the API server asks for it."""
+    hook = hook_for("controlplane.cluster.x-k8s.io", "KubeadmControlPlane")
+    assert hook is not None
+    nobody: Any = None
+    reader: Reader = nobody  # its rules read nothing
+    access = Access(reader)
+    request = Request(
+        operation="CREATE" if old is None else "UPDATE",
+        kind=hook.kind,
+        namespace="default",
+        name="my-cluster",
+        object=CONTROL_PLANE,
+        old_object=old,
+    )
+
+    def work() -> None:
+        try:
+            hook.validate(request, GATES, access).send(None)
+        except StopIteration:
+            return
+        raise AssertionError("the rules of a control plane wait for nothing")
+
+    return work
+
+
 def versions(group: str, kind: str) -> str:
     """Every provider has v1beta2."""
     return f"{group}/v1beta2"
@@ -77,6 +140,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=2.0)
     seconds = parser.parse_args().seconds
+    before = json.loads(json.dumps(CONTROL_PLANE).replace("v1.34.0", "v1.33.4"))
+    for name, sent in (("KubeadmControlPlane created, validated", None), ("KubeadmControlPlane updated, validated", before)):
+        print(f"{name:50} {rate(validation(sent), seconds):10,.0f} /s")
     old = conversion.convert(CLUSTER, "cluster.x-k8s.io/v1beta1", versions)
     without = json.loads(json.dumps(old))
     del without["metadata"]["annotations"]
