@@ -69,7 +69,7 @@ class Call:
 
     def weigh(self, *texts: bytes) -> None:
         """Take note of what the call works on."""
-        self.heavy = self.heavy or bodies.is_heavy(*texts)
+        self.heavy = self.heavy or bodies.is_heavy(*texts) or bool(getattr(self.resource.handler, "is_costly", False))
 
     @property
     def table(self) -> Table:

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
-from clusterwright.cel.operations import OPERATIONS, CostExceeded, Env, Run, arithmetic_type
+from clusterwright.cel.costs import CostExceeded, charge, size
+from clusterwright.cel.operations import OPERATIONS, Env, Run, arithmetic_type
 from clusterwright.cel.syntax import Node
 from clusterwright.cel.types import (
     BOOL,
@@ -186,15 +187,26 @@ class Expressions:
         unordered = a.unordered if a.unordered is not None else b.unordered
         if unordered is not None and a.name == b.name == "list":
             wanted = node.op == "=="
-            return lambda env: fn.equal_unordered(left(env), right(env), unordered) is wanted, BOOL
+
+            def regardless_of_order(env: Env) -> bool:
+                x, y = left(env), right(env)
+                charge(env, size(x) * size(y))
+                return fn.equal_unordered(x, y, unordered) is wanted
+
+            return regardless_of_order, BOOL
         plain = a == b and a.name in ("string", "int", "bool", "timestamp", "duration", "bytes", "double")
-        if node.op == "==":
-            if plain:
+        if plain and a.name not in ("string", "bytes"):
+            if node.op == "==":
                 return lambda env: left(env) == right(env), BOOL
-            return lambda env: fn.equal(left(env), right(env)), BOOL
-        if plain:
             return lambda env: left(env) != right(env), BOOL
-        return lambda env: not fn.equal(left(env), right(env)), BOOL
+        is_equal = node.op == "=="
+
+        def compared(env: Env) -> bool:
+            x, y = left(env), right(env)
+            charge(env, 0.1 * min(size(x), size(y)))
+            return bool(x == y if plain else fn.equal(x, y)) is is_equal
+
+        return compared, BOOL
 
     def compare(self, node: Node) -> tuple[Run, Type]:
         """`a < b` and the like."""
@@ -224,7 +236,13 @@ class Expressions:
             if node.args[1].op == "list" and a.name == "string" and all(n.op == "const" for n in node.args[1].args):
                 values = frozenset(n.value for n in node.args[1].args)
                 return lambda env: item(env) in values, BOOL
-            return lambda env: fn.contains(container(env), item(env)), BOOL
+
+            def looked_for(env: Env) -> bool:
+                where = container(env)
+                charge(env, size(where))
+                return fn.contains(where, item(env))
+
+            return looked_for, BOOL
         if b.name == "map":
             if not comparable(a, b.params[0]):
                 return self.fail(node, f"found no matching overload for '@in' applied to '({a}, {b})'")
@@ -234,6 +252,7 @@ class Expressions:
 
         def run(env: Env) -> bool:
             value, where = item(env), container(env)
+            charge(env, size(where) if type(where) is list else 1)
             if type(where) is list:
                 return fn.contains(where, value)
             if type(where) is dict:
@@ -251,9 +270,15 @@ class Expressions:
         result = arithmetic_type(op, a, b)
         if result is None:
             return self.fail(node, f"found no matching overload for '_{op}_' applied to '({a}, {b})'")
-        if op == "+" and a.name == b.name == "string":
-            return lambda env: left(env) + right(env), STRING
         operate = OPERATIONS[op]
+        if op == "+" and a.name not in _NUMBERS:
+
+            def joined_up(env: Env) -> Any:
+                x, y = left(env), right(env)
+                charge(env, 0.1 * (size(x) + size(y)))
+                return operate(x, y)
+
+            return joined_up, result
         return lambda env: operate(left(env), right(env)), result
 
     def minus(self, node: Node) -> tuple[Run, Type]:

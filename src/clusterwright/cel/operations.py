@@ -7,15 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
+from clusterwright.cel.costs import CostExceeded, charge
 from clusterwright.cel.types import DURATION, DYN, TIMESTAMP, Type, joined
 from clusterwright.cel.values import CelError, UInt
 
 Env = list[Any]
 Run = Callable[[Env], Any]
-
-
-class CostExceeded(CelError):
-    """The evaluation took too many steps."""
 
 
 _NUMBERS: Final = frozenset({"int", "uint", "double"})
@@ -24,42 +21,40 @@ _NUMBERS: Final = frozenset({"int", "uint", "double"})
 # ---------------------------------------------------------------- comprehensions
 
 
-def _items(value: Any, env: Env) -> list[Any]:
+def _items(value: Any, env: Env, weight: int) -> list[Any]:
     if type(value) is list:
         items = value
     elif type(value) is dict:
         items = list(value)
     else:
         raise CelError("no such overload")
-    env[0] -= len(items) + 1
-    if env[0] < 0:
-        raise CostExceeded("operation cancelled: actual cost limit exceeded")
+    charge(env, len(items) * weight + 1)
     return items
 
 
-def singles(run: Run, slot: int) -> Callable[[Env], Any]:
+def singles(run: Run, slot: int, weight: int) -> Callable[[Env], Any]:
     """Iterate over items (or keys) with one variable."""
 
     def iterate(env: Env) -> Any:
-        for item in _items(run(env), env):
+        for item in _items(run(env), env, weight):
             env[slot] = item
             yield None
 
     return iterate
 
 
-def pairs(run: Run, slot: int, slot2: int) -> Callable[[Env], Any]:
+def pairs(run: Run, slot: int, slot2: int, weight: int) -> Callable[[Env], Any]:
     """Iterate over indices (or keys) and values with two variables."""
 
     def iterate(env: Env) -> Any:
         value = run(env)
         if type(value) is dict:
-            _items(value, env)
+            _items(value, env, weight)
             for key, item in value.items():
                 env[slot], env[slot2] = key, item
                 yield None
             return
-        for i, item in enumerate(_items(value, env)):
+        for i, item in enumerate(_items(value, env, weight)):
             env[slot], env[slot2] = i, item
             yield None
 
@@ -99,12 +94,12 @@ def exactly_one(iterate: Callable[[Env], Any], body: Run) -> Run:
     return run
 
 
-def mapped(run: Run, slot: int, condition: Run | None, body: Run) -> Run:
+def mapped(run: Run, slot: int, condition: Run | None, body: Run, weight: int) -> Run:
     """`map`, with an optional condition."""
 
     def execute(env: Env) -> list[Any]:
         out = []
-        for item in _items(run(env), env):
+        for item in _items(run(env), env, weight):
             env[slot] = item
             if condition is None or condition(env):
                 out.append(body(env))
@@ -113,12 +108,12 @@ def mapped(run: Run, slot: int, condition: Run | None, body: Run) -> Run:
     return execute
 
 
-def filtered(run: Run, slot: int, body: Run) -> Run:
+def filtered(run: Run, slot: int, body: Run, weight: int) -> Run:
     """`filter`."""
 
     def execute(env: Env) -> list[Any]:
         out = []
-        for item in _items(run(env), env):
+        for item in _items(run(env), env, weight):
             env[slot] = item
             if body(env):
                 out.append(item)

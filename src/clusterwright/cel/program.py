@@ -1,7 +1,7 @@
 """Checking and compiling CEL: a syntax tree becomes a closure over an environment of slots.
 
 Types are checked as far as they are known; where an operand is `dyn` (int-or-string, mixed lists) the overload is chosen at run
-time. Work is counted in comprehension steps, so that no rule can run away with the server.
+time. Work is charged before it is done (`costs`), so that no rule can run away with the server.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from typing import Any, Final
 
 from clusterwright.cel import functions, kubernetes  # noqa: F401 - they define the overloads
 from clusterwright.cel import overloads as fn
+from clusterwright.cel.costs import CALL_LIMIT, CALLS, charge, linear, weight
 from clusterwright.cel.expressions import Expressions, common, no_overload
 from clusterwright.cel.operations import Env, Run, exactly_one, filtered, mapped, pairs, quantified, singles
 from clusterwright.cel.syntax import Node, SyntaxProblem, parse
 from clusterwright.cel.types import BOOL, DYN, INT, TYPE, Type, list_of, map_of, optional_of
 from clusterwright.cel.values import NONE, CelError, Optional, parse_duration, parse_timestamp
 from clusterwright.golang.regex import BadPattern, compile_go
-
-CALL_LIMIT: Final = 1_000_000
-"""Comprehension steps that one evaluation may take."""
 
 
 class CompileError(Exception):
@@ -38,15 +36,21 @@ class Program:
         self._slots = size
         self.uses = uses
 
-    def evaluate(self, *values: Any) -> Any:
-        """The result for the values of the variables, in the order of their declaration. Raises CelError."""
+    def evaluate(self, *values: Any, budget: list[float] | None = None) -> Any:
+        """The result for the values of the variables, in the order of their declaration. Raises CelError.
+
+        `budget[0]`: what may be spent on this and others; what was spent is taken off.
+        """
         env: Env = [None] * self._slots
-        env[0] = CALL_LIMIT
+        limit = env[0] = CALL_LIMIT if budget is None else min(CALL_LIMIT, budget[0])
         env[1 : 1 + len(values)] = values
         try:
             return self._run(env)
         except RecursionError:
             raise CelError("evaluation too deep") from None
+        finally:
+            if budget is not None:
+                budget[0] -= limit - max(env[0], 0)
 
 
 def compile_expression(source: str, variables: Mapping[str, Type]) -> Program:
@@ -152,6 +156,7 @@ class _Compiler(Expressions):
         overloads = fn.OVERLOADS.get(name, ())
         if not overloads:
             return self.fail(node, f"undeclared reference to '{name}' (in container '')")
+        cost = CALLS.get(name, linear)
         matching: list[tuple[fn.Overload, Type]] = []
         for overload in overloads:
             if overload.receiver != receiver or len(overload.params) != len(kinds):
@@ -166,17 +171,18 @@ class _Compiler(Expressions):
         if len(matching) == 1 and not any(k.name == "dyn" for k in kinds):
             overload, result = matching[0]
             run = overload.run
-            if len(runs) == 1:
-                only = runs[0]
-                return lambda env: run(only(env)), result
-            if len(runs) == 2:
-                first, second = runs
-                return lambda env: run(first(env), second(env)), result
-            return lambda env: run(*[r(env) for r in runs]), result
+
+            def charged(env: Env) -> Any:
+                values = [r(env) for r in runs]
+                charge(env, cost(values))
+                return run(*values)
+
+            return charged, result
         candidates = [o for o, _ in matching]
 
         def choose(env: Env) -> Any:
             values = [r(env) for r in runs]
+            charge(env, cost(values))
             for overload in candidates:
                 if all(fn.fits(p, v) for p, v in zip(overload.params, values, strict=True)):
                     return overload.run(*values)
@@ -227,7 +233,7 @@ class _Compiler(Expressions):
             slot2, saved2 = self._declare(arguments[1].value, value_type)
             body, kind = self.visit(arguments[2])
             self._restore(saved2, saved)
-            iterate = pairs(run, slot, slot2)
+            iterate = pairs(run, slot, slot2, 1 + weight(arguments[2]))
         else:
             variable = key_type if is_map and key_type is not DYN else value_type
             slot, saved = self._declare(arguments[0].value, variable)
@@ -238,11 +244,11 @@ class _Compiler(Expressions):
             body, kind = self.visit(arguments[-1])
             self._restore(saved)
             if name == "map":
-                return mapped(run, slot, condition, body), list_of(kind)
+                return mapped(run, slot, condition, body, 1 + sum(map(weight, arguments[1:]))), list_of(kind)
             if name == "filter":
                 self._needs_bool(arguments[1], kind)
-                return filtered(run, slot, body), list_of(variable)
-            iterate = singles(run, slot)
+                return filtered(run, slot, body, 1 + weight(arguments[1])), list_of(variable)
+            iterate = singles(run, slot, 1 + weight(arguments[-1]))
         self._needs_bool(arguments[-1], kind)
         if name == "all":
             return quantified(iterate, body, False), BOOL
@@ -263,7 +269,7 @@ class _Compiler(Expressions):
         condition = self.visit(arguments[2])[0] if len(arguments) == 4 else None
         body, kind = self.visit(arguments[-1])
         self._restore(saved2, saved)
-        iterate = pairs(run, slot, slot2)
+        iterate = pairs(run, slot, slot2, 1 + sum(map(weight, arguments[2:])))
         into_list = node.value == "transformList"
         entries = node.value == "transformMapEntry"
 

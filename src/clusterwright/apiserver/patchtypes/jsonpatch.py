@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
+
+import msgspec
 
 from clusterwright.apiserver.encoding.bodies import json_type
 from clusterwright.apiserver.status import bad_request, failure
@@ -16,6 +17,8 @@ class _Failed(Exception):
 _OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
 _MEMBERS = frozenset({"op", "path", "from", "value"})
 _MAXIMUM = 10_000
+_COPIED = 3 * 1024 * 1024
+"""Bytes that the copies of one patch may add up to."""
 
 
 def json_patch(target: Any, operations: Any) -> Any:
@@ -36,9 +39,10 @@ def json_patch(target: Any, operations: Any) -> Any:
         text = f"The allowed maximum operations in a JSON patch is {_MAXIMUM}, got {len(operations)}"
         raise failure(413, "RequestEntityTooLarge", f"Request entity too large: {text}")
     document = target
+    copied = [0]
     for operation in operations:
         try:
-            document = _operate(document, operation)
+            document = _operate(document, operation, copied)
         except _Failed as e:
             raise failure(422, "Invalid", "the server rejected our request due to an error in our request", {}) from e
     return document
@@ -55,7 +59,7 @@ def unknown_members(operations: Any) -> list[str]:
     ]
 
 
-def _operate(document: Any, operation: dict[str, Any]) -> Any:
+def _operate(document: Any, operation: dict[str, Any], copied: list[int]) -> Any:
     op, path = operation.get("op"), operation.get("path")
     if op not in _OPERATIONS:
         raise _Failed(f"Unexpected kind: {op}")
@@ -79,9 +83,15 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
         raise _Failed(f"{op} operation: missing from")
     if op == "copy":  # of a missing member null is copied
         parent, last = _parent(document, source)
-        value = copy.deepcopy(parent.get(last) if isinstance(parent, dict) else _get(document, source))
+        raw = msgspec.json.encode(parent.get(last) if isinstance(parent, dict) else _get(document, source))
+        copied[0] += len(raw)
+        if copied[0] > _COPIED:
+            raise _Failed(
+                f"Unable to complete the copy, the accumulated size increase of copy is {copied[0]}, exceeding the limit {_COPIED}"
+            )
+        value = msgspec.json.decode(raw)
     else:
-        value = copy.deepcopy(_get(document, source))
+        value = _get(document, source)
         document = _remove(document, source)
     return _add(document, path, value)
 

@@ -71,6 +71,11 @@ class CustomResource:
 
     # -- decoding
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether its rules have shown to take so long that others would feel it."""
+        return self.rules.is_costly
+
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
         """Fit metadata, drop unknown fields and nulls that are not allowed, in place."""
         unknown = decode_metadata(obj)

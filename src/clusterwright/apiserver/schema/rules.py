@@ -10,7 +10,7 @@ from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.schema.validation import ABSENT, correlated_item
 from clusterwright.apiserver.status import OMITTED, ErrorType, FieldError, duplicate, forbidden, invalid, required
-from clusterwright.cel.operations import CostExceeded
+from clusterwright.cel.costs import OBJECT_LIMIT, CostExceeded
 from clusterwright.cel.program import CompileError, Program, compile_expression
 from clusterwright.cel.types import BOOL, STRING, Type, optional_of
 from clusterwright.cel.values import NONE, CelError, Optional
@@ -135,12 +135,22 @@ def field_path(path: str, node: Node, *, allow_brackets: bool = True) -> tuple[s
     return out.removeprefix("."), current
 
 
+class _OutOfBudget(Exception):
+    """All rules together have cost what they may for one object."""
+
+
+COSTLY: Final = 50_000
+_OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
 class RuleSet:
     """The rules of a whole schema, ready to run. Ratcheting forgives an unchanged value what breaks a rule without `oldSelf`."""
 
     def __init__(self, node: Node, *, ratcheting: bool = True) -> None:
         self.node = node
         self._ratcheting = ratcheting
+        self.is_costly = False
+        """Whether judging an object took so long that others would feel it."""
         self._rules: dict[int, tuple[Rule, ...]] = {}
         if node.has_rules:
             kind, _ = type_of(node, root=True)
@@ -204,27 +214,40 @@ class RuleSet:
         """What the rules say. `old` is the object that is replaced (None on create)."""
         out: list[FieldError] = []
         if self.node.has_rules:
-            self._validate(self.node, value, old, ABSENT if old is None else old, None, "", out)
+            budget: list[float] = [OBJECT_LIMIT]
+            try:
+                self._validate(self.node, value, old, ABSENT if old is None else old, None, "", out, budget)
+            except _OutOfBudget:
+                out.append(invalid("", self.node.type, _OUT_OF_BUDGET))
+            self.is_costly = self.is_costly or OBJECT_LIMIT - budget[0] > COSTLY
         return out
 
     def _validate(
-        self, node: Node, value: Any, old: Any, correlated: Any, parent_same: bool | None, path: str, out: list[FieldError]
+        self,
+        node: Node,
+        value: Any,
+        old: Any,
+        correlated: Any,
+        parent_same: bool | None,
+        path: str,
+        out: list[FieldError],
+        budget: list[float],
     ) -> None:
         if value is None:
             return
         same: bool | None = None if correlated is ABSENT else value == correlated
         unchanged = same if same is not None else bool(parent_same)
         for rule in self._rules.get(id(node), ()):
-            self._run(node, rule, value, old, unchanged, path, out)
+            self._run(node, rule, value, old, unchanged, path, out, budget)
         for part in node.all_of:
             if part.has_rules:
-                self._validate(part, value, old, ABSENT, unchanged, path, out)
+                self._validate(part, value, old, ABSENT, unchanged, path, out, budget)
         if type(value) is list:
             items = node.items
             if items is not None and items.has_rules:
                 for i, item in enumerate(value):
                     before = correlated_item(node, item, old)
-                    self._validate(items, item, None if before is ABSENT else before, before, unchanged, f"{path}[{i}]", out)
+                    self._validate(items, item, None if before is ABSENT else before, before, unchanged, f"{path}[{i}]", out, budget)
         elif type(value) is dict:
             before_map = old if type(old) is dict else None
             for key, item in value.items():
@@ -235,9 +258,11 @@ class RuleSet:
                     here = f"{path}[{key}]"
                 if child is not None and child.has_rules:
                     before = before_map.get(key, ABSENT) if before_map is not None else ABSENT
-                    self._validate(child, item, None if before is ABSENT else before, before, unchanged, here, out)
+                    self._validate(child, item, None if before is ABSENT else before, before, unchanged, here, out, budget)
 
-    def _run(self, node: Node, rule: Rule, value: Any, old: Any, unchanged: bool, path: str, out: list[FieldError]) -> None:
+    def _run(
+        self, node: Node, rule: Rule, value: Any, old: Any, unchanged: bool, path: str, out: list[FieldError], budget: list[float]
+    ) -> None:
         shown_type = node.type
         if rule.program is None:
             if rule.problem:
@@ -251,9 +276,11 @@ class RuleSet:
         if rule.optional_old:
             previous = NONE if old is None else Optional(previous, True)
         try:
-            if rule.program.evaluate(current, previous) is True:
+            if rule.program.evaluate(current, previous, budget=budget) is True:
                 return
         except CostExceeded as e:
+            if budget[0] <= 0:
+                raise _OutOfBudget from None
             out.append(
                 invalid(
                     path,

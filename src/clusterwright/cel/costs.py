@@ -1,0 +1,121 @@
+"""What an evaluation costs, in cel-go's units: a step or a call is one, a tenth for every character or element that is traversed.
+
+Costs are charged before the work is done: neither time nor memory is spent on what would exceed the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from clusterwright.cel.syntax import Node
+from clusterwright.cel.values import CelError
+
+CALL_LIMIT: Final = 1_000_000
+"""What one evaluation may cost."""
+OBJECT_LIMIT: Final = 10_000_000
+"""What all rules may cost for one object."""
+
+Cost = Callable[[Sequence[Any]], float]
+_FREE: Final = frozenset({"const", "uint", "&&", "||", "?:"})
+
+
+class CostExceeded(CelError):
+    """The evaluation would cost too much."""
+
+
+def charge(env: list[Any], units: float) -> None:
+    """Take units off the budget, which is slot 0; raises CostExceeded."""
+    env[0] -= units
+    if env[0] < 0:
+        raise CostExceeded("operation cancelled: actual cost limit exceeded")
+
+
+def weight(node: Node) -> int:
+    """What one evaluation of a node costs at least; the body of a comprehension counts once."""
+    count, waiting = 0, [node]
+    while waiting:
+        found = waiting.pop()
+        count += found.op not in _FREE
+        waiting.extend(found.args)
+    return count
+
+
+def size(value: Any) -> int:
+    """Characters or elements; 1 for what has none."""
+    return len(value) if isinstance(value, (str, bytes, list, dict)) else 1
+
+
+def linear(values: Sequence[Any]) -> float:
+    """Every argument is traversed once."""
+    return 1 + 0.1 * sum(map(size, values))
+
+
+def _product(values: Sequence[Any]) -> float:
+    return 1 + size(values[0]) * size(values[-1])
+
+
+def _search(values: Sequence[Any]) -> float:
+    return 1 + 0.1 * size(values[0]) * max(1.0, 0.1 * size(values[1]))
+
+
+def _regex(values: Sequence[Any]) -> float:
+    return 1 + 0.1 * (size(values[0]) + 1) * max(1.0, 0.25 * size(values[1]))
+
+
+def _replace(values: Sequence[Any]) -> float:
+    text, old, new = values[0], values[1], values[2]
+    if not all(isinstance(part, str) for part in (text, old, new)):
+        return 1
+    found = len(text) + 1 if old == "" else text.count(old)
+    return 1 + 0.1 * (len(text) + found * len(new))
+
+
+def _join(values: Sequence[Any]) -> float:
+    parts = values[0] if isinstance(values[0], list) else []
+    separator = size(values[1]) if len(values) > 1 else 0
+    return 1 + 0.1 * (sum(map(size, parts)) + separator * len(parts))
+
+
+def _format(values: Sequence[Any]) -> float:
+    return 1 + 0.1 * (size(values[0]) + sum(map(_deep, values[1] if isinstance(values[1], list) else [])))
+
+
+def _deep(value: Any) -> int:
+    """Everything in a value, counted."""
+    if isinstance(value, dict):
+        return 1 + sum(size(k) + _deep(v) for k, v in value.items())
+    if isinstance(value, list):
+        return 1 + sum(map(_deep, value))
+    return size(value)
+
+
+def _count(values: Sequence[Any]) -> float:
+    return 1 + (max(0, values[0]) if isinstance(values[0], int) else 0)
+
+
+def _elements(values: Sequence[Any]) -> float:
+    return 1 + size(values[0])
+
+
+def _squared(values: Sequence[Any]) -> float:
+    return 1 + size(values[0]) ** 2
+
+
+def _one(values: Sequence[Any]) -> float:
+    del values
+    return 1
+
+
+CALLS: Final[dict[str, Cost]] = {
+    "size": _one, "dyn": _one, "charAt": _one, "first": _one, "last": _one,
+    "matches": _regex, "find": _regex, "findAll": _regex,
+    "contains": _search, "indexOf": _search, "lastIndexOf": _search,
+    "replace": _replace, "join": _join, "format": _format,
+    "lists.range": _count,
+    "sets.contains": _product, "sets.equivalent": _product, "sets.intersects": _product,
+    "distinct": _squared,
+    "sort": _elements, "sum": _elements, "min": _elements, "max": _elements, "isSorted": _elements, "reverse": _elements,
+    "slice": _elements, "flatten": lambda values: 1 + 0.1 * _deep(values[0]),
+}  # fmt: skip
+"""Functions whose work is not that of one look at their arguments."""
