@@ -19,7 +19,7 @@ from apiserver_testing import Api, Clock, configmap, make_server
 from clusterwright.apiserver.auth.authentication import user_of_certificate
 from clusterwright.apiserver.auth.identity import ANONYMOUS, User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, Rule, bootstrap_roles
-from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source
+from clusterwright.apiserver.auth.tokens import AUDIENCE, ServiceAccountTokens, bootstrap_token_source, new_token_key
 from clusterwright.apiserver.requestinfo import parse
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
@@ -248,7 +248,7 @@ async def test_anonymous_may_ask_for_health_only():
 async def test_a_service_account_token_works_until_it_expires_or_its_account_goes():
     clock = Clock()
     server = make_server(clock)
-    tokens = ServiceAccountTokens(server, b"k" * 32)
+    tokens = ServiceAccountTokens(server, new_token_key(random.Random(1)))
     api = Api.of(server)
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     await api.post(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}})
@@ -263,7 +263,7 @@ async def test_a_service_account_token_works_until_it_expires_or_its_account_goe
     assert user.name == "system:serviceaccount:default:robot"
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated")
     assert tokens.user(token[:-2] + ("aa" if token[-2:] != "aa" else "bb")) is None
-    assert ServiceAccountTokens(make_server(clock), b"x" * 32).user(token) is None
+    assert ServiceAccountTokens(make_server(clock), new_token_key(random.Random(2))).user(token) is None
     clock.pass_(seconds=1201)
     assert tokens.user(token) is None
     again = (await api.post(f"{accounts}/robot/token", request))["status"]["token"]
@@ -281,7 +281,7 @@ async def test_a_token_review_tells_whose_token_it_is():
     good = await api.post(path, {**kind, "spec": {"token": "good"}})
     bad = await api.post(path, {**kind, "spec": {"token": "bad"}})
 
-    assert good["status"] == {"authenticated": True, "user": {"username": "bob", "groups": ["devs"]}}
+    assert good["status"] == {"authenticated": True, "user": {"username": "bob", "groups": ["devs"]}, "audiences": [AUDIENCE]}
     assert "authenticated" not in bad["status"]
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 _CONTEXTS: Final = 64
-_LARGEST_ANSWER: Final = 256 * 1024 * 1024
-_HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
+_LARGEST_ANSWER: Final = 32 * 1024 * 1024
+_HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
 
 
 class CalloutFailed(Exception):
@@ -60,6 +60,8 @@ class Callouts:
             ) as response:
                 if response.status != 200:
                     raise CalloutFailed(f"the server rejected our request with status {response.status}")
+                if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                    raise CalloutFailed(f"Post {quote(url)}: the answer is packed, which was not asked for")
                 answer = bytearray()
                 async for part in response.content.iter_any():
                     answer += part
@@ -74,7 +76,10 @@ class Callouts:
 
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
-            self._session, self._loop = aiohttp.ClientSession(trust_env=False), loop
+            self._session, self._loop = (
+                aiohttp.ClientSession(trust_env=False, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()),
+                loop,
+            )
         return self._session
 
     async def close(self) -> None:
@@ -107,6 +112,8 @@ class Callouts:
         """The URL to ask, and the name that the certificate must have if that is not the URL's."""
         url = client.get("url")
         if url:
+            if not str(url).startswith("https://"):
+                raise CalloutFailed("only https is spoken to webhooks")
             return str(url), ""
         service = client.get("service") or {}
         namespace, name, port = service.get("namespace") or "", service.get("name") or "", service.get("port") or 443

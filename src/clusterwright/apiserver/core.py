@@ -9,10 +9,10 @@ import logging
 import random as random_module
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -49,8 +49,16 @@ Converters = Callable[["Core", str, str], Converter | None]
 class TokenIssuer(Protocol):
     """Makes bearer tokens for service accounts."""
 
-    def issue(self, namespace: str, name: str, uid: str, *, audiences: list[str], lifetime: timedelta) -> tuple[str, datetime]:
+    def issue(
+        self, namespace: str, name: str, uid: str, *, audiences: list[str], lifetime: timedelta, bound: Any = None
+    ) -> tuple[str, datetime]:
         """A token, and when it ends."""
+
+    def review(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
+        """Whose token it is, and for which of the audiences; None: nobody's."""
+
+    def key_set(self) -> Json:
+        """By which others check tokens."""
 
 
 class Core:

@@ -68,6 +68,8 @@ class Informer:
         self._lists = 0
         self._memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
         self._older_memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
+        self._decoded: set[Any] = set()
+        """The models that were asked for."""
         self._read = EntryReader().read
         self._on_synced: list[Callable[[], None]] = []
         if metrics:
@@ -126,6 +128,7 @@ class Informer:
         """
         if isinstance(kind, GroupVersionKind):
             return models.decode(kind, entry.raw)
+        self._decoded.add(kind)
         at = (entry.key, kind)
         remembered = self._memo.get(at) or self._older_memo.get(at)
         if remembered is None or remembered[0] is not entry:
@@ -283,6 +286,9 @@ class Informer:
         if old is None:
             return
         self._unindex(old)
+        for kind in self._decoded:  # what it said, a Secret perhaps, is not kept for longer
+            self._memo.pop((key, kind), None)
+            self._older_memo.pop((key, kind), None)
         self._bury(old.uid)
         self._tell(last if last is not None and last.uid == old.uid else old, None, initial=False)
 

@@ -44,6 +44,10 @@ class Counter(_Metric):
         """Count."""
         self._values[labels] = self._values.get(labels, 0) + by
 
+    def remove(self, *labels: str) -> None:
+        """What was counted is no more."""
+        self._values.pop(labels, None)
+
     def value(self, *labels: str) -> float:
         """The count so far."""
         return self._values.get(labels, 0)
@@ -69,6 +73,10 @@ class Gauge(_Metric):
     def set(self, value: float | Callable[[], float], *labels: str) -> None:
         """The value, or the function that tells it."""
         self._values[labels] = value
+
+    def remove(self, *labels: str) -> None:
+        """What was measured is no more."""
+        self._values.pop(labels, None)
 
     def value(self, *labels: str) -> float:
         """The value now."""

@@ -317,8 +317,10 @@ class ClusterCache:
         self._etcd_access.forget(key)
         if accessor is not None:
             await self._disconnect(key, accessor, "Cluster is gone")
-            self._up.set(0, key.name, key.namespace)
-            self._healthy.set(0, key.name, key.namespace)
+            self._up.remove(key.name, key.namespace)
+            self._healthy.remove(key.name, key.namespace)
+            for status in ("success", "error"):
+                self._checks.remove(key.name, key.namespace, status)
 
     async def _tell(self, cluster: Cluster, accessor: _Accessor, was: tuple[bool, bool], news: str) -> None:
         """Tell the sources of a connect, a disconnect, the fifth failure in a row, failures that last, and other news."""

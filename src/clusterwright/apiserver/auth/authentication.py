@@ -39,7 +39,7 @@ class Authenticator:
         authorization = headers.get("Authorization", "")
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() == "bearer":
-            user = self._by_token(token.strip())
+            user = self._by_token(token.strip()) if token.isascii() else None
             if user is None:
                 raise unauthorized()
             return user

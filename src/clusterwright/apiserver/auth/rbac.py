@@ -231,11 +231,13 @@ def check_grants(server: Core, user: User, plural: str, namespace: str, obj: Jso
         return
     name = obj["metadata"].get("name") or ""
     if plural in {"roles", "clusterroles"}:
-        if old is not None and old.get("rules") == obj.get("rules"):
+        aggregates = bool(obj.get("aggregationRule") or (old or {}).get("aggregationRule")) and not _only_collected(obj, old)
+        if old is not None and old.get("rules") == obj.get("rules") and not aggregates:
             return
         wanted: list[Rule] | None = msgspec.convert(obj.get("rules") or [], list[Rule], strict=False)
         verb, role_plural, role_name = "escalate", plural, name
     else:
+        aggregates = False
         if old is not None and (old.get("subjects"), old.get("roleRef")) == (obj.get("subjects"), obj.get("roleRef")):
             return
         reference = obj.get("roleRef") or {}
@@ -258,6 +260,24 @@ def check_grants(server: Core, user: User, plural: str, namespace: str, obj: Jso
         who = f'user "{user.name}" (groups={_quoted(user.groups)})'
         text = f"{who} is attempting to grant RBAC permissions not currently held:\n{_shown(missing)}"
         raise forbidden_error(GROUP, plural, name, text)
+    if aggregates and not all(any(h.covers(part) for h in held) for rule in _EVERYTHING for part in _parts(rule)):
+        # it can gather anything, now or later
+        raise forbidden_error(GROUP, plural, name, "must have cluster-admin privileges to use an aggregationRule")
+
+
+_EVERYTHING: Final = (Rule(verbs=("*",), api_groups=("*",), resources=("*",)), Rule(verbs=("*",), non_resource_urls=("*",)))
+
+
+def _only_collected(obj: Json, old: Json | None) -> bool:
+    """Whether nothing changes but what the garbage collector needs to change."""
+    if old is None:
+        return False
+    kept = ({k: v for k, v in o["metadata"].items() if k not in _COLLECTED} for o in (obj, old))
+    new_meta, old_meta = kept
+    return new_meta == old_meta and {**obj, "metadata": None} == {**old, "metadata": None}
+
+
+_COLLECTED: Final = frozenset({"finalizers", "ownerReferences", "managedFields", "resourceVersion", "generation"})
 
 
 def _cluster_role(name: str, rules: list[Json], **extra: Any) -> Json:
@@ -281,6 +301,13 @@ def _cluster_binding(name: str, *groups: str) -> Json:
     }
 
 
+ISSUER_PATHS: Final = (
+    "/.well-known/openid-configuration",
+    "/.well-known/openid-configuration/",
+    "/openid/v1/jwks",
+    "/openid/v1/jwks/",
+)
+"""Where others learn how to check our tokens."""
 _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
 _NAMESPACED: Final = ["configmaps", "endpoints", "persistentvolumeclaims", "pods", "services", "serviceaccounts", "events"]
@@ -319,11 +346,13 @@ def bootstrap_roles() -> list[Json]:
                 {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
             ],
         ),
+        _cluster_role("system:service-account-issuer-discovery", [{"nonResourceURLs": list(ISSUER_PATHS), "verbs": ["get"]}]),
         _cluster_role("view", view),
         _cluster_role("edit", [*view, *edit]),
         _cluster_role("admin", [*view, *edit, *admin]),
         _cluster_binding("cluster-admin", "system:masters"),
         _cluster_binding("system:discovery", "system:authenticated"),
+        _cluster_binding("system:service-account-issuer-discovery", "system:serviceaccounts"),
         _cluster_binding("system:basic-user", "system:authenticated"),
         _cluster_binding("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
     ]

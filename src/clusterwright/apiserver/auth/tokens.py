@@ -5,17 +5,36 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from random import Random
+from typing import Any, Final, NamedTuple
 
 import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
+from clusterwright.api.meta import Json
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.core import Core
 
 AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
-_HEADER: Final = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
+"""Who the tokens are from and, unless something else is asked for, for whom they are."""
+_REMEMBERED: Final = 1024
+
+
+class Bound(NamedTuple):
+    """The object that a token lives and dies with."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+_BOUND_TABLES: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 def _b64(data: bytes) -> str:
@@ -26,54 +45,123 @@ def _unb64(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
+def new_token_key(random: Random) -> bytes:
+    """A key to sign tokens with, as PEM."""
+    order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+    key = ec.derive_private_key(1 + random.getrandbits(320) % (order - 1), ec.SECP256R1())
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+
+
 class ServiceAccountTokens:
-    """Issues and checks JSON Web Tokens with one secret key."""
+    """Issues and checks JSON Web Tokens, signed with ES256: who checks one needs the public key only."""
 
     def __init__(self, server: Core, key: bytes) -> None:
+        """`key` is PEM, as of `new_token_key`."""
+        loaded = serialization.load_pem_private_key(key, None)
+        if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not isinstance(loaded.curve, ec.SECP256R1):
+            raise ValueError("tokens are signed with a P-256 key")
         self._server = server
-        self._key = key
+        self._key = loaded
+        self._public = loaded.public_key()
+        der = self._public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        self._id = _b64(hashlib.sha256(der).digest())
+        self._header = _b64(msgspec.json.encode({"alg": "ES256", "kid": self._id}))
+        self._genuine: OrderedDict[str, Any] = OrderedDict()
+        """Claims of tokens whose signature was found right: it stays right, whatever else changes."""
         server.tokens = self
         server.token_sources.append(self.user)
 
-    def _signature(self, text: str) -> str:
-        return _b64(hmac.new(self._key, text.encode(), hashlib.sha256).digest())
+    def key_set(self) -> Json:
+        """The public key as a JSON Web Key Set."""
+        numbers = self._public.public_numbers()
+        x, y = (_b64(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
+        return {"keys": [{"use": "sig", "kty": "EC", "kid": self._id, "crv": "P-256", "alg": "ES256", "x": x, "y": y}]}
 
-    def issue(self, namespace: str, name: str, uid: str, *, audiences: list[str], lifetime: timedelta) -> tuple[str, datetime]:
+    def issue(
+        self, namespace: str, name: str, uid: str, *, audiences: list[str], lifetime: timedelta, bound: Bound | None = None
+    ) -> tuple[str, datetime]:
         """A token for a service account, and when it ends."""
         now = self._server.now()
         end = now + lifetime
+        private: Json = {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}}
+        if bound is not None:
+            private[bound.kind.lower()] = {"name": bound.name, "uid": bound.uid}
         claims = {
             "aud": audiences or [AUDIENCE],
             "exp": int(end.timestamp()),
             "iat": int(now.timestamp()),
             "iss": AUDIENCE,
             "jti": self._server.new_uid(),
-            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
+            "kubernetes.io": private,
             "nbf": int(now.timestamp()),
             "sub": f"system:serviceaccount:{namespace}:{name}",
         }
-        text = f"{_HEADER}.{_b64(msgspec.json.encode(claims))}"
-        return f"{text}.{self._signature(text)}", end
+        text = f"{self._header}.{_b64(msgspec.json.encode(claims))}"
+        r, s = decode_dss_signature(self._key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
+        return f"{text}.{_b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}", end
 
     def user(self, token: str) -> User | None:
-        """The service account of a token that is genuine, not expired, and whose account still exists."""
-        text, _, signature = token.rpartition(".")
-        if text.count(".") != 1 or not hmac.compare_digest(signature.encode(), self._signature(text).encode()):
+        """The service account of a token that is for this API server."""
+        found = self.review(token, (AUDIENCE,))
+        return None if found is None or not found[1] else found[0]
+
+    def review(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
+        """The service account of a token that is genuine, not expired, and whose account and bound object still exist.
+
+        And for which of these audiences it is: for none, it is no credential.
+        """
+        claims = self._claims(token)
+        if claims is None:
             return None
         try:
-            claims: Any = msgspec.json.decode(_unb64(text.partition(".")[2]))
-            bound = claims["kubernetes.io"]
-            namespace, account = bound["namespace"], bound["serviceaccount"]
-            expires = int(claims["exp"])
-        except (ValueError, KeyError, TypeError, msgspec.MsgspecError):
-            return None
-        if expires <= self._server.now().timestamp():
-            return None
-        entry = self._server.store.table("serviceaccounts").objects.get(f"{namespace}/{account['name']}")
-        if entry is None or entry.uid != account["uid"]:
+            private, now = claims["kubernetes.io"], self._server.now().timestamp()
+            namespace, account, said = private["namespace"], private["serviceaccount"], claims["aud"]
+            if not int(claims["nbf"]) <= now < int(claims["exp"]) or claims["iss"] != AUDIENCE:
+                return None
+            if not self._exists("serviceaccounts", f"{namespace}/{account['name']}", account["uid"]):
+                return None
+            extra: dict[str, tuple[str, ...]] = {"authentication.kubernetes.io/credential-id": (f"JTI={claims['jti']}",)}
+            for kind, table in _BOUND_TABLES.items():
+                bound = private.get(kind.lower())
+                if bound is None:
+                    continue
+                key = bound["name"] if kind == "Node" else f"{namespace}/{bound['name']}"
+                if not self._exists(table, key, bound["uid"]):
+                    return None
+                if kind != "Secret":
+                    extra[f"authentication.kubernetes.io/{kind.lower()}-name"] = (bound["name"],)
+                    extra[f"authentication.kubernetes.io/{kind.lower()}-uid"] = (bound["uid"],)
+        except (ValueError, KeyError, TypeError):
             return None
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        return User(claims["sub"], groups, account["uid"])
+        return User(claims["sub"], groups, account["uid"], extra), [a for a in audiences if a in said]
+
+    def _exists(self, table: str, key: str, uid: str) -> bool:
+        entry = self._server.store.table(table).objects.get(key)
+        return entry is not None and entry.uid == uid
+
+    def _claims(self, token: str) -> Any:
+        """What a token that we signed says; None for any other."""
+        if token in self._genuine:
+            self._genuine.move_to_end(token)
+            return self._genuine[token]
+        text, _, signature = token.rpartition(".")
+        header, dot, body = text.partition(".")
+        if not dot or header != self._header:
+            return None
+        try:
+            raw = _unb64(signature)
+            if len(raw) != 64 or _b64(raw) != signature:
+                return None
+            encoded = encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
+            self._public.verify(encoded, text.encode(), ec.ECDSA(hashes.SHA256()))
+            claims = msgspec.json.decode(_unb64(body))
+        except (InvalidSignature, ValueError, msgspec.MsgspecError):
+            return None
+        self._genuine[token] = claims
+        while len(self._genuine) > _REMEMBERED:
+            self._genuine.popitem(last=False)
+        return claims
 
 
 def bootstrap_token_source(server: Core) -> Callable[[str], User | None]:
@@ -95,9 +183,18 @@ def bootstrap_token_source(server: Core) -> Callable[[str], User | None]:
         if data.get("usage-bootstrap-authentication") != "true":
             return None
         expiration = data.get("expiration")
-        if expiration and datetime.fromisoformat(expiration) <= server.now():
+        if expiration and not _is_ahead(expiration, server.now()):
             return None
         groups = [g for g in data.get("auth-extra-groups", "").split(",") if g.startswith("system:bootstrappers:")]
         return User(f"system:bootstrap:{identity}", ("system:bootstrappers", *groups, "system:authenticated"))
 
     return user
+
+
+def _is_ahead(expiration: str, now: datetime) -> bool:
+    """Whether a time is still to come; what is no time (or names no zone) is over."""
+    try:
+        end = datetime.fromisoformat(expiration)
+    except ValueError:
+        return False
+    return end.tzinfo is not None and end > now

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.structure import every_schema, validate_schema
+from clusterwright.apiserver.builtins.validation import webhook_url
 from clusterwright.apiserver.names import dns_label_1035, dns_subdomain
 from clusterwright.apiserver.schema.rules import field_path
 from clusterwright.apiserver.schema.structural import Node
@@ -366,7 +366,7 @@ def _conversion(conversion: Any) -> list[FieldError]:
     elif client.get("service") is not None:
         errors.extend(_service(client["service"], f"{path}.webhookClientConfig.service"))
     else:
-        errors.extend(_webhook_url(client["url"], f"{path}.webhookClientConfig.url"))
+        errors.extend(webhook_url(client["url"], f"{path}.webhookClientConfig.url"))
     if not versions:
         errors.append(required(f"{path}.conversionReviewVersions"))
         return errors
@@ -399,24 +399,6 @@ def _service(service: Json, path: str) -> list[FieldError]:
         errors.extend(
             invalid(f"{path}.path", where, f"segment[{i}] may not be empty") for i, s in enumerate(steps) if not s and where != "/"
         )
-    return errors
-
-
-def _webhook_url(url: str, field: str) -> list[FieldError]:
-    form = "; desired format: https://host[/path]"
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return [required(field, f"url must be a valid URL{form}")]
-    if parts.scheme != "https":
-        return [invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{form}")]
-    errors = [] if parts.netloc else [invalid(field, parts.netloc, f"host must be specified{form}")]
-    if parts.username is not None:
-        errors.append(invalid(field, parts.username, f"user information is not permitted in the URL{form}"))
-    if parts.fragment:
-        errors.append(invalid(field, parts.fragment, f"fragments are not permitted in the URL{form}"))
-    if parts.query:
-        errors.append(invalid(field, parts.query, f"query parameters are not permitted in the URL{form}"))
     return errors
 
 

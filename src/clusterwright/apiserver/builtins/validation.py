@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.names import qualified_name
@@ -274,6 +275,25 @@ def role_binding_update(obj: Json, old: Json) -> list[FieldError]:
     return []
 
 
+def webhook_url(url: str, field: str) -> list[FieldError]:
+    """A webhook is asked over https, and by nothing but host and path."""
+    form = "; desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return [required(field, f"url must be a valid URL{form}")]
+    if parts.scheme != "https":
+        return [invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{form}")]
+    errors = [] if parts.netloc else [invalid(field, parts.netloc, f"host must be specified{form}")]
+    if parts.username is not None:
+        errors.append(invalid(field, parts.username, f"user information is not permitted in the URL{form}"))
+    if parts.fragment:
+        errors.append(invalid(field, parts.fragment, f"fragments are not permitted in the URL{form}"))
+    if parts.query:
+        errors.append(invalid(field, parts.query, f"query parameters are not permitted in the URL{form}"))
+    return errors
+
+
 def webhook_configuration(obj: Json) -> list[FieldError]:
     """What a webhook must say of itself."""
     errors = []
@@ -302,6 +322,8 @@ def webhook_configuration(obj: Json) -> list[FieldError]:
         client = hook.get("clientConfig") or {}
         if bool(client.get("url")) == bool(client.get("service")):
             errors.append(required(f"{path}.clientConfig", "exactly one of url or service is required"))
+        if client.get("url"):
+            errors.extend(webhook_url(str(client["url"]), f"{path}.clientConfig.url"))
     return errors
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
+from clusterwright.apiserver.auth.tokens import AUDIENCE
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.encoding import protobuf, rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
@@ -17,6 +18,7 @@ from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.serving import discovery, openapi
 from clusterwright.apiserver.status import generic
 
+_encode = msgspec.json.Encoder().encode
 _TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
 _CHECKS: Final = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-informers", "shutdown")
 _OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
@@ -29,7 +31,7 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
     head = parts[0] if parts else ""
     if head in {"healthz", "livez", "readyz"}:
         return _health(head, parts[1:], query)
-    known = head in {"", "api", "apis", "version", "metrics", "openapi"}
+    known = head in {"", "api", "apis", "version", "metrics", "openapi", "openid", ".well-known"}
     if known and request.method not in {"GET", "HEAD"}:
         raise generic(405, "", "", "", "")
     form = PLAIN
@@ -43,6 +45,10 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
         return _data(server, _version(server))
     if head == "metrics" and len(parts) == 1:
         return Response(status=200, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"}, body=_metrics(server))
+    if parts == ["openid", "v1", "jwks"] and server.tokens is not None:
+        return Response(status=200, headers={"content-type": "application/jwk-set+json"}, body=_encode(server.tokens.key_set()))
+    if parts == [".well-known", "openid-configuration"] and server.tokens is not None:
+        return _data(server, _issuer())
     if head == "openapi" and parts[1:2] == ["v3"]:
         return _openapi(server, parts[2:], query)
     if parts == ["openapi", "v2"]:
@@ -54,6 +60,16 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
 def _data(server: Core, value: Any, form: Form = PLAIN) -> Response:
     del server
     return rendering.write(200, value, form)
+
+
+def _issuer() -> Json:
+    return {
+        "issuer": AUDIENCE,
+        "jwks_uri": f"{AUDIENCE}/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    }
 
 
 def _paths(server: Core) -> list[str]:

@@ -26,7 +26,7 @@ from clusterwright.apiserver.admission.webhooks import Webhooks
 from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
-from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source
+from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source, new_token_key
 from clusterwright.apiserver.core import Converters
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.audit import Record
@@ -189,12 +189,14 @@ def _audit(path: Path | None) -> tuple[Callable[[Record], None] | None, TextIO |
 def _identity(data_dir: Path | None, now: datetime, random: Random) -> tuple[KeyPair, bytes]:
     """The authority and the token key: kept in the data directory, so that credentials outlive a restart."""
     if data_dir is None:
-        return make_authority(now), random.randbytes(32)
-    files = [data_dir / n for n in ("ca.crt", "ca.key", "tokens.key")]
-    if not all(f.exists() for f in files):
+        return make_authority(now), new_token_key(random)
+    files = [data_dir / n for n in ("ca.crt", "ca.key", "tokens.pem")]
+    if not files[0].exists() or not files[1].exists():
         authority = make_authority(now)
-        for file, content in zip(files, (authority.certificate, authority.key, random.randbytes(32)), strict=True):
-            write_private(file, content)
+        write_private(files[0], authority.certificate)
+        write_private(files[1], authority.key)
+    if not files[2].exists():  # also in a folder from before tokens were signed with a key pair
+        write_private(files[2], new_token_key(random))
     certificate, key, tokens = (f.read_bytes() for f in files)
     return KeyPair(certificate, key), tokens
 

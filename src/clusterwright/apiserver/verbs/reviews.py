@@ -8,12 +8,14 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.auth.identity import User, user_info
+from clusterwright.apiserver.auth.tokens import AUDIENCE
 from clusterwright.apiserver.calls import Call, read_body, write_options
 from clusterwright.apiserver.encoding.ordering import ordered_metadata
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, invalid, invalid_error
 from clusterwright.apiserver.verbs import writes
+from clusterwright.golang.quoting import quote
 
 _AUTHORIZATION = "authorization.k8s.io"
 _AUTHENTICATION = "authentication.k8s.io"
@@ -148,11 +150,17 @@ async def token_review(call: Call) -> Response:
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
     _own(call, obj)
-    user = call.server.token_user(token)
-    if user is None:
+    wanted = [str(a) for a in obj["spec"].get("audiences") or ()] or [AUDIENCE]
+    found = call.server.tokens.review(token, wanted) if call.server.tokens is not None else None
+    if found is None and (user := call.server.token_user(token)) is not None:
+        found = user, [a for a in wanted if a == AUDIENCE]  # credentials that know no audiences are for the API server
+    if found is None:
         obj["status"] = {"user": {}, "error": "invalid bearer token"}
+    elif not found[1]:
+        shown = f"token audiences are invalid for the target audiences [{' '.join(map(quote, wanted))}]"
+        obj["status"] = {"user": {}, "error": f"[invalid bearer token, {shown}]"}
     else:
-        obj["status"] = {"authenticated": True, "user": user_info(user)}
+        obj["status"] = {"authenticated": True, "user": user_info(found[0]), "audiences": found[1]}
     return call.answer(201, obj)
 
 
