@@ -235,6 +235,14 @@ def key_algorithm(algorithm: str) -> str:
     return chosen
 
 
+def algorithm_of(authority: KeyPair) -> str:
+    """The algorithm for keys that an authority signs: of its own family, so that who can verify the one can verify the other."""
+    key = decode_private_key(authority.key)
+    if isinstance(key, EllipticCurvePrivateKey):
+        return "ECDSA-P384" if key.curve.key_size == 384 else "ECDSA-P256"
+    return DEFAULT_ALGORITHM
+
+
 def new_ca(key: PrivateKey, *, now: datetime, serial: int, days: int = 0, common_name: str = "kubernetes") -> KeyPair:
     """A self-signed certificate authority, valid from five minutes ago for `days` (zero: 3650)."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose
@@ -67,7 +65,7 @@ class EtcdAccess:
     async def _client_pair(self, cluster: ObjectKey, authority: KeyPair, now: datetime) -> KeyPair:
         if not authority.key:
             return await self._pair(cluster, Purpose.API_SERVER_ETCD_CLIENT)
-        key = await self._keys.new_key(_algorithm(authority))
+        key = await self._keys.new_key(pki.algorithm_of(authority))
         return pki.sign(
             authority,
             key,
@@ -89,11 +87,3 @@ class EtcdAccess:
         except ValueError:
             raise CertificateError(f"the data of Secret {name} is not base64") from None
         return pki.pair_from_secret(cluster.namespace, name, data)
-
-
-def _algorithm(authority: KeyPair) -> str:
-    """A key of the same family as the CA's: what one can verify, the other can."""
-    key = pki.decode_private_key(authority.key)
-    if isinstance(key, EllipticCurvePrivateKey):
-        return "ECDSA-P384" if key.curve.key_size == 384 else "ECDSA-P256"
-    return pki.DEFAULT_ALGORITHM

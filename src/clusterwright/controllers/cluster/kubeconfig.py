@@ -24,11 +24,11 @@ from clusterwright.controllers.kit.lookup import Missing, Unreadable, names_anyt
 from clusterwright.kubeadm.addresses import host_port
 from clusterwright.kubeadm.certificates import (
     CLIENT_VALIDITY,
-    DEFAULT_ALGORITHM,
     KUBECONFIG_KEY,
     CertificateError,
     KeyPair,
     Purpose,
+    algorithm_of,
     decode_certificate,
     decode_private_key,
     kubeconfig_secret,
@@ -226,7 +226,7 @@ async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource,
     authority, endpoint, cluster = view.authority, view.cluster.spec.control_plane_endpoint, view.cluster
     assert isinstance(authority, KeyPair)
     assert endpoint is not None
-    key = await keys.new_key(DEFAULT_ALGORITHM)
+    key = await keys.new_key(algorithm_of(authority))
     admin = new_admin_client(authority, key, now=view.now, serial=new_serial(random))
     server = f"https://{host_port(endpoint.host, endpoint.port).lstrip('/')}"
     if what is Make.CERTIFICATE and isinstance(view.secret, Secret):
