@@ -1,12 +1,28 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from clusterwright.api.core import Cluster, ClusterStatus, Machine, MachineStatus
-from clusterwright.api.meta import Condition, ObjectMeta, Unstructured
-from clusterwright.cli.tree import age, cluster_tree, render
+from clusterwright.api.core import (
+    Cluster,
+    ClusterStatus,
+    Machine,
+    MachineDeployment,
+    MachineHealthCheck,
+    MachinePool,
+    MachinePoolDeprecatedStatus,
+    MachinePoolStatus,
+    MachinePoolV1Beta1DeprecatedStatus,
+    MachineSet,
+    MachineSetSpec,
+    MachineStatus,
+)
+from clusterwright.api.meta import Condition, ObjectMeta, OwnerReference, Unstructured, V1Beta1Condition
+from clusterwright.cli.tree import Parts, age, cluster_tree, render
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -27,7 +43,8 @@ def test_a_cluster_is_shown_with_what_it_is_made_of() -> None:
     )
     infrastructure = Unstructured({"kind": "AcmeCluster", "metadata": {"name": "i"}, "status": {"conditions": "garbled"}})
 
-    tree = cluster_tree(cluster, infrastructure, None, [machine("cp", is_control_plane=True), machine("w", is_control_plane=False)], [])
+    machines = [machine("cp", is_control_plane=True), machine("w", is_control_plane=False)]
+    tree = cluster_tree(cluster, infrastructure, None, Parts(machines))
 
     assert render(tree, NOW).splitlines() == [
         "NAME                                     STATUS  REASON        SINCE  MESSAGE",
@@ -42,10 +59,44 @@ def test_a_cluster_is_shown_with_what_it_is_made_of() -> None:
     assert "Paused" in render(tree, NOW, show_conditions=True)
 
 
+def controlled(obj: Any, owner: Any) -> Any:
+    reference = OwnerReference(kind=owner.kind, name=owner.metadata.name, controller=True)
+    return replace(obj, metadata=replace(obj.metadata, owner_references=(reference,)))
+
+
+def test_workers_hang_below_what_controls_them() -> None:
+    deployment = MachineDeployment(metadata=ObjectMeta(name="md"))
+    current = controlled(MachineSet(metadata=ObjectMeta(name="md-2"), spec=MachineSetSpec(replicas=1)), deployment)
+    past = controlled(MachineSet(metadata=ObjectMeta(name="md-1"), spec=MachineSetSpec(replicas=0)), deployment)
+    alone = MachineSet(metadata=ObjectMeta(name="ms"))
+    old = MachinePoolV1Beta1DeprecatedStatus(conditions=(V1Beta1Condition(type="Ready", status="False", reason="Waiting"),))
+    pool = MachinePool(metadata=ObjectMeta(name="mp"), status=MachinePoolStatus(deprecated=MachinePoolDeprecatedStatus(v1beta1=old)))
+    worker = machine("w", is_control_plane=False)
+    machines = [controlled(replace(worker, metadata=ObjectMeta(name=n)), o) for n, o in (("a", current), ("b", alone), ("c", pool))]
+    parts = Parts([*machines, worker], [current, past, alone], [deployment], [pool], [MachineHealthCheck(metadata=ObjectMeta(name="hc"))])
+
+    lines = render(cluster_tree(Cluster(metadata=ObjectMeta(name="c")), None, None, parts), NOW).splitlines()
+
+    assert [re.findall(r"^\W*[\w/-]+", line)[0] for line in lines[2:]] == [
+        "├─Workers",
+        "│ ├─MachineDeployment/md",
+        "│ │ └─MachineSet/md-2",
+        "│ │   └─Machine/a",
+        "│ ├─MachineSet/ms",
+        "│ │ └─Machine/b",
+        "│ ├─MachinePool/mp",
+        "│ │ └─Machine/c",
+        "│ └─Machine/w",
+        "└─HealthChecks",
+        "  └─MachineHealthCheck/hc",
+    ]
+    assert "False   Waiting" in next(line for line in lines if "MachinePool/mp" in line)
+
+
 def test_what_is_being_deleted_says_so() -> None:
     cluster = Cluster(metadata=ObjectMeta(name="c", deletion_timestamp=NOW))
 
-    assert "Cluster/c (deleting)" in render(cluster_tree(cluster, None, None, [], []), NOW)
+    assert "Cluster/c (deleting)" in render(cluster_tree(cluster, None, None, Parts()), NOW)
 
 
 @pytest.mark.parametrize(

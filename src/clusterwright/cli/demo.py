@@ -1,4 +1,4 @@
-"""`up --demo`: a cluster of three control-plane and three worker machines, shown while it comes up."""
+"""`up --demo`: three control planes under a KubeadmControlPlane, three workers under a MachineDeployment with a MachineHealthCheck."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import AlreadyExists, ApiError
 
 NAME, NAMESPACE = "demo", "default"
+WORKERS = f"{NAME}-workers"
 _STAGE_SECONDS = 0.5
 _INTERVAL = 0.2
 
@@ -28,8 +29,8 @@ def manifests() -> list[Json]:
     """Everything that the demo applies."""
     objects = samples.cluster(NAME, NAMESPACE, has_control_plane_object=True)
     objects += samples.control_plane(NAME, NAMESPACE, replicas=3, seconds=_STAGE_SECONDS)
-    for number in range(1, 4):
-        objects += samples.machine(NAME, f"{NAME}-worker-{number}", NAMESPACE, is_control_plane=False, seconds=_STAGE_SECONDS)
+    objects += samples.workers(NAME, WORKERS, NAMESPACE, replicas=3, seconds=_STAGE_SECONDS)
+    objects.append(samples.machine_health_check(NAME, WORKERS, NAMESPACE, labels={"pool": WORKERS}))
     return objects
 
 

@@ -7,13 +7,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from clusterwright.api.core import Cluster, Machine, MachineDeployment
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect
-from clusterwright.cli.tree import Branch, cluster_tree, render
+from clusterwright.cli.tree import Branch, Parts, cluster_tree, render
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
@@ -63,8 +63,13 @@ async def look(client: Client, key: ObjectKey) -> Branch:
         cluster,
         await _referenced(client, key.namespace, cluster.spec.infrastructure_ref),
         await _referenced(client, key.namespace, cluster.spec.control_plane_ref),
-        await client.list(Machine, namespace=key.namespace, labels=mine),
-        await client.list(MachineDeployment, namespace=key.namespace, labels=mine),
+        Parts(
+            machines=await client.list(Machine, namespace=key.namespace, labels=mine),
+            machine_sets=await client.list(MachineSet, namespace=key.namespace, labels=mine),
+            deployments=await client.list(MachineDeployment, namespace=key.namespace, labels=mine),
+            pools=await client.list(MachinePool, namespace=key.namespace, labels=mine),
+            health_checks=await client.list(MachineHealthCheck, namespace=key.namespace, labels=mine),
+        ),
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
-from clusterwright.api.core import Cluster, Machine, MachineDeployment
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.meta import Condition, Object, Unstructured
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL
-from clusterwright.conditions import get
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.conditions import get, v1beta1
 from clusterwright.conditions.foreign import InvalidConditions, conditions_of
 
 _COLUMNS = ("NAME", "STATUS", "REASON", "SINCE", "MESSAGE")
@@ -25,16 +26,20 @@ class Branch:
     conditions: tuple[Condition, ...] = field(default=())
 
 
-def cluster_tree(
-    cluster: Cluster,
-    infrastructure: Unstructured | None,
-    control_plane: Unstructured | None,
-    machines: Sequence[Machine],
-    deployments: Sequence[MachineDeployment],
-) -> Branch:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a Cluster is made of, beside its infrastructure and control plane."""
+
+    machines: Sequence[Machine] = ()
+    machine_sets: Sequence[MachineSet] = ()
+    deployments: Sequence[MachineDeployment] = ()
+    pools: Sequence[MachinePool] = ()
+    health_checks: Sequence[MachineHealthCheck] = ()
+
+
+def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_plane: Unstructured | None, parts: Parts) -> Branch:
     """The tree of a Cluster."""
-    leaders = [m for m in machines if CONTROL_PLANE_LABEL in m.metadata.labels]
-    workers = [m for m in machines if CONTROL_PLANE_LABEL not in m.metadata.labels]
+    leaders = [m for m in parts.machines if CONTROL_PLANE_LABEL in m.metadata.labels]
     children: list[Branch] = []
     if infrastructure is not None:
         children.append(_foreign("ClusterInfrastructure - ", infrastructure, "Ready"))
@@ -43,17 +48,54 @@ def cluster_tree(
         children.append(Branch(branch.label, branch.condition, tuple(map(_machine, leaders)), branch.conditions))
     elif leaders:
         children.append(Branch("ControlPlane", None, tuple(map(_machine, leaders))))
-    if workers or deployments:
-        children.append(Branch("Workers", None, tuple(_workers(workers, deployments))))
+    if workers := tuple(_workers(parts)):
+        children.append(Branch("Workers", None, workers))
+    if parts.health_checks:
+        checks = tuple(_object(c, "RemediationAllowed", ()) for c in parts.health_checks)
+        children.append(Branch("HealthChecks", None, checks))
     return _object(cluster, "Available", tuple(children))
 
 
-def _workers(workers: Sequence[Machine], deployments: Sequence[MachineDeployment]) -> Iterator[Branch]:
-    for deployment in deployments:
-        name = deployment.metadata.name
-        mine = [m for m in workers if m.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL) == name]
-        yield _object(deployment, "Available", tuple(map(_machine, mine)))
-    yield from (_machine(m) for m in workers if MACHINE_DEPLOYMENT_NAME_LABEL not in m.metadata.labels)
+def _workers(parts: Parts) -> Iterator[Branch]:
+    """Deployments with their sets, sets without a deployment, pools, and the Machines that nobody controls."""
+    workers = [m for m in parts.machines if CONTROL_PLANE_LABEL not in m.metadata.labels]
+
+    def machine_set(obj: MachineSet) -> Branch:
+        return _object(obj, "MachinesReady", tuple(map(_machine, _controlled(workers, obj))))
+
+    owners: list[Object] = [*parts.deployments, *parts.machine_sets, *parts.pools]
+    for deployment in parts.deployments:
+        sets = [s for s in _controlled(parts.machine_sets, deployment) if s.spec.replicas or s.status.replicas]
+        yield _object(deployment, "Available", tuple(map(machine_set, sets)))
+    for alone in parts.machine_sets:
+        if not any(_controls(d, alone) for d in parts.deployments):
+            yield machine_set(alone)
+    for pool in parts.pools:
+        yield _pool(pool, tuple(map(_machine, _controlled(workers, pool))))
+    yield from (_machine(m) for m in workers if not any(_controls(o, m) for o in owners))
+
+
+def _pool(pool: MachinePool, children: tuple[Branch, ...]) -> Branch:
+    """A pool: it says how it is by its deprecated conditions only."""
+    branch = _object(pool, "Ready", children)
+    old = v1beta1.get(v1beta1.reporter_conditions(pool), "Ready")
+    if branch.condition is not None or old is None:
+        return branch
+    ready = Condition(
+        type="Ready", status=old.status, reason=old.reason, message=old.message, last_transition_time=old.last_transition_time
+    )
+    return Branch(branch.label, ready, children, branch.conditions)
+
+
+T = TypeVar("T", bound=Object)
+
+
+def _controlled(objects: Sequence[T], owner: Object) -> list[T]:
+    return [o for o in objects if _controls(owner, o)]
+
+
+def _controls(owner: Object, obj: Object) -> bool:
+    return any(r.controller and (r.kind, r.name) == (owner.kind, owner.metadata.name) for r in obj.metadata.owner_references)
 
 
 def _machine(machine: Machine) -> Branch:
