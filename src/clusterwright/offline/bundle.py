@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import yaml
 
+from clusterwright import conversion
 from clusterwright.api import yamlreader
-from clusterwright.api.meta import Json
+from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.api.versions import HUB
 from clusterwright.offline.observation import Observation
 
 
@@ -59,8 +61,26 @@ def assemble(documents: Iterable[Any]) -> Bundle:
             msgspec.json.encode(document)
         except (UnicodeEncodeError, TypeError) as error:
             raise BadBundle(f"document {index}: {document['kind']} holds what JSON cannot: {error}") from error
-        objects.append(dict(document))
+        objects.append(_newest(index, dict(document)))
     return Bundle(tuple(objects), observation or Observation())
+
+
+def _newest(index: int, document: Json) -> Json:
+    """A document in an old version of a kind that follows no provider contract, in the version that controllers read."""
+    gvk = GroupVersionKind.of(document["apiVersion"], document["kind"])
+    if gvk.version == HUB or gvk.group not in _NO_PROVIDERS or not conversion.convertible(gvk.group, gvk.kind):
+        return document
+    try:
+        return conversion.convert(document, f"{gvk.group}/{HUB}", _no_look_up)
+    except conversion.ConversionFailed as error:
+        raise BadBundle(f"document {index}: {error}") from error
+
+
+_NO_PROVIDERS: Final = frozenset(f"{part}cluster.x-k8s.io" for part in ("", "addons.", "ipam.", "runtime."))
+
+
+def _no_look_up(group: str, kind: str) -> str:
+    raise AssertionError("nothing is looked up on the way to the newest version")
 
 
 def _flatten(documents: Iterable[Any]) -> Iterable[Any]:

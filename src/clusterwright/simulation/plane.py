@@ -145,7 +145,7 @@ class Plane:
 
 def management_server(clock: Clock, random: Random) -> ApiServer:
     """An API server with our kinds and its own controllers, as `up` has one; nothing is kept."""
-    server = ApiServer(now=clock.now, random=random)
+    server = ApiServer(now=clock.now, random=random, converters=embedded.converters)
     prepare(server)
     return server
 
