@@ -32,6 +32,7 @@ from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import FixedKeySource, KeySource
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
+from clusterwright.webhooks import embedded
 
 NAMESPACE = "default"
 _ALWAYS_THERE = frozenset({"namespaces", "events", "customresourcedefinitions.apiextensions.k8s.io"})
