@@ -323,7 +323,7 @@ def test_a_certificate_without_a_name_is_nobody():
 async def test_stopping_ends_open_watches(running: RunningServer, tmp_path: Path):
     context = client_context(running, tmp_path, running.admin)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
-        response = await session.get(running.url + CONFIGMAPS, params={"watch": "1"})
+        response = await session.get(running.url + CONFIGMAPS.replace("configmaps", "pods"), params={"watch": "1"})
         async with asyncio.timeout(10):
             await running.http.stop()
             try:

@@ -215,3 +215,20 @@ async def test_events_are_forgotten_an_hour_after_they_were_written(api: Api, cl
     await api.post(events, event("new"))
 
     assert (await api.get(events)).names == ["new", "touched"]
+
+
+async def test_a_namespace_has_an_account_and_the_certificate_of_the_server():
+    server = make_server()
+    server.start_controllers(b"the certificate")
+    api = Api.of(server)
+    await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
+
+    for namespace in ("default", "new"):
+        assert (await api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")).status == 200
+        config = await api.get(f"/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt")
+        assert config["data"] == {"ca.crt": "the certificate"}
+    await api.delete("/api/v1/namespaces/new/serviceaccounts/default")
+    assert (await api.get("/api/v1/namespaces/new/serviceaccounts/default")).status == 200
+    await api.delete("/api/v1/namespaces/new")
+    assert (await api.get("/api/v1/namespaces/new")).status == 404
+    assert (await api.get("/api/v1/namespaces/new/serviceaccounts/default")).status == 404

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-from apiserver_testing import WIDGETS, Clock, configmap, make_server, widget, widget_crds
+from apiserver_testing import WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 
 from clusterwright.apiserver.serving.connections import Limits
 from clusterwright.apiserver.serving.http import HttpServer
@@ -226,3 +226,20 @@ async def test_malformed_http_is_answered_or_cut_off_and_harms_nobody(http: Http
     assert not answer.startswith(b"HTTP/1.1 500")
     async with session.get("/readyz") as response:
         assert response.status == 200
+
+
+async def test_the_server_is_found_through_its_service():
+    server = make_server()
+    http = HttpServer(server)
+    port = await http.start("127.0.0.1", 0)
+    api = Api.of(server)
+
+    service = await api.get("/api/v1/namespaces/default/services/kubernetes")
+    endpoints = await api.get("/api/v1/namespaces/default/endpoints/kubernetes")
+
+    assert (service["spec"]["ports"][0]["targetPort"], service["spec"]["ports"][0]["port"]) == (port, 443)
+    assert endpoints["subsets"] == [{"addresses": [{"ip": "127.0.0.1"}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}]
+    checks = (await api.get("/healthz", verbose="")).raw.decode()
+    assert "[+]poststarthook/crd-informer-synced ok" in checks
+    assert checks.endswith("healthz check passed\n")
+    await http.stop()

@@ -10,6 +10,7 @@ import pytest
 from apiserver_testing import CRDS, JSON_PATCH, MERGE, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.audit import in_process
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -422,3 +423,102 @@ async def test_applying_to_an_object_that_is_gone_does_not_make_another(api: Api
         '"w": uid mismatch: the provided object specified uid 7f3c1a52-0000-4000-8000-000000000000, and no existing object was found'
     )
     assert (await api.get(f"{path}/w")).status == 404
+
+
+async def test_a_timeout_must_be_a_duration(api: Api):
+    refused = await api.get(WIDGETS, timeout="invalid")
+
+    assert refused.status == 400
+    assert refused["message"] == 'invalid timeout specified in the request URL - time: invalid duration "invalid"'
+    assert (await api.get(WIDGETS, timeout="10s")).status == 200
+
+
+async def test_a_dry_run_may_name_a_resource_version(api: Api):
+    body = {**configmap("c"), "metadata": {"name": "c", "resourceVersion": "7"}}
+    assert (await api.post(CONFIGMAPS, body)).status == 500
+    assert (await api.post(CONFIGMAPS, body, dryRun="All")).status == 201
+    assert (await api.get(f"{CONFIGMAPS}/c")).status == 404
+
+
+async def test_namespaces_that_are_there_from_the_beginning_have_an_owner(api: Api):
+    owners = (await api.get("/api/v1/namespaces/kube-system"))["metadata"]["managedFields"]
+
+    assert [(e["manager"], e["operation"]) for e in owners] == [("kube-apiserver", "Update")]
+
+
+async def test_reviews_are_no_tables(api: Api):
+    review = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+              "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}  # fmt: skip
+    headers = {"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+
+    assert (await api.do("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, headers=headers)).status == 406
+
+
+async def test_events_are_selected_by_who_reported_them(api: Api):
+    events = "/api/v1/namespaces/default/events"
+    base = {"apiVersion": "v1", "kind": "Event", "involvedObject": {"namespace": "default", "name": "x", "kind": "Pod"}}
+    await api.post(events, {**base, "metadata": {"name": "old"}, "source": {"component": "me"}})
+    new = {"reportingComponent": "me", "reportingInstance": "i", "action": "a", "reason": "r", "type": "Normal",
+           "eventTime": "2026-05-01T12:00:00.000000Z"}  # fmt: skip
+    made = await api.post(events, {**base, "metadata": {"name": "new"}, **new})
+    assert made.status == 201, made
+
+    assert (await api.get(events, fieldSelector="source=me")).names == ["new", "old"]
+    assert (await api.get(events, fieldSelector="source=you")).names == []
+
+
+@pytest.mark.parametrize(
+    ("path", "obj", "kept"),
+    [
+        ("/apis/apps/v1/namespaces/default/deployments", "Deployment", {"annotations"}),
+        ("/apis/apps/v1/namespaces/default/replicasets", "ReplicaSet", {"annotations", "labels"}),
+        (WIDGETS, "Widget", set()),
+    ],
+)
+async def test_what_of_metadata_a_write_to_the_status_changes(api: Api, path: str, obj: str, kept: set[str]):
+    spec = {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }
+    body = widget("x") if obj == "Widget" else {"apiVersion": "apps/v1", "kind": obj, "metadata": {"name": "x"}, "spec": spec}
+    assert (await api.post(path, body)).status == 201
+
+    answer = await api.merge(f"{path}/x/status", {"metadata": {"annotations": {"k": "v"}, "labels": {"k": "v"}}})
+
+    assert answer.status == 200
+    assert {"annotations", "labels"} & answer["metadata"].keys() == kept
+
+
+async def test_apply_ends_where_somebody_owns_fields_in_a_version_that_is_gone(server: ApiServer, api: Api):
+    old = {**widget("w"), "apiVersion": "widgets.example.com/v1beta1"}
+    beta = WIDGETS.replace("/v1/", "/v1beta1/")
+    assert (await api.apply(f"{beta}/w", old, "one")).status == 201
+    crd = widget_crds()[0]
+    crd["spec"]["versions"] = [v for v in crd["spec"]["versions"] if v["name"] == "v1"]
+    assert (await api.merge(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": crd["spec"]["versions"]}})).status == 200
+
+    for manager in ("one", "two"):
+        refused = await api.apply(f"{WIDGETS}/w", widget("w"), manager, force="true")
+        assert refused.status == 500
+        assert refused["message"].endswith("request to convert CR to an invalid group/version: widgets.example.com/v1beta1")
+
+
+async def test_an_audit_record_names_the_program_and_the_time(server: ApiServer, api: Api):
+    records: list[Any] = []
+    server.audit = lambda request, user, answer: in_process(server, records.append, request, user, answer)
+
+    await api.do("POST", CONFIGMAPS, configmap("c"), headers={"user-agent": "me/1.0"}, dryRun="All")
+
+    event = records[0].event()
+    assert (event["verb"], event["userAgent"], event["requestURI"]) == ("create", "me/1.0", f"{CONFIGMAPS}?dryRun=All")
+    assert event["requestReceivedTimestamp"] == "2026-05-01T12:00:00.000000Z"
+    assert event["objectRef"] == {"resource": "configmaps", "namespace": "default", "apiVersion": "v1"}
+
+
+async def test_tabs_are_white_space_within_brackets(api: Api):
+    text = b"{\n\tapiVersion: v1,\n\tkind:\tConfigMap, metadata: {\tname: tabbed\t},\n\t\tdata: {a: 'b\tc'}\n}"
+
+    made = await api.do("POST", CONFIGMAPS, text, "application/yaml")
+
+    assert (made.status, made["data"]) == (201, {"a": "b\tc"})
+    assert (await api.do("POST", CONFIGMAPS, b"apiVersion: v1\n\tkind: ConfigMap", "application/yaml")).status == 400

@@ -24,7 +24,7 @@ from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.calls import Call, query_of
 from clusterwright.apiserver.core import Authorizer, Converters, Core
 from clusterwright.apiserver.encoding import rendering
-from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
+from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, check_timeout
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import Registry, ResourceKey, index
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
@@ -138,6 +138,8 @@ class ApiServer(Core):
             query = query_of(request.query) if request.query else {}
             info = _parse(request, query)
             self._authorize(user, info)
+            if "timeout" in query and info.verb != "watch":
+                check_timeout(query["timeout"])
             if not info.is_resource:
                 return nonresource.answer(self, request, info, query)
             resource = self.registry.find(info.group, info.version, info.resource)
@@ -197,9 +199,12 @@ class ApiServer(Core):
 
     # ------------------------------------------------------------------ life
 
-    def start_controllers(self) -> None:
-        """Collect garbage, empty deleted namespaces, aggregate roles and keep disruption budgets from now on."""
-        controllers.start_controllers(self)
+    def start_controllers(self, authority: bytes = b"") -> None:
+        """Collect garbage, empty deleted namespaces, aggregate roles and keep disruption budgets from now on.
+
+        With the certificate of its `authority` a server also fills namespaces as kube-controller-manager does.
+        """
+        controllers.start_controllers(self, authority)
 
     def close(self) -> None:
         """End all watches."""

@@ -23,7 +23,7 @@ class TlsListener:
 
     async def start(self, cluster: SimulatedCluster, context: ssl.SSLContext) -> None:
         """Listen at the cluster's port."""
-        server = HttpServer(cluster.server, Authenticator(sources=[cluster.server.token_user]))
+        server = HttpServer(cluster.server, Authenticator(sources=[cluster.server.token_user]), advertise=False)
         await server.start(cluster.host, cluster.port, context)
         self._running[cluster.port] = server
 

@@ -405,7 +405,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
         resource=GENERATION,
     ),
     builtin(
-        _FLOW, "FlowSchema", "flowcontrol.v1.FlowSchema", namespaced=False, status=True,
+        _FLOW, "FlowSchema", "flowcontrol.v1.FlowSchema", namespaced=False, status=True, status_keeps=None,
         defaults=filled({}, zero={"spec.matchingPrecedence": 1000}),
         table=shown(
             ("PriorityLevel", "spec.priorityLevelConfiguration.name"), ("MatchingPrecedence", "spec.matchingPrecedence", "integer"),
@@ -414,7 +414,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
         resource={**GENERATION, **STRICT},
     ),
     builtin(
-        _FLOW, "PriorityLevelConfiguration", "flowcontrol.v1.PriorityLevelConfiguration", namespaced=False, status=True,
+        _FLOW, "PriorityLevelConfiguration", "flowcontrol.v1.PriorityLevelConfiguration", namespaced=False, status=True, status_keeps=None,
         defaults=filled(
             {
                 "spec.limited.nominalConcurrencyShares": 30, "spec.limited.lendablePercent": 0,
@@ -443,12 +443,12 @@ FURTHER: Final[tuple[Resource, ...]] = (
         resource={**RETURNED, **STRICT},
     ),
     builtin(
-        "apiregistration.k8s.io", "APIService", "apiregistration.v1.APIService", namespaced=False, status=True,
+        "apiregistration.k8s.io", "APIService", "apiregistration.v1.APIService", namespaced=False, status=True, status_keeps=None,
         defaults=filled({"spec.service.port": 443}), table=shown(("Service", "spec.service.name"), _AGE), resource=STRICT,
     ),
     builtin(
         _ADMISSION, "ValidatingAdmissionPolicy", "admissionregistration.v1.ValidatingAdmissionPolicy", plural="validatingadmissionpolicies",
-        namespaced=False, status=True, defaults=_policy_defaults("matchConstraints", failurePolicy="Fail"),
+        namespaced=False, status=True, status_keeps=None, defaults=_policy_defaults("matchConstraints", failurePolicy="Fail"),
         table=shown(("Validations", "len spec.validations", "integer"), ("ParamKind", "spec.paramKind.kind"), _AGE),
         resource={**GENERATION, **STRICT},
     ),
@@ -472,7 +472,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
     ),
     builtin("resource.k8s.io", "DeviceClass", "resource.v1.DeviceClass", plural="deviceclasses", namespaced=False, resource=GENERATION),
     builtin(
-        "resource.k8s.io", "ResourceClaim", "resource.v1.ResourceClaim", status=True, validate_update=_keeps("spec"),
+        "resource.k8s.io", "ResourceClaim", "resource.v1.ResourceClaim", status=True, status_keeps=None, validate_update=_keeps("spec"),
         defaults=filled({"spec.devices.requests[].exactly.allocationMode": "ExactCount"}), resource=RETURNED,
     ),
     builtin(

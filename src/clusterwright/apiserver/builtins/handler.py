@@ -44,7 +44,9 @@ class Builtin:
         cells: Cells | None = None,
         reset: Sequence[tuple[str, ...]] = (),
         keeps_status: bool = False,
+        status_keeps: Sequence[str] | None = (),
     ) -> None:
+        """`status_keeps`: what of metadata a write to the status leaves as it is; None: all of it."""
         self.gvk = gvk
         self.go_type = go_type
         self.schema = KindSchema(go_type=go_type)
@@ -64,6 +66,7 @@ class Builtin:
         self._warn = warn
         self._reset = tuple(reset)
         self._keeps_status = keeps_status
+        self._status_keeps = status_keeps
 
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
         """The object as Go would write it after reading it, in place. Raises DecodeError."""
@@ -105,7 +108,7 @@ class Builtin:
     def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
         """The main resource keeps status; the status subresource keeps all else."""
         if subresource in ("status", "approval"):
-            keep_all_but_status(obj, old)
+            self._keep_for_status(obj, old)
             if self._on_status is not None:
                 self._on_status(obj)
             return
@@ -116,6 +119,13 @@ class Builtin:
                 obj.pop("status", None)
         if self._on_update is not None and subresource != "finalize":  # which writes what updates keep
             self._on_update(obj, old)
+
+    def _keep_for_status(self, obj: Json, old: Json) -> None:
+        meta = obj["metadata"]
+        keep_all_but_status(obj, old)
+        if self._status_keeps is not None:
+            kept = {name: old["metadata"].get(name) for name in self._status_keeps}
+            obj["metadata"] = {k: v for k, v in {**meta, **kept}.items() if v is not None}
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
         """What is wrong."""
@@ -147,7 +157,10 @@ class Builtin:
         """What writes through this (sub)resource never own."""
         if not self.has_status:
             return self._reset
-        return (("metadata",), ("spec",)) if subresource in ("status", "approval") else (("status",), *self._reset)
+        if subresource not in ("status", "approval"):
+            return (("status",), *self._reset)
+        kept = [("metadata",)] if self._status_keeps is None else [("metadata", name) for name in self._status_keeps]
+        return (*kept, ("spec",))
 
 
 def namespace_finalizers(obj: Json, *, indexed: bool = False) -> list[FieldError]:

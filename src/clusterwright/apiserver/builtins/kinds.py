@@ -67,7 +67,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         resource={"subresources": ("proxy",)},
     ),
     builtin(
-        "", "Pod", "core.v1.Pod", short=("po",), all_category=True, status=True, table=columns.POD, fit=strategies.fit_pod,
+        "", "Pod", "core.v1.Pod", short=("po",), all_category=True, status=True, status_keeps=("ownerReferences",), table=columns.POD,
+        fit=strategies.fit_pod,
         defaults=defaults.pod,
         on_create=strategies.new_pod, on_update=strategies.changed_pod, validate=workloads.pod, validate_update=workloads.pod_update,
         warn=containers.pod_warnings,
@@ -99,7 +100,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     builtin("", "ResourceQuota", "core.v1.ResourceQuota", short=("quota",), status=True, resource=RETURNED),
     builtin("", "LimitRange", "core.v1.LimitRange", short=("limits",), resource=UPSERT),
     builtin(
-        "apps", "Deployment", "apps.v1.Deployment", short=("deploy",), all_category=True, status=True, table=columns.DEPLOYMENT,
+        "apps", "Deployment", "apps.v1.Deployment", short=("deploy",), all_category=True, status=True, status_keeps=("labels",),
+        table=columns.DEPLOYMENT,
         defaults=defaults.deployment, validate=workloads.workload, validate_update=workloads.workload_update,
         validate_status=workloads.deployment_status,
         warn=containers.workload_warnings,
@@ -130,7 +132,8 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     builtin("discovery.k8s.io", "EndpointSlice", "discovery.v1.EndpointSlice", resource=GENERATION),
     builtin(
-        "storage.k8s.io", "VolumeAttachment", "storage.v1.VolumeAttachment", namespaced=False, status=True, table=columns.VOLUME_ATTACHMENT,
+        "storage.k8s.io", "VolumeAttachment", "storage.v1.VolumeAttachment", namespaced=False, status=True, status_keeps=None,
+        table=columns.VOLUME_ATTACHMENT,
         validate=validation.volume_attachment, validate_update=validation.volume_attachment_update, resource={**RETURNED, **STRICT},
     ),
     builtin(
@@ -168,7 +171,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     builtin(
         "apiextensions.k8s.io", "CustomResourceDefinition", "apiextensions.v1.CustomResourceDefinition", namespaced=False,
-        short=("crd", "crds"), status=True, table=columns.CREATED, defaults=defaults.custom_resource_definition,
+        short=("crd", "crds"), status=True, status_keeps=None, table=columns.CREATED, defaults=defaults.custom_resource_definition,
         on_create=strategies.new_crd,
         on_update=strategies.changed_crd, validate=customresourcedefinitions.validate,
         validate_update=customresourcedefinitions.validate_update,

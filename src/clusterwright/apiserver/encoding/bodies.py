@@ -134,6 +134,15 @@ class _Loader(yamlreader.SafeLoader):  # type: ignore[misc]  # libyaml's, or Pyt
         super().__init__(text)
         self.repeated: list[str] = []
 
+    def scan_to_next_token(self) -> None:
+        """As the original, but within brackets tabs are white space too."""
+        while True:
+            super().scan_to_next_token()
+            if not self.flow_level or self.peek() != "\t":
+                return
+            while self.peek() == "\t":
+                self.forward()
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:

@@ -10,6 +10,8 @@ import msgspec
 import yaml
 
 from clusterwright.apiserver.status import bad_request, failure, not_acceptable, unsupported_media_type
+from clusterwright.cel.formats import is_duration
+from clusterwright.golang.quoting import quote
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -149,3 +151,9 @@ def integer(text: str) -> int:
     if not -(2**63) <= value < 2**63:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return value
+
+
+def check_timeout(text: str) -> None:
+    """Whether `timeout` is a duration as Go writes it; raises StatusError (400)."""
+    if text and not is_duration(text):
+        raise bad_request(f"invalid timeout specified in the request URL - time: invalid duration {quote(text)}")

@@ -69,6 +69,7 @@ def apply(
     kept = live["metadata"].get("managedFields") if live is not None else None
     base = bare(versioned(live, api_version, handlers) or {}) if live is not None else zero_object(handler)
     managers = decode(kept) or {}
+    _check_versions(managers, (manager, "Apply", "", subresource), handlers)
     if not managers and live is not None:
         # what was there before the first apply belongs to somebody, if only by name
         compared = Comparisons(zero_object(handler), base, handlers, subresource).of(api_version)
@@ -95,6 +96,17 @@ def apply(
     result["metadata"] = meta
     _refresh_last_applied(result, applied, manager)
     return result
+
+
+def _check_versions(managers: Managers, actor: Identity, versions: Versions) -> None:
+    """Custom resources are compared in the versions of all who own something: one that is served no more ends the apply."""
+    if versions.converter is None:
+        return
+    for identity, entry in sorted(managers.items(), key=lambda item: item[0] == actor):
+        if entry.api_version not in versions:
+            problem = f"request to convert CR to an invalid group/version: {entry.api_version}"
+            own = "failed to prune fields: failed to convert merged object to last applied version: "
+            raise failure(500, "", (own if identity == actor else "failed to convert old object: ") + problem)
 
 
 def _without_nulls(applied: Json) -> Json:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlencode
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver.auth.identity import ANONYMOUS, User
+from clusterwright.apiserver.auth.identity import ANONYMOUS, User, user_info
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.metadata import rfc3339
 from clusterwright.apiserver.requestinfo import parse
 from clusterwright.apiserver.storage.streams import Stream
 
@@ -18,18 +19,19 @@ from clusterwright.apiserver.storage.streams import Stream
 class Record:
     """Who did what, when, and with which outcome."""
 
-    time: str
+    received: datetime
+    answered: datetime
     user: User
     acting_as: User
     """The user that was impersonated; `user` itself where nobody was."""
-    method: str
-    path: str
+    request: Request
     code: int
     audit_id: str
 
     def event(self) -> Json:
         """The record as an audit.k8s.io/v1 Event at level Metadata."""
-        info = parse(self.method, self.path)
+        request = self.request
+        info = parse(request.method, request.path, watch=any(k == "watch" and v.lower() not in {"false", "0"} for k, v in request.query))
         reference = {"resource": info.resource, "namespace": info.namespace, "name": info.name, "apiGroup": info.group,
                      "apiVersion": info.version, "subresource": info.subresource}  # fmt: skip
         event: Json = {
@@ -38,18 +40,23 @@ class Record:
             "level": "Metadata",
             "auditID": self.audit_id,
             "stage": "ResponseComplete",
-            "requestURI": self.path,
+            "requestURI": f"{request.path}?{urlencode(request.query)}" if request.query else request.path,
             "verb": info.verb,
-            "user": {"username": self.user.name, "groups": list(self.user.groups)},
+            "user": user_info(self.user),
+            "userAgent": request.headers.get("user-agent", ""),
             "responseStatus": {"metadata": {}, "code": self.code},
-            "requestReceivedTimestamp": self.time,
-            "stageTimestamp": self.time,
+            "requestReceivedTimestamp": _micro(self.received),
+            "stageTimestamp": _micro(self.answered),
         }
         if self.acting_as is not self.user:
-            event["impersonatedUser"] = {"username": self.acting_as.name, "groups": list(self.acting_as.groups)}
+            event["impersonatedUser"] = user_info(self.acting_as)
         if info.is_resource:
             event["objectRef"] = {k: v for k, v in reference.items() if v}
         return event
+
+
+def _micro(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class Seen:
@@ -59,7 +66,7 @@ class Seen:
         self._server = server
         self._request = request
         self._log = log
-        self._time = rfc3339(server.now()) if log is not None else ""
+        self._received = server.now()
         self.real = self.user = ANONYMOUS
         """Who asks, and as whom."""
 
@@ -69,9 +76,10 @@ class Seen:
         if log is None:
             return
         code = answer.response.status if isinstance(answer, Stream) else answer.status
-        log(Record(self._time, self.real, self.user, self._request.method, self._request.path, code, self._server.new_uid()))
+        now = self._server.now()
+        log(Record(self._received, now, self.real, self.user, self._request, code, self._server.new_uid()))
 
 
 def in_process(server: Core, log: Callable[[Record], None], request: Request, user: User, answer: Response) -> None:
     """Record a request that did not come over the network."""
-    log(Record(rfc3339(server.now()), user, user, request.method, request.path, answer.status, server.new_uid()))
+    log(Record(server.now(), server.now(), user, user, request, answer.status, server.new_uid()))

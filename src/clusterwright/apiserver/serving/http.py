@@ -24,6 +24,7 @@ from clusterwright.apiserver.serving.connections import Connection, Limits, Serv
 from clusterwright.apiserver.serving.fairness import Fairness, rejected, uid_of
 from clusterwright.apiserver.status import StatusError, failure, too_large
 from clusterwright.apiserver.storage.streams import Stream
+from clusterwright.apiserver.system import endpoints
 
 _BODY_MAXIMUM: Final = 3 * 1024 * 1024
 _BODY_SECONDS: Final = 30.0
@@ -56,11 +57,16 @@ class HttpServer:
         *,
         audit_log: Callable[[audit.Record], None] | None = None,
         limits: Limits | None = None,
+        advertise: bool = True,
     ) -> None:
-        """Without an authenticator every caller is anonymous (and without an authorizer may do everything)."""
+        """Without an authenticator every caller is anonymous (and without an authorizer may do everything).
+
+        `advertise`: the server has a Service `kubernetes` that leads to this address.
+        """
         self.server = server
         self.authenticator = authenticator
         self.audit_log = audit_log
+        self.advertise = advertise
         self.port = 0
         self.limits = limits or Limits()
         self.fairness = Fairness()
@@ -88,6 +94,8 @@ class HttpServer:
         await self._runner.setup()
         self._listening = await self._low_level.listen(host, port, context)
         self.port = self._listening.sockets[0].getsockname()[1]
+        if self.advertise:
+            endpoints.advertise(self.server, host, self.port)
         return self.port
 
     async def stop(self) -> None:

@@ -143,9 +143,9 @@ async def start(options: ServeOptions) -> RunningServer:
     server.ensure_namespaces()
     server.ensure(bootstrap_roles())
     server.ensure(options.crds, update=True)
-    if options.controllers:
-        server.start_controllers()
     authority, signing_key = _identity(options.data_dir, options.now(), random)
+    if options.controllers:
+        server.start_controllers(authority.certificate)
     ServiceAccountTokens(server, signing_key)
     server.token_sources.append(bootstrap_token_source(server))
     serving = sign(authority, options.now(), "kube-apiserver", hosts=_serving_names(host))

@@ -7,11 +7,17 @@ from clusterwright.apiserver.system.events import EventExpiry
 from clusterwright.apiserver.system.garbage import Collector
 from clusterwright.apiserver.system.namespaces import NamespaceController
 from clusterwright.apiserver.system.roles import RoleAggregator
+from clusterwright.apiserver.system.serviceaccounts import NamespaceContent
 
 
-def start_controllers(server: Core) -> None:
-    """Have a server collect garbage, empty namespaces, aggregate roles, forget old Events and keep budgets from now on."""
+def start_controllers(server: Core, authority: bytes = b"") -> None:
+    """Have a server collect garbage, empty namespaces, aggregate roles, forget old Events and keep budgets from now on.
+
+    With the certificate of its `authority` it also gives every namespace a ServiceAccount and that certificate.
+    """
     server.computes_budgets = True
     for controller in (Collector, NamespaceController, RoleAggregator, EventExpiry):
         controller(server)
+    if authority:
+        NamespaceContent(server, authority)
     server.drain()

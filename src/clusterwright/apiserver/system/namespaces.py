@@ -26,6 +26,16 @@ def make_namespace(server: Core, name: str) -> None:
             "resourceVersion": str(rv),
             "creationTimestamp": server.timestamp(),
             "labels": {"kubernetes.io/metadata.name": name},
+            "managedFields": [
+                {
+                    "manager": "kube-apiserver",
+                    "operation": "Update",
+                    "apiVersion": "v1",
+                    "time": server.timestamp(),
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}},
+                }
+            ],
         },
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},

@@ -92,7 +92,7 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
 
         def fields(entry: Entry) -> bool:
             obj = call.load(entry)
-            return all(((field_value(obj, path) or absent.get(path, "")) == value) is equal for path, equal, value in needs)
+            return all(((field_value(obj, path) or _fallback(obj, path, absent)) == value) is equal for path, equal, value in needs)
 
         tests.append(fields)
     if call.info.name and call.info.watch_path:
@@ -106,6 +106,14 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
 
 _ABSENT: Final[dict[tuple[str, ...], str]] = {("spec", "hostNetwork"): "false", ("spec", "unschedulable"): "false"}
 """Booleans of built-ins, which field selectors see even when they are not written."""
+
+
+_FALLBACKS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {("source", "component"): ("reportingComponent",)}
+"""Where an empty field has a successor: an Event's source."""
+
+
+def _fallback(obj: Json, path: tuple[str, ...], absent: dict[tuple[str, ...], str]) -> str:
+    return field_value(obj, _FALLBACKS[path]) if path in _FALLBACKS and absent else absent.get(path, "")
 
 
 def _attribute(attribute: str, value: str, *, equal: bool) -> Callable[[Entry], bool]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call
-from clusterwright.apiserver.status import StatusError, bad_request, failure, generic, not_found
+from clusterwright.apiserver.status import StatusError, bad_request, failure, generic, not_acceptable, not_found
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, reviews, scale, signing, tokenrequests, watching, writes
 
@@ -70,7 +70,11 @@ async def dispatch(call: Call) -> Response | Stream:
     if verb == "create":
         if not resource.custom and info.name and info.path.rstrip("/").endswith("/" + info.name):
             raise generic(405, "", "", "", "")
-        return await CREATES.get((resource.group, resource.plural), writes.create)(call)
+        special = CREATES.get((resource.group, resource.plural))
+        if special is not None and call.form.render == "Table" and "get" not in resource.verbs:
+            accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            raise not_acceptable(f"only the following media types are accepted: {accepted}")
+        return await (special or writes.create)(call)
     if verb in {"update", "patch"} and not info.name:
         raise bad_request("name must be provided") if resource.custom else generic(405, "", "", "", "")
     answer = VERBS.get(verb)

@@ -94,7 +94,9 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     if resource.group == rbac.GROUP:
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
-    if revision.isdigit() and int(revision) != 0:
+    if dry_run and revision != "0":
+        meta["resourceVersion"] = revision
+    elif revision.isdigit() and int(revision) != 0:
         raise failure(500, "", "resourceVersion should not be set on objects to be created")
     written = await to_storage(call, obj)
     key = object_key(meta.get("namespace") or "", meta["name"])

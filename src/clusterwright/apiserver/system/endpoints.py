@@ -1,0 +1,59 @@
+"""The server as clients in its cluster find it: the Service `kubernetes`, with its own address behind it."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.system import loading
+
+_LABELS = {"component": "apiserver", "provider": "kubernetes"}
+
+
+def advertise(server: Core, host: str, port: int) -> None:
+    """Have the Service, and the address where the server is reached now. A server without Services or `default` has neither."""
+    if server.registry.find("", "v1", "services") is None or "default" not in server.store.table("namespaces").objects:
+        return
+    address = _address(host)
+    meta = {"name": "kubernetes", "namespace": "default"}
+    service: Json = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {**meta, "labels": _LABELS},
+        "spec": {
+            "clusterIP": "10.0.0.1",
+            "clusterIPs": ["10.0.0.1"],
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+        },
+    }
+    endpoint = {"name": "https", "port": port, "protocol": "TCP"}
+    endpoints: Json = {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {**meta, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+        "subsets": [{"addresses": [{"ip": address}], "ports": [endpoint]}],
+    }
+    a_slice: Json = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {**meta, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "addressType": "IPv6" if ":" in address else "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [endpoint],
+    }
+    wanted = [service, endpoints]
+    if server.registry.find("discovery.k8s.io", "v1", "endpointslices") is not None:
+        wanted.append(a_slice)
+    loading.ensure(server, wanted, update=True)
+    server.drain()
+
+
+def _address(host: str) -> str:
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return "127.0.0.1"
+    return "127.0.0.1" if found.is_unspecified else str(found)
