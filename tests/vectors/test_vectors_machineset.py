@@ -15,7 +15,7 @@ from clusterwright.controllers.machineset import conditions, conditions_v1beta1,
 HERE = Path(__file__).resolve().parent
 
 # Rows that no recorded world reaches; each has a test of its own in tests/controllers/machineset.
-UNRECORDED = {"Scale": {"not-seen-yet"}, "PreflightChecks": {"without-version", "no-machine-version"}}
+UNRECORDED = {"Scale": {"not-seen-yet", "no-room"}, "PreflightChecks": {"without-version", "no-machine-version"}}
 
 TABLES = (
     *conditions.TABLES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace as with_
 from datetime import timedelta
 from typing import Final, assert_never
@@ -154,7 +154,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             surge=found.surge,
             is_rolling=run.seen.strategy == "RollingUpdate",
             new=run.seen.new,
-            sets=rollout.of(run.seen.machine_sets or ()),
+            sets=_sized(run.seen.machine_sets or ()),
         )
         await self._write(run, division, intents, name=run.seen.new, hash_label="")
 
@@ -173,7 +173,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             replicas=run.seen.desired,
             limits=run.seen.limits or Limits(),
             new=Sized.of(division.new) if division.new else Sized(name),
-            old=rollout.of(division.old),
+            old=_sized(division.old),
         )
         marks: dict[str, dict[str, str]] = {}
         if step is Step.REPLACE:
@@ -329,6 +329,11 @@ def _failed(text: str, cause: Exception) -> PassFailed:
     error = PassFailed(text)
     error.__cause__ = cause
     return error
+
+
+def _sized(machine_sets: Iterable[MachineSet]) -> tuple[Sized, ...]:
+    """The numbers of MachineSets, the oldest first."""
+    return tuple(Sized.of(s) for s in oldest_first(machine_sets))
 
 
 def _maker(run: Run) -> Maker:

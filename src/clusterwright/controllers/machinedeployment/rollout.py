@@ -6,15 +6,12 @@ intents, which are carried out together afterwards; a later step sees what earli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-from msgspec.structs import replace
 
 from clusterwright.api.core import MachineDeployment, MachineSet
 from clusterwright.api.wellknown import DESIRED_REPLICAS_ANNOTATION, MAX_REPLICAS_ANNOTATION
 from clusterwright.controllers.intstr import scaled
-from clusterwright.controllers.machinedeployment.templates import oldest_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +54,12 @@ class Sized:
         status, annotations = machine_set.status, machine_set.metadata.annotations
         return Sized(
             machine_set.metadata.name,
-            machine_set.spec.replicas or 0,
-            status.replicas or 0,
-            status.available_replicas or 0,
-            status.up_to_date_replicas or 0,
-            annotations.get(DESIRED_REPLICAS_ANNOTATION, ""),
-            annotations.get(MAX_REPLICAS_ANNOTATION, ""),
+            wanted=machine_set.spec.replicas or 0,
+            actual=status.replicas or 0,
+            available=status.available_replicas or 0,
+            up_to_date=status.up_to_date_replicas or 0,
+            annotated_desired=annotations.get(DESIRED_REPLICAS_ANNOTATION, ""),
+            annotated_max=annotations.get(MAX_REPLICAS_ANNOTATION, ""),
         )
 
 
@@ -234,14 +231,3 @@ def _share(sized: Sized, replicas: int, surge: int, left: int) -> int:
     else:
         share = int(sized.wanted * (replicas + surge) / before + 0.5) - sized.wanted
     return min(share, left) if left > 0 else max(share, left)
-
-
-def of(machine_sets: Iterable[MachineSet]) -> tuple[Sized, ...]:
-    """Their numbers, the oldest first."""
-    return tuple(Sized.of(s) for s in oldest_first(machine_sets))
-
-
-def as_intended(machine_set: MachineSet, intents: dict[str, int]) -> MachineSet:
-    """The MachineSet with the replicas that it shall have."""
-    intent = intents.get(machine_set.metadata.name)
-    return machine_set if intent is None else replace(machine_set, spec=replace(machine_set.spec, replicas=intent))

@@ -30,6 +30,21 @@ async def machine_sets_of(machine: Machine, reader: Reader) -> Sequence[ObjectKe
     return tuple(s.key for s in await reader.list(MachineSet, namespace=metadata.namespace) if _selects(s, machine))
 
 
+async def siblings_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
+    """The MachineSets of the MachineDeployment that a Machine belonged to: there may be room for another now."""
+    name = machine.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
+    if not name:
+        return ()
+    labels = {MACHINE_DEPLOYMENT_NAME_LABEL: name}
+    found = await reader.list(MachineSet, namespace=machine.metadata.namespace, labels=labels)
+    return tuple(s.key for s in found if (s.status.replicas or 0) < (s.spec.replicas or 0))
+
+
+def is_gone(old: Any | None, new: Any | None) -> bool:
+    """Whether an object went."""
+    return new is None
+
+
 def _selects(machine_set: MachineSet, machine: Machine) -> bool:
     try:
         return parsed(machine_set.spec.selector).matches(machine.metadata.labels)
@@ -64,6 +79,7 @@ CONTROLLER = ControllerDefinition(
     kind=MachineSet,
     watches=(
         Watch(Machine, machine_sets_of),
+        Watch(Machine, siblings_of, is_gone),
         Watch(MachineDeployment, machine_sets_of_deployment, changed(deployment_facts)),
         Watch(Cluster, of_cluster(MachineSet), changed(cluster_facts)),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from clusterwright.api.wellknown import MAX_REPLICAS_ANNOTATION
 from clusterwright.controllers.machineset.guards import (
     deleting,
     machines_left,
@@ -36,6 +37,9 @@ def obstacles(c: Snapshot) -> list[str]:
     found = [] if c.preflight is None else [*c.preflight.messages, *([c.preflight.error] if c.preflight.error else [])]
     if c.existing is not None and len(c.existing) >= c.desired:
         found.append(f"{len(c.existing)} Machines exist already, {len(c.existing) - c.count} of them are not seen yet")
+    elif c.room is not None and c.room <= 0:
+        limit = c.metadata.annotations.get(MAX_REPLICAS_ANNOTATION, "")
+        found.append(f"the MachineDeployment has at least {limit} Machines already, as many as it may")
     return [*found, *([missing_text(c.missing)] if c.missing else [])]
 
 

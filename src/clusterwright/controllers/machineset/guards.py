@@ -69,6 +69,11 @@ def enough_exist(c: Snapshot) -> bool:
     return c.existing is not None and len(c.existing) >= c.desired
 
 
+@guard("the MachineDeployment has as many Machines as it may, replicas and surge")
+def no_room(c: Snapshot) -> bool:
+    return c.room is not None and c.room <= 0
+
+
 @guard("more Machines than wanted, without those that await acknowledgement while Machines are moved here")
 def surplus(c: Snapshot) -> bool:
     return c.replicas is not None and c.surplus > 0

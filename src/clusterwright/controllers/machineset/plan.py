@@ -12,6 +12,7 @@ from clusterwright.controllers.machineset.guards import (
     enough_exist,
     machines_left,
     moves,
+    no_room,
     preflight_fails,
     preflight_unknown,
     replicas_unset,
@@ -54,11 +55,12 @@ SCALE: Table[Snapshot] = Table(
     Row("preflight-unknown", too_few & preflight_unknown,                            KEEP, error=preflight_error),
     Row("preflight-fails",   too_few & preflight_fails,                              KEEP, requeue=PREFLIGHT_WAIT),
     Row("not-seen-yet",      too_few & enough_exist,                                 KEEP, requeue=PREFLIGHT_WAIT),
+    Row("no-room",           too_few & no_room,                                      KEEP, requeue=PREFLIGHT_WAIT),
     Row("create",            too_few,                                                KEEP, act=Scale.CREATE),
     Row("move",              surplus & moves,                                        KEEP, act=Scale.MOVE),
     Row("delete",            surplus,                                                KEEP, act=Scale.DELETE),
     Row("steady",            OTHERWISE,                                              KEEP),
-    about="What is done about the number of Machines, once they are listed. None is created for a number that only a cache shows: the API server is asked before.",
+    about="What is done about the number of Machines, once they are listed. None is created for a number that only a cache shows: the API server is asked before, also for all Machines of the MachineDeployment.",
     assuming=[~(too_few & surplus), ~(preflight_unknown & preflight_fails), ~(replicas_unset & (too_few | surplus))],
 )
 # fmt: on

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace as with_
 from datetime import timedelta
 from typing import Any, Final, assert_never
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +15,12 @@ from msgspec.structs import replace
 from clusterwright.api.core import Cluster, Machine, MachineSet
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured, V1Beta1Condition
-from clusterwright.api.wellknown import MACHINE_SET_FINALIZER, MACHINE_TEMPLATE_HASH_LABEL
+from clusterwright.api.wellknown import (
+    MACHINE_DEPLOYMENT_NAME_LABEL,
+    MACHINE_SET_FINALIZER,
+    MACHINE_TEMPLATE_HASH_LABEL,
+    MAX_REPLICAS_ANNOTATION,
+)
 from clusterwright.conditions import delete_condition, v1beta1
 from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.external import ContractUnknown, get_external
@@ -58,6 +65,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         self._providers = Providers(deps)
         self._applier = Applier(deps.client)
         self._observer = Observer(deps, self._providers)
+        self._creating: WeakValueDictionary[ObjectKey, asyncio.Lock] = WeakValueDictionary()
 
     async def owner(self, obj: MachineSet) -> Cluster | None:
         """Its Cluster; an error if there is none."""
@@ -286,51 +294,71 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
     async def _scale(self, run: Run, maker: Maker) -> None:
         seen = run.seen
         if seen.replicas is not None and seen.count < seen.desired and not seen.creation_disabled:
-            checked = await self._preflight(run)
-            run.seen = seen = with_(seen, preflight=checked)
-            if checked.passed:
-                run.seen = seen = with_(seen, existing=await self._existing(run))
-            else:
-                text = "; ".join([*checked.messages, *([checked.error] if checked.error else [])])
-                run.seen = seen = with_(seen, refusal=Refusal("PreflightCheckFailed", text))
-        decision = run.decide(SCALE)
+            await self._grow(run, maker)
+            return
         try:
-            match decision.chosen(Scale):
-                case Scale.CREATE:
-                    await self._create(run, maker)
+            match run.decide(SCALE).chosen(Scale):
                 case Scale.MOVE:
                     await self._move(run)
                 case Scale.DELETE:
                     await self._delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
-                case None:
+                case Scale.CREATE | None:
                     pass
                 case never:
                     assert_never(never)
         except UnknownOrder as error:
             run.fail(str(error), error)
 
+    async def _grow(self, run: Run, maker: Maker) -> None:
+        """Create what is missing, unless none could join, or they exist already, or the MachineDeployment has too many.
+
+        MachineSets of one MachineDeployment create one after the other: each sees what the others made.
+        """
+        checked = await self._preflight(run)
+        run.seen = with_(run.seen, preflight=checked)
+        if not checked.passed:
+            text = "; ".join([*checked.messages, *([checked.error] if checked.error else [])])
+            run.seen = with_(run.seen, refusal=Refusal("PreflightCheckFailed", text))
+            run.decide(SCALE)
+            return
+        family = run.object.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
+        key = ObjectKey(run.object.metadata.namespace, family or f"/{run.object.metadata.name}")
+        async with self._creating.setdefault(key, asyncio.Lock()):
+            existing, room = await self._existing(run, family)
+            run.seen = with_(run.seen, existing=existing, room=room)
+            if run.decide(SCALE).chosen(Scale) is Scale.CREATE:
+                await self._create(run, maker)
+
     def _in_order(self, run: Run) -> list[Machine]:
         spec = run.object.spec.deletion
         return in_order(run.seen.machines or (), spec.order if spec else "", run.seen.now)
 
-    async def _existing(self, run: Run) -> tuple[Machine, ...]:
-        """The Machines of ours that there are, whatever a cache says: none is created for one that is only not seen yet."""
-        selector = as_labels(run.object.spec.selector)
-        found = await self._deps.client.live.list(Machine, namespace=run.object.metadata.namespace, labels=selector)
-        uid = run.object.metadata.uid
-        return tuple(m for m in found if any(r.controller and r.uid == uid for r in m.metadata.owner_references))
+    async def _existing(self, run: Run, family: str) -> tuple[tuple[Machine, ...], int | None]:
+        """The Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have."""
+        labels = {MACHINE_DEPLOYMENT_NAME_LABEL: family} if family else as_labels(run.object.spec.selector)
+        found = await self._deps.client.live.list(Machine, namespace=run.object.metadata.namespace, labels=labels)
+        controllers = [(m, next((r for r in m.metadata.owner_references if r.controller), None)) for m in found]
+        ours = tuple(m for m, r in controllers if r is not None and r.uid == run.object.metadata.uid)
+        limit = run.object.metadata.annotations.get(MAX_REPLICAS_ANNOTATION, "")
+        if not family or not limit.isdigit():
+            return ours, None
+        return ours, int(limit) - sum(r is not None and r.kind == "MachineSet" for _, r in controllers)
 
     async def _create(self, run: Run, maker: Maker) -> None:
         """Create what is missing, one after the other; the first that cannot be created ends it."""
         seen, client = run.seen, self._deps.client
         existing = seen.existing or ()
         count = seen.desired - max(len(existing), seen.count)
+        count = count if seen.room is None else min(count, seen.room)
         taken = [m.metadata.name for m in await client.list(Machine, namespace=run.object.metadata.namespace)]
         creator = Creator(client, self._applier, maker)
         try:
             names = desired.new_names(maker, count, present=[m.metadata.uid for m in existing], taken=taken)
             await creator.sweep({*taken, *names, *(m.metadata.name for m in existing)})
             for name in names:
+                now = await client.find(MachineSet, run.object.key)
+                if now is None or now.metadata.generation != run.object.metadata.generation:
+                    return  # it was told otherwise meanwhile, and will look again
                 await creator.create(name)
                 run.record("Normal", "SuccessfulCreate", f"Created Machine {name}")
         except CreationFailed as error:

@@ -52,6 +52,8 @@ class MachineSetSnapshot:
     """The Nodes of the Machines that could be read, by name."""
     existing: tuple[Machine, ...] | None = None
     """The Machines of ours that the API server itself shows; None: it was not asked, because none is to be created."""
+    room: int | None = None
+    """How many Machines the MachineDeployment may have beyond those that there are; None: it was not asked, or there is no limit."""
     preflight: Verdict | None = None
     """None: the checks were not made."""
     refusal: Refusal | None = None
