@@ -23,9 +23,9 @@ from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.cli import samples
 from clusterwright.conditions import is_true
+from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit import registry
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
-from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.dynamic import OwnerWatches
 from clusterwright.runtime.errors import NotFound
