@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from clusterwright.conversion import values
 from clusterwright.conversion.types import Field, Go, Leaf, List, Map, Struct, Type
@@ -331,7 +331,3 @@ def _put(target: Go, path: tuple[str, ...], value: Any) -> None:
     for step in path[:-1]:
         target = target.setdefault(step, {})
     target[path[-1]] = value
-
-
-ALWAYS_DEPRECATED: Final[UpHook] = lambda spoke, hub, restored, context: hub.setdefault("deprecated", {}).setdefault("v1beta1", {}) and None  # noqa: E731
-"""An old status always has its deprecated part (CV-41)."""

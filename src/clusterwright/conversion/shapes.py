@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clusterwright.conversion.pairs import ALWAYS_DEPRECATED, Codec, Context, Row
+from clusterwright.conversion.pairs import Codec, Context, Row
 from clusterwright.conversion.types import Go
 from clusterwright.conversion.values import Unreadable
 
@@ -105,6 +105,10 @@ def counters(*old: str, new: tuple[str, ...] = ("readyReplicas", "availableRepli
     )
 
 
+def _with_deprecated(spoke: Go, hub: Go, restored: Go | None, context: Context) -> None:
+    hub.setdefault("deprecated", {}).setdefault("v1beta1", {})
+
+
 def status(*rows: Row, always: bool = False) -> Row:
     """A status: its conditions, and further rows; `always`: with a deprecated part even if that is empty (CV-41)."""
-    return Row("status", rows=(*CONDITIONS, *rows), up=ALWAYS_DEPRECATED if always else None)
+    return Row("status", rows=(*CONDITIONS, *rows), up=_with_deprecated if always else None)
