@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from clusterwright.tables import OTHERWISE, Row, Table, false, guard, message, true
+from clusterwright.controllers.kit.conditions import CHECK_LOGS
+from clusterwright.tables import OTHERWISE, Row, Table, Transition, false, guard, message, true
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,28 +128,29 @@ def boot_failure(p: Progress) -> str:
     return p.boot_failure
 
 
-CHECK_LOGS = "Please check controller logs for errors"
+_STARTING: Transition[Progress] = false("WaitingForStartupTimeout", severity="Info")
+_HOLDS: Transition[Progress] = true("")
 
 # fmt: off
 VM_PROVISIONED: Table[Progress] = Table(
     "VMProvisioned",
-    Row("cluster-infrastructure-pending", cluster_infrastructure_pending,                         false("WaitingForClusterInfrastructureReady")),
-    Row("control-plane-not-initialized",  bootstrap_data_missing & control_plane_not_initialized, false("WaitingForControlPlaneInitialized")),
-    Row("no-bootstrap-data",              bootstrap_data_missing,                                 false("WaitingForBootstrapData")),
+    Row("cluster-infrastructure-pending", cluster_infrastructure_pending,                         false("WaitingForClusterInfrastructureReady"), v1beta1=false("WaitingForClusterInfrastructure", severity="Info")),
+    Row("control-plane-not-initialized",  bootstrap_data_missing & control_plane_not_initialized, false("WaitingForControlPlaneInitialized"), v1beta1=false("WaitingControlPlaneInitialized", severity="Info")),
+    Row("no-bootstrap-data",              bootstrap_data_missing,                                 false("WaitingForBootstrapData"), v1beta1=false("WaitingForBootstrapData", severity="Info")),
     Row("failed",                         vm_failed,                                              false("InternalError", CHECK_LOGS)),
-    Row("never-boots",                    never_boots,                                            false("WaitingForStartupTimeout", "The machine does not boot")),
-    Row("starting",                       vm_starting,                                            false("WaitingForStartupTimeout")),
-    Row("provisioned",                    OTHERWISE,                                              true("Provisioned")),
+    Row("never-boots",                    never_boots,                                            false("WaitingForStartupTimeout", "The machine does not boot"), v1beta1=false("WaitingForStartupTimeout", "The machine does not boot", severity="Info")),
+    Row("starting",                       vm_starting,                                            false("WaitingForStartupTimeout"), v1beta1=_STARTING),
+    Row("provisioned",                    OTHERWISE,                                              true("Provisioned"), v1beta1=_HOLDS),
 )
 
 NODE_PROVISIONED: Table[Progress] = Table(
     "NodeProvisioned",
     Row("vm-pending",   vm_pending,    false("WaitingForVMProvisioned")),
     Row("failed",       node_failed,   false("InternalError", CHECK_LOGS)),
-    Row("starting",     node_starting, false("WaitingForStartupTimeout")),
-    Row("boot-waiting", boot_waiting,  false("WaitingForControlPlane", boot_failure)),
-    Row("boot-failed",  boot_failed,   false("BootstrapFailed", boot_failure)),
-    Row("provisioned",  OTHERWISE,     true("Provisioned")),
+    Row("starting",     node_starting, false("WaitingForStartupTimeout"), v1beta1=_STARTING),
+    Row("boot-waiting", boot_waiting,  false("WaitingForControlPlane", boot_failure), v1beta1=false("WaitingForControlPlane", boot_failure, severity="Info")),
+    Row("boot-failed",  boot_failed,   false("BootstrapFailed", boot_failure), v1beta1=false("BootstrapFailed", boot_failure, severity="Error")),
+    Row("provisioned",  OTHERWISE,     true("Provisioned"), v1beta1=_HOLDS),
 )
 
 ETCD_PROVISIONED: Table[Progress] = Table(
@@ -156,8 +158,8 @@ ETCD_PROVISIONED: Table[Progress] = Table(
     Row("vm-pending",   vm_pending,    false("WaitingForVMProvisioned")),
     Row("node-pending", node_pending,  false("WaitingForNodeProvisioned")),
     Row("failed",       etcd_failed,   false("InternalError", CHECK_LOGS)),
-    Row("starting",     etcd_starting, false("WaitingForStartupTimeout")),
-    Row("provisioned",  OTHERWISE,     true("Provisioned")),
+    Row("starting",     etcd_starting, false("WaitingForStartupTimeout"), v1beta1=_STARTING),
+    Row("provisioned",  OTHERWISE,     true("Provisioned"), v1beta1=_HOLDS),
 )
 
 API_SERVER_PROVISIONED: Table[Progress] = Table(
@@ -166,22 +168,11 @@ API_SERVER_PROVISIONED: Table[Progress] = Table(
     Row("node-pending", node_pending,        false("WaitingForNodeProvisioned")),
     Row("failed",       api_server_failed,   false("InternalError", CHECK_LOGS)),
     Row("etcd-failed",  etcd_failed,         false("WaitingForStartupTimeout")),
-    Row("starting",     api_server_starting, false("WaitingForStartupTimeout")),
-    Row("provisioned",  OTHERWISE,           true("Provisioned")),
+    Row("starting",     api_server_starting, false("WaitingForStartupTimeout"), v1beta1=_STARTING),
+    Row("provisioned",  OTHERWISE,           true("Provisioned"), v1beta1=_HOLDS),
     at_most_one=[(api_server_failed, etcd_failed)],
 )
 # fmt: on
 
 WORKER_TABLES = (VM_PROVISIONED, NODE_PROVISIONED)
 CONTROL_PLANE_TABLES = (VM_PROVISIONED, NODE_PROVISIONED, ETCD_PROVISIONED, API_SERVER_PROVISIONED)
-
-V1BETA1 = {
-    "cluster-infrastructure-pending": ("WaitingForClusterInfrastructure", "Info"),
-    "control-plane-not-initialized": ("WaitingControlPlaneInitialized", "Info"),
-    "no-bootstrap-data": ("WaitingForBootstrapData", "Info"),
-    "never-boots": ("WaitingForStartupTimeout", "Info"),
-    "starting": ("WaitingForStartupTimeout", "Info"),
-    "boot-waiting": ("WaitingForControlPlane", "Info"),
-    "boot-failed": ("BootstrapFailed", "Error"),
-}
-"""Reason and severity of the deprecated twin, by row; the twin stays as it is where a row has none."""

@@ -12,7 +12,7 @@ import msgspec
 from clusterwright.api.meta import Object, Unstructured, V1Beta1Condition
 from clusterwright.controllers.kit import conditions
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.errors import ApiError, Terminal
 from clusterwright.tables import Decision, Table
 from clusterwright.workload.access import NotConnected
 
@@ -130,11 +130,17 @@ class Pass(Generic[T, S]):
             self.original = Original(obj, msgspec.json.encode(answer.json))
 
 
-def failure(errors: Sequence[Exception]) -> PassFailed:
-    """All that failed in a pass, as one error; it is not in a hurry if only the connection to a workload cluster is missing."""
+def failure(errors: Sequence[Exception]) -> PassFailed | Terminal:
+    """All that failed in a pass, as one error: Terminal if no part of it can be mended by a retry.
+
+    It is not in a hurry if only the connection to a workload cluster is missing, nor where an API server asked for patience.
+    """
+    text = "; ".join(dict.fromkeys(str(e) or type(e).__name__ for e in errors))
+    if all(isinstance(e, Terminal) for e in errors):
+        return Terminal(text)
     unconnected = all(isinstance(e.__cause__ or e, NotConnected) for e in errors)
-    texts = dict.fromkeys(str(e) or type(e).__name__ for e in errors)
-    error = PassFailed("; ".join(texts), retry_after=CONNECTION_RETRY if unconnected else None)
+    asked = [e.retry_after for e in (link for e in errors for link in (e, e.__cause__)) if isinstance(e, ApiError) and e.retry_after]
+    error = PassFailed(text, retry_after=CONNECTION_RETRY if unconnected else max(asked, default=None))
     error.is_expected = unconnected
     error.__cause__ = errors[0] if len(errors) == 1 else ExceptionGroup("several things failed", list(errors))
     return error

@@ -15,7 +15,7 @@ from clusterwright.conditions import ConditionConflict
 from clusterwright.controllers.kit.passing import Pass, Seen, failure
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, is_expected
+from clusterwright.runtime.errors import ApiError, Terminal, is_expected
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.logging import leaves
 from clusterwright.runtime.patch import Patcher
@@ -58,7 +58,7 @@ class Kind(Protocol[T, O, S]):
         """
 
     async def act(self, run: Pass[T, S]) -> None:
-        """Do what the tables say. An ApiError (PassFailed is one) ends this step, not the pass: it concludes, then fails."""
+        """Do what the tables say. An ApiError (PassFailed is one) or Terminal ends this step, not the pass: it concludes, then fails."""
 
     def conclude(self, run: Pass[T, S]) -> None:
         """Let the condition tables decide, and set the rest of the status. Pure."""
@@ -92,7 +92,7 @@ class KindReconciler(Generic[T, O, S]):
             return run
         try:
             await self._kind.act(run)
-        except ApiError as error:
+        except (ApiError, Terminal) as error:
             run.errors.append(error)
         self._kind.conclude(run)
         self._deps.trace(key, run.rows)
