@@ -31,6 +31,7 @@ from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Reconciler, Watch
+from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
 
 
@@ -74,6 +75,7 @@ def build_manager(
     options: Options | None = None,
     features: Mapping[str, bool] | None = None,
     flags: Mapping[str, Any] | None = None,
+    extensions: Extensions | None = None,
 ) -> Manager:
     """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
 
@@ -109,7 +111,7 @@ def build_manager(
     gates = {**DEFAULT_FEATURES, **(features or {})}
     for definition in definitions:
         if not definition.gate or gates[definition.gate]:
-            _add(manager, definition, cache, keys, gates, flags or {})
+            _add(manager, definition, cache, keys, gates, flags or {}, extensions or NoExtensions())
     return manager
 
 
@@ -120,6 +122,7 @@ def _add(
     keys: KeySource,
     features: Mapping[str, bool],
     flags: Mapping[str, Any],
+    extensions: Extensions,
 ) -> None:
     def trace(key: ObjectKey, rows: Mapping[str, str]) -> None:
         manager.traces.record(definition.name, definition.kind.__name__, key, rows)
@@ -137,6 +140,7 @@ def _add(
                 features=features,
                 enqueue=controller.enqueue,
                 trace=trace,
+                extensions=extensions,
                 options=flags,
             )
         )

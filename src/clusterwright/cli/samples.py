@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from clusterwright.api.meta import Json
@@ -148,6 +149,83 @@ def machine_health_check(cluster_name: str, name: str, namespace: str = "default
             "checks": {"unhealthyNodeConditions": rules, "nodeStartupTimeoutSeconds": 600},
             "remediation": {"triggerIf": {"unhealthyLessThanOrEqualTo": "40%"}},
         },
+    }
+
+
+def cluster_class(name: str = "in-memory", namespace: str = "default", *, seconds: float = 0, **spec: Any) -> list[Json]:
+    """A ClusterClass on in-memory infrastructure with its templates: control plane, one class of workers, one of pools.
+
+    `spec` is laid over its own.
+    """
+
+    def template(kind: str, api_version: str, part: str, content: Json) -> Json:
+        metadata = {"name": f"{name}-{part}", "namespace": namespace}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"template": {"spec": content}}}
+
+    extra = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "eviction-hard", "value": "nodefs.available<0%"}]}}
+    kubeadm = {
+        "clusterConfiguration": {"apiServer": {"certSANs": ["localhost", "127.0.0.1"]}, "encryptionAlgorithm": "ECDSA-P256"},
+        "initConfiguration": extra,
+        "joinConfiguration": extra,
+    }
+    backend = {"backend": {"inMemory": _stages(seconds)}}
+    templates = {
+        "infrastructure": template("DevClusterTemplate", _INFRASTRUCTURE, "cluster", {"backend": {"inMemory": {}}}),
+        "control_plane": template("KubeadmControlPlaneTemplate", _CONTROL_PLANE, "control-plane", {"kubeadmConfigSpec": kubeadm}),
+        "control_plane_machine": template("DevMachineTemplate", _INFRASTRUCTURE, "control-plane", backend),
+        "worker_bootstrap": template("KubeadmConfigTemplate", _BOOTSTRAP, "worker", {"joinConfiguration": extra}),
+        "worker_machine": template("DevMachineTemplate", _INFRASTRUCTURE, "worker", backend),
+        "pool_machines": template("DevMachinePoolTemplate", _INFRASTRUCTURE, "pool", backend),
+    }
+
+    def named(part: str) -> Json:
+        made = templates[part]
+        return {"templateRef": {"apiVersion": made["apiVersion"], "kind": made["kind"], "name": made["metadata"]["name"]}}
+
+    own = {
+        "infrastructure": named("infrastructure"),
+        "controlPlane": {**named("control_plane"), "machineInfrastructure": named("control_plane_machine")},
+        "workers": {
+            "machineDeployments": [
+                {"class": "default-worker", "bootstrap": named("worker_bootstrap"), "infrastructure": named("worker_machine")}
+            ],
+            "machinePools": [{"class": "default-pool", "bootstrap": named("worker_bootstrap"), "infrastructure": named("pool_machines")}],
+        },
+    }
+    metadata = {"name": name, "namespace": namespace}
+    return [*templates.values(), {"apiVersion": _CLUSTER, "kind": "ClusterClass", "metadata": metadata, "spec": {**own, **spec}}]
+
+
+def topology(
+    name: str,
+    namespace: str = "default",
+    *,
+    class_name: str = "in-memory",
+    version: str = VERSION,
+    control_plane: int = 1,
+    workers: Mapping[str, int] = MappingProxyType({"md-0": 1}),
+    pools: Mapping[str, int] = MappingProxyType({}),
+    **more: Any,
+) -> Json:
+    """A Cluster that a class describes; `more` is laid over its topology."""
+    groups: Json = {}
+    if workers:
+        groups["machineDeployments"] = [{"class": "default-worker", "name": n, "replicas": count} for n, count in workers.items()]
+    if pools:
+        groups["machinePools"] = [{"class": "default-pool", "name": n, "replicas": count} for n, count in pools.items()]
+    topology: Json = {
+        "classRef": {"name": class_name},
+        "version": version,
+        "controlPlane": {"replicas": control_plane},
+        **({"workers": groups} if groups else {}),
+        **more,
+    }
+    network = {"pods": {"cidrBlocks": ["192.168.0.0/16"]}, "services": {"cidrBlocks": ["10.128.0.0/12"]}}
+    return {
+        "apiVersion": _CLUSTER,
+        "kind": "Cluster",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"clusterNetwork": network, "topology": topology},
     }
 
 

@@ -25,7 +25,7 @@ from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import connect, demo, settings
 from clusterwright.cli.connect import LOCAL
 from clusterwright.controllers.crdmigrator import PHASES
-from clusterwright.controllers.kit.features import DEFAULT_FEATURES, UnknownFeature, parse_features
+from clusterwright.controllers.kit.features import DEFAULT_FEATURES, EMBEDDED_FEATURES, UnknownFeature, parse_features
 from clusterwright.inmemory.cloud import FIRST_PORT, LAST_PORT, Cloud
 from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
@@ -108,7 +108,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     if unknown := [phase for phase in arguments.skipped if phase not in PHASES]:
         parser.error(f"--skip-crd-migration-phases: {', '.join(unknown)} is not known; known: {', '.join(PHASES)}")
     try:
-        arguments.features = parse_features(arguments.feature_gates)
+        # an API server of our own has our admission; elsewhere the gates are as upstream has them
+        arguments.features = {**(DEFAULT_FEATURES if arguments.against else EMBEDDED_FEATURES), **parse_features(arguments.feature_gates)}
         arguments.passes = {name: int(number) for name, _, number in (item.partition("=") for item in arguments.concurrency)}
     except UnknownFeature as error:
         parser.error(f"--feature-gates: {error}")
@@ -142,7 +143,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                     kubeconfig=kubeconfig,
                     controllers=not arguments.no_controllers,
                     crds=tuple(crds()),
-                    admission=admission.chain({**DEFAULT_FEATURES, **arguments.features}),
+                    admission=admission.chain(arguments.features),
                     converters=embedded.converters,
                     audit_log=arguments.audit_log,
                     now=clock.now,
@@ -178,7 +179,7 @@ async def _install(arguments: argparse.Namespace, stack: AsyncExitStack, client:
     options = WebhookOptions(
         host=arguments.webhook_host, port=arguments.webhook_port, url=arguments.webhook_url, certificates=arguments.webhook_cert_dir
     )
-    server = await stack.enter_async_context(serving(client, clock, options, {**DEFAULT_FEATURES, **arguments.features}))
+    server = await stack.enter_async_context(serving(client, clock, options, arguments.features))
     print(f"clusterwright: webhooks at port {server.port}", flush=True)
 
 

@@ -10,13 +10,13 @@ In a `VirtualLoop` it takes no time, and the same steps every time. With a liste
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from clusterwright import app, conditions
+from clusterwright import admission, app, conditions
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.crds import crds
 from clusterwright.api.infrastructure import DevCluster, DevMachine
@@ -25,6 +25,7 @@ from clusterwright.api.wire import Transport
 from clusterwright.apiserver.auth.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
 from clusterwright.runtime.client import Client
@@ -32,6 +33,7 @@ from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import FixedKeySource, KeySource
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
+from clusterwright.topology.extensions import Extensions
 from clusterwright.webhooks import embedded
 
 NAMESPACE = "default"
@@ -144,9 +146,10 @@ class Plane:
         }
 
 
-def management_server(clock: Clock, random: Random) -> ApiServer:
-    """An API server with our kinds and its own controllers, as `up` has one; nothing is kept."""
-    server = ApiServer(now=clock.now, random=random, converters=embedded.converters)
+def management_server(clock: Clock, random: Random, features: Mapping[str, bool] | None = None) -> ApiServer:
+    """An API server with our kinds and its own controllers, as `up` has one; nothing is kept. With `features`, admission too."""
+    links = admission.chain(features) if features is not None else ()
+    server = ApiServer(now=clock.now, random=random, admission=links, converters=embedded.converters)
     prepare(server)
     return server
 
@@ -170,13 +173,23 @@ async def plane(
     server: ApiServer | None = None,
     cloud: Cloud | None = None,
     transport: Transport | None = None,
+    features: Mapping[str, bool] = EMBEDDED_FEATURES,
+    extensions: Extensions | None = None,
 ) -> AsyncIterator[Plane]:
     """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it."""
     random = Random(seed)
     keys = keys or FixedKeySource(seed)
     own_server = server or management_server(clock, random)
     own_cloud = cloud or Cloud(now=clock.now, random=random, keys=keys, listener=listener, data_dir=data_dir)
-    manager = app.build_manager(transport or InProcessTransport(own_server), clock=clock, random=random, keys=keys, cloud=own_cloud)
+    manager = app.build_manager(
+        transport or InProcessTransport(own_server),
+        clock=clock,
+        random=random,
+        keys=keys,
+        cloud=own_cloud,
+        features=features,
+        extensions=extensions,
+    )
     running = asyncio.create_task(manager.run(), name="manager")
     try:
         yield Plane(own_server, own_cloud, clock, manager)

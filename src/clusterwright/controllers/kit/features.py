@@ -18,6 +18,10 @@ DEFAULT_FEATURES: Mapping[str, bool] = {
 }
 
 
+EMBEDDED_FEATURES: Mapping[str, bool] = {**DEFAULT_FEATURES, "ClusterTopology": True}
+"""What is on in a management plane of our own, where nobody else's webhooks have to agree."""
+
+
 class UnknownFeature(ValueError):
     """A text that names no feature gate, or no state of one."""
 

@@ -110,12 +110,13 @@ class Applier:
         gvk = GroupVersionKind.of(intent["apiVersion"], intent["kind"])
         key = ObjectKey(intent["metadata"].get("namespace", ""), intent["metadata"]["name"])
         try:
+            # from the API server: a cache does not keep who owns what
+            live = await self._client.live.get(gvk, key)
+            _forget_lost_shim(intent, current, dict(live.json))
             modified = await self._dry_run(intent)
         except ApiError as error:
             raise TopologyFailed(f"server side apply dry-run failed for modified object: {error}") from error
         try:
-            # from the API server: a cache does not keep who owns what
-            live = await self._client.live.get(gvk, key)
             original = await self._dry_run(intent_of(dict(live.json), dict(live.json)))
         except ApiError as error:
             raise TopologyFailed(f"server side apply dry-run failed for original object: {error}") from error
@@ -131,6 +132,23 @@ class Applier:
     async def apply(self, intent: Json) -> Json:
         """Apply the intent; raises ApiError."""
         return dict((await self._client.apply(intent, field_manager=MANAGER, force=True)).json)
+
+
+def _forget_lost_shim(intent: Json, current: Json, live: Json) -> None:
+    """Drop, in place, a reference to a Secret that was carried over from `current` and that garbage collection has taken away since.
+
+    Else the two would put it there and take it away for ever.
+    """
+    owners = intent["metadata"].get("ownerReferences")
+    if not owners:
+        return
+    carried = {o.get("uid") for o in current["metadata"].get("ownerReferences") or () if o.get("kind") == "Secret"}
+    left = {o.get("uid") for o in live["metadata"].get("ownerReferences") or ()}
+    kept = [o for o in owners if o.get("uid") not in carried - left]
+    if kept:
+        intent["metadata"]["ownerReferences"] = kept
+    else:
+        del intent["metadata"]["ownerReferences"]
 
 
 def _comparable(obj: Json, *, is_cluster: bool, ignore: Paths) -> Json:
