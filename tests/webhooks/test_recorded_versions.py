@@ -79,6 +79,7 @@ class InThread:
         self._ready.set()
         await self._stop.wait()
         await http.stop()
+        await server.callouts.close()
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
@@ -117,3 +118,20 @@ def test_recorded_answers_in_old_versions(webhooks: bool) -> None:
 
     assert {name: differences for name, differences in found.items() if differences} == {}
     assert len(found) >= 81
+
+
+def test_recorded_admission_through_webhooks() -> None:
+    """A part of it: whether the way over the network changes anything. What the rules say is judged in `tests/admission`."""
+    replay = _replay()
+    scenarios = [s for s in replay.load([CORPUS / "admission.jsonl"]) if s.get("gates", "on") == "on" and "naming" not in s["name"]][::10]
+    server = InThread(webhooks=True)
+    try:
+        client = replay.Client(server.url, "admin")
+        with ThreadPoolExecutor(8) as pool:
+            played = pool.map(lambda s: replay.differences(s, replay.play(client, s)), scenarios)
+            found = {s["name"]: differences for s, differences in zip(scenarios, played, strict=True) if differences}
+    finally:
+        server.close()
+
+    assert found == {}
+    assert len(scenarios) >= 48
