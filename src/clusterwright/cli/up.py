@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -155,6 +156,9 @@ async def _run(arguments: argparse.Namespace) -> int:
             kept = f"data in {data_dir}" if data_dir is not None else "in memory only"
             print(f"clusterwright API server is ready at {running.url} ({kept}); KUBECONFIG={kubeconfig}", flush=True)
             transport = InProcessTransport(running.server)
+        # what is there from the start stays: looking through it for garbage would make everybody wait
+        gc.collect()
+        gc.freeze()
         if not arguments.no_controllers:
             controllers, cloud = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop)
         if arguments.demo:

@@ -47,6 +47,9 @@ def _compiled(raw: bytes, version: str) -> KindHandler:
     return CustomResource(GroupVersionKind(spec["group"], version, spec["names"]["kind"]), chosen)
 
 
+_MANY_RULES: Final = 100
+
+
 class CustomResource:
     """A `KindHandler` made of one version of a CRD."""
 
@@ -57,7 +60,10 @@ class CustomResource:
         self.gvk = gvk
         self.node = Node(source)
         self.schema = KindSchema(node=self.node)
-        self.rules = RuleSet(self.node)
+        self._rules: RuleSet | None = None
+        self._has_many_rules = (
+            self.node.has_rules and str(source).count("x-kubernetes-validations") + str(source).count("'rule'") > _MANY_RULES
+        )
         subresources = version.get("subresources") or {}
         self.has_status = "status" in subresources
         self.scale: Json | None = subresources.get("scale")
@@ -73,8 +79,15 @@ class CustomResource:
 
     @property
     def is_costly(self) -> bool:
-        """Whether its rules have shown to take so long that others would feel it."""
-        return self.rules.is_costly
+        """Whether its rules take so long that others would feel it: to compile, or to judge by as they have shown."""
+        return self._has_many_rules if self._rules is None else self._rules.is_costly
+
+    @property
+    def rules(self) -> RuleSet:
+        """Its rules, compiled when they are first needed: by the request that needs them, not by who serves all."""
+        if self._rules is None:
+            self._rules = RuleSet(self.node)
+        return self._rules
 
     def decode(self, obj: Json, *, subresource: str = "") -> list[str]:
         """Fit metadata, drop unknown fields and nulls that are not allowed, in place."""

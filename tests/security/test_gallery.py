@@ -1,0 +1,177 @@
+"""Plays the gallery against a server of its own process, while a second client asks for something small, again and again.
+
+What counts is the longest that the second client had to wait, compared with the longest wait while nothing is attacked. A wait
+that only a busy machine made does not come again: an attack that seems to stall the server is played up to three times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import ssl
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from attacks import ATTACKS, CONFIG_MAPS, CONNECTIONS, CRDS, NAMESPACE, THING, Attack, _config_map, _crd
+from yarl import URL
+
+from clusterwright.runtime.http import ssl_context
+from clusterwright.runtime.kubeconfig import Kubeconfig
+
+PATIENCE = 60.0
+TIMES = 10.0
+"""How many times as long as in an idle run the second client may wait."""
+LEAST = 0.15
+"""Seconds that it may wait in any case: a machine with other work to do takes that long for nothing."""
+MEMORY = 400 * 1024
+"""kB that the server may hold after everything."""
+
+
+class Target:
+    """A server in a process of its own, and three ways to be known to it."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, url: str, clients: dict[str, aiohttp.ClientSession], trust: ssl.SSLContext
+    ) -> None:
+        self.process, self.url, self.clients, self.trust = process, url, clients, trust
+        self.idle = 0.0
+
+    async def send(
+        self, who: str, method: str, path: str, body: bytes = b"", media: str = "application/json", **headers: str
+    ) -> tuple[int, bytes]:
+        url = URL(self.url + path, encoded=True)
+        named = {"Content-Type": media, **headers}
+        async with self.clients[who].request(method, url, data=io.BytesIO(body) if body else None, headers=named) as answer:
+            return answer.status, await answer.read()
+
+    async def waits(self, until: Awaitable[Any]) -> list[float]:
+        """How long each small request of the second client took while something was under way."""
+        under_way, found = asyncio.ensure_future(until), []
+        while not under_way.done():
+            started = time.perf_counter()
+            status, _ = await self.send("second", "GET", f"{CONFIG_MAPS}/seed")
+            found.append(time.perf_counter() - started)
+            assert status == 200
+            await asyncio.sleep(0.002)
+        await under_way
+        return found
+
+    @property
+    def resident(self) -> int:
+        """kB of memory that the server holds."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def target(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Target]:
+    folder = tmp_path_factory.mktemp("gallery")
+    flags = ["--no-controllers", "--in-memory", "--kubeconfig", str(folder / "config"), "--log-level", "error"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "clusterwright.cli.main", "up", *flags, stdout=asyncio.subprocess.PIPE, cwd=folder, env=dict(os.environ)
+    )
+    assert process.stdout is not None
+    await asyncio.wait_for(process.stdout.readline(), PATIENCE)
+    connection = Kubeconfig.load([folder / "config"]).resolve()
+    trust = ssl_context(connection, None)
+    known = ssl_context(connection, (connection.client_certificate, connection.client_key))
+
+    def session(context: ssl.SSLContext, **headers: str) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context), headers=headers, timeout=aiohttp.ClientTimeout(PATIENCE))
+
+    clients = {"nobody": session(trust), "admin": session(known), "second": session(known)}
+    found = Target(process, connection.server, clients, trust)
+    try:
+        account = b'{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"anybody"}}'
+        assert (await found.send("admin", "POST", f"{NAMESPACE}/serviceaccounts", account))[0] == 201
+        request = b'{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}'
+        status, answer = await found.send("admin", "POST", f"{NAMESPACE}/serviceaccounts/anybody/token", request)
+        assert status == 201
+        token = json.loads(answer)["status"]["token"]
+        clients["anybody"] = session(trust, Authorization=f"Bearer {token}")
+        assert (await found.send("admin", "POST", CONFIG_MAPS, _config_map({"a": "b"}, generateName=None, name="seed")))[0] == 201
+        assert (await found.send("admin", "POST", CRDS, _crd("things", THING)))[0] == 201
+        quiet = await found.waits(asyncio.sleep(1.0))
+        found.idle = max(*quiet, 3 * statistics.median(quiet))
+        yield found
+    finally:
+        for client in clients.values():
+            await client.close()
+        process.kill()
+        await process.wait()
+
+
+async def play(target: Target, attack: Attack) -> tuple[int, float]:
+    body = attack.body()
+    headers = {} if attack.who == "nobody" and not attack.headers else dict(attack.headers)
+    outcome = asyncio.ensure_future(target.send(attack.who, attack.method, attack.path, body, attack.media, **headers))
+    waits = await target.waits(asyncio.wait([outcome]))
+    try:
+        status = outcome.result()[0]
+    except (aiohttp.ClientError, OSError):  # it was cut off while it was still sending
+        status = 0
+    return status, max(waits, default=0.0)
+
+
+def is_calm(target: Target, wait: float) -> bool:
+    return wait < max(TIMES * target.idle, LEAST)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("attack", ATTACKS, ids=[a.name for a in ATTACKS])
+async def test_one_request_neither_stops_the_server_nor_succeeds(target: Target, attack: Attack) -> None:
+    found = []
+    for _ in range(3):
+        status, wait = await play(target, attack)
+        assert status in (*attack.codes, 0), status
+        found.append(wait)
+        if is_calm(target, wait):
+            break
+
+    assert is_calm(target, min(found)), f"the second client waited {found} s; idle: {target.idle:.4f} s"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", CONNECTIONS)
+async def test_connections_that_do_not_behave_leave_the_others_alone(target: Target, name: str) -> None:
+    host, port = URL(target.url).host or "", URL(target.url).port or 0
+    found = []
+    for _ in range(3):
+        found.append(max(await target.waits(CONNECTIONS[name](host, port, target.trust))))
+        if is_calm(target, found[-1]):
+            break
+
+    assert is_calm(target, min(found)), f"the second client waited {found} s; idle: {target.idle:.4f} s"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_paths_that_are_not_served_make_no_metrics(target: Target) -> None:
+    for n in range(300):
+        await target.send("nobody", "GET", f"/apis/group{n}/v1/things{n}")
+        await target.send("admin", "GET", f"/apis/x%22%7D%201%0Aforged_{n}/v1/y")
+    _, text = await target.send("admin", "GET", "/metrics")
+
+    assert b"group1" not in text
+    assert b"forged" not in text
+    assert len(text) < 500_000
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_server_is_still_whole_after_all_that(target: Target) -> None:
+    assert target.process.returncode is None
+    assert (await target.send("admin", "POST", CONFIG_MAPS, _config_map({"still": "here"})))[0] == 201
+    assert target.resident < MEMORY
+
+
+def test_the_gallery_is_as_large_as_it_claims_to_be() -> None:
+    assert len(ATTACKS) + len(CONNECTIONS) >= 60
+    assert len({a.name for a in ATTACKS}) == len(ATTACKS)
