@@ -177,6 +177,7 @@ class Hook:
         self.respond: Callable[[dict[str, Any]], dict[str, Any]] = lambda request: {"allowed": True}
         self.delay = 0.0
         self.connections: set[Any] = set()
+        self.paths: list[str] = []
         self.url = ""
         self.bundle = ""
 
@@ -184,6 +185,7 @@ class Hook:
         review = json.loads(await http.read())
         self.reviews.append(review["request"])
         self.connections.add(http.transport)
+        self.paths.append(http.path)
         await asyncio.sleep(self.delay)
         response = {"uid": review["request"]["uid"], **self.respond(review["request"])}
         return web.json_response({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})

@@ -252,6 +252,13 @@ async def test_with_a_bundle_nobody_else_is_trusted(api: Api, hook: Hook, tmp_pa
     assert (await api.post(WIDGETS, widget("w"))).status == 201  # without a bundle the system's word counts
 
 
+async def test_doubled_slashes_are_made_one(api: Api, hook: Hook):
+    await install(api, hook, clientConfig={"url": hook.url.replace("/review", "//a/../review"), "caBundle": hook.bundle})
+
+    assert (await api.post(WIDGETS, widget("w"))).status == 201
+    assert hook.paths == ["/review"]
+
+
 async def test_a_failure_shows_nothing_of_python(api: Api, hook: Hook):
     await install(api, hook, clientConfig={"url": "https://127.0.0.1:1/none"})
 

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import binascii
 import os
+import posixpath
 import ssl
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
@@ -114,13 +115,13 @@ class Callouts:
         if url:
             if not str(url).startswith("https://"):
                 raise CalloutFailed("only https is spoken to webhooks")
-            return str(url), ""
+            return _cleaned(str(url)), ""
         service = client.get("service") or {}
         namespace, name, port = service.get("namespace") or "", service.get("name") or "", service.get("port") or 443
         address = self._endpoint(namespace, name, port)
         if address is None:
             raise CalloutFailed(f"service {quote(name)} not found or has no endpoints")
-        return f"https://{address}{service.get('path') or ''}", f"{name}.{namespace}.svc"
+        return _cleaned(f"https://{address}{service.get('path') or ''}"), f"{name}.{namespace}.svc"
 
     def _endpoint(self, namespace: str, name: str, port: int) -> str | None:
         entry = self._store.table("endpoints").objects.get(f"{namespace}/{name}")
@@ -131,6 +132,16 @@ class Callouts:
                 ports = [p.get("port") for p in subset.get("ports") or ()]
                 return f"{address.get('ip')}:{ports[0] if ports else port}"
         return None
+
+
+def _cleaned(url: str) -> str:
+    """The URL with its path as Go joins paths: no doubled slashes, which servers written in Go would redirect; we follow nobody."""
+    scheme, rest = url.split("://", 1)
+    host, slash, path = rest.partition("/")
+    if not slash:
+        return url
+    clean = posixpath.normpath("/" + path)
+    return f"{scheme}://{host}/{clean.lstrip('/')}" + ("/" if path.endswith("/") and clean != "/" else "")
 
 
 def _problem(error: BaseException) -> str:
