@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from random import Random, SystemRandom
 from typing import Any
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.kubeconfig import inline
-from clusterwright.api.kubernetes import Secret
+from clusterwright.api.kubernetes import MutatingWebhookConfiguration, Secret, ValidatingWebhookConfiguration
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is_due
@@ -30,7 +30,7 @@ from clusterwright.runtime.dynamic import OwnerWatches
 from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
-from clusterwright.runtime.reconcile import Reconciler, Watch
+from clusterwright.runtime.reconcile import Reconciler, Result, Watch
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
 
@@ -62,6 +62,18 @@ def add_migrator(manager: Manager, skip: Collection[Phase] = ()) -> None:
     if not set(PHASES) <= set(skip):
         migrator = CrdMigrator(manager.client, manager.clock.monotonic, skip)
         manager.add_controller("crdmigrator", CustomResourceDefinitionMeta, lambda _: migrator, when=is_due, concurrency=1)
+
+
+def watch_webhooks(manager: Manager, changed: Callable[[], None]) -> None:
+    """Call `changed` when a webhook configuration or a CRD does, ours or not."""
+
+    class Waking:
+        async def reconcile(self, key: ObjectKey) -> Result:
+            changed()
+            return Result.await_change()
+
+    for kind in (MutatingWebhookConfiguration, ValidatingWebhookConfiguration, CustomResourceDefinitionMeta):
+        manager.add_controller(f"webhooks/{kind.__name__.lower()}", kind, lambda _: Waking(), concurrency=1)
 
 
 def build_manager(

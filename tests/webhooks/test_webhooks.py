@@ -40,8 +40,8 @@ async def running(**more: Any) -> AsyncIterator[tuple[RestClient, WebhookServer]
     api = ApiServer(now=SystemClock().now, random=Random(1))
     client = RestClient(InProcessTransport(api))
     options = WebhookOptions(host="127.0.0.1", port=0, url="https://127.0.0.1:0", **more)
-    async with serving(client, SystemClock(), options, DEFAULT_FEATURES) as server:
-        yield client, server
+    async with serving(client, SystemClock(), options, DEFAULT_FEATURES) as webhooks:
+        yield client, webhooks.server
 
 
 async def bundle_of(client: RestClient) -> bytes:

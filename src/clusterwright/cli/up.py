@@ -127,13 +127,14 @@ async def _run(arguments: argparse.Namespace) -> int:
     cloud: Cloud | None = None
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    webhooks: asyncio.Event | None = None
     async with AsyncExitStack() as stack:
         transport: Transport
         if arguments.against:
             connection = Kubeconfig.load([arguments.against]).resolve()
             transport = HttpTransport(connection, clock, os.environ)
             stack.push_async_callback(transport.close)
-            await _install(arguments, stack, RestClient(transport, clock=clock), clock)
+            webhooks = await _install(arguments, stack, RestClient(transport, clock=clock), clock)
             print(f"clusterwright: controllers against {connection.server}", flush=True)
         else:
             kubeconfig = arguments.kubeconfig or LOCAL
@@ -160,7 +161,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         gc.collect()
         gc.freeze()
         if not arguments.no_controllers:
-            controllers, cloud = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop)
+            controllers, cloud = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop, webhooks)
         if arguments.demo:
             stack.push_async_callback(_cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments))))
         await stop.wait()
@@ -175,16 +176,17 @@ async def _run(arguments: argparse.Namespace) -> int:
     return 1 if controllers is not None and (controllers.cancelled() or controllers.exception() is not None) else 0
 
 
-async def _install(arguments: argparse.Namespace, stack: AsyncExitStack, client: RestClient, clock: SystemClock) -> None:
-    """Make the API server serve our kinds, and ask us about them if we listen."""
+async def _install(arguments: argparse.Namespace, stack: AsyncExitStack, client: RestClient, clock: SystemClock) -> asyncio.Event | None:
+    """Make the API server serve our kinds, and ask us about them if we listen; then what is set when that may have changed."""
     if arguments.webhook_port is None:
         await app.install_crds(client)
-        return
+        return None
     options = WebhookOptions(
         host=arguments.webhook_host, port=arguments.webhook_port, url=arguments.webhook_url, certificates=arguments.webhook_cert_dir
     )
-    server = await stack.enter_async_context(serving(client, clock, options, arguments.features))
-    print(f"clusterwright: webhooks at port {server.port}", flush=True)
+    webhooks = await stack.enter_async_context(serving(client, clock, options, arguments.features))
+    print(f"clusterwright: webhooks at port {webhooks.server.port}", flush=True)
+    return webhooks.changed
 
 
 async def _start_controllers(
@@ -195,6 +197,7 @@ async def _start_controllers(
     random: SystemRandom,
     data_dir: Path | None,
     stop: asyncio.Event,
+    webhooks: asyncio.Event | None,
 ) -> tuple[asyncio.Task[None], Cloud | None]:
     keys = PooledKeySource()
     stack.push_async_callback(keys.close)
@@ -230,6 +233,8 @@ async def _start_controllers(
         flags=settings.controller_options(arguments),
     )
     app.add_migrator(manager, arguments.skipped)
+    if webhooks is not None:
+        app.watch_webhooks(manager, webhooks.set)
     if cloud is not None:
         manager.add_part("kubelets", cloud.run_kubelets)
     task = asyncio.create_task(manager.run(), name="manager")

@@ -21,7 +21,7 @@ from clusterwright.webhooks.server import WebhookServer
 
 log = logging.getLogger(__name__)
 INTERVAL: Final = 60.0
-"""Seconds between two looks at certificates and configurations."""
+"""Seconds between two looks at certificates and configurations, if nobody says that something changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,17 @@ class WebhookOptions:
     interval: float = INTERVAL
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Webhooks that are served."""
+
+    server: WebhookServer
+    changed: asyncio.Event
+    """Set it when what the API server is told of us may have changed: it is looked at at once, not only once in a while."""
+
+
 @asynccontextmanager
-async def serving(client: Client, clock: Clock, options: WebhookOptions, gates: Mapping[str, bool]) -> AsyncIterator[WebhookServer]:
+async def serving(client: Client, clock: Clock, options: WebhookOptions, gates: Mapping[str, bool]) -> AsyncIterator[Running]:
     """Serve webhooks as long as the block runs. The API server knows of them when it begins."""
     target = Target(options.url, options.service)
     secret = ObjectKey(options.service.namespace, f"{options.service.name}-certificate")
@@ -59,21 +68,32 @@ async def serving(client: Client, clock: Clock, options: WebhookOptions, gates: 
         if options.url.endswith(":0"):
             target = Target(f"{options.url[:-2]}:{server.port}")
         await install(client, target, identity.bundle)
-        task = asyncio.create_task(_keep(client, clock, server, certificates, target, options.interval), name="webhooks")
+        running = Running(server, asyncio.Event())
+        task = asyncio.create_task(_keep(client, clock, running, certificates, target, options.interval), name="webhooks")
         try:
-            yield server
+            yield running
         finally:
             task.cancel()
             await asyncio.wait([task])
 
 
-async def _keep(client: Client, clock: Clock, server: WebhookServer, certificates: Certificates, target: Target, interval: float) -> None:
+async def _keep(client: Client, clock: Clock, running: Running, certificates: Certificates, target: Target, interval: float) -> None:
     while True:
-        await clock.sleep(interval)
+        await _changed_or_after(running.changed, clock, interval)
+        running.changed.clear()
         try:
             identity = await certificates.current()
-            server.use(identity)
+            running.server.use(identity)
         except (ApiError, CertificateMissing, OSError) as error:  # the certificate in use is still good: try again
             log.warning("the certificate of the webhooks could not be looked at: %s", error)
             continue
         await check(client, target, identity.bundle)
+
+
+async def _changed_or_after(changed: asyncio.Event, clock: Clock, seconds: float) -> None:
+    waits = [asyncio.ensure_future(changed.wait()), asyncio.ensure_future(clock.sleep(seconds))]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
