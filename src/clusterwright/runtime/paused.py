@@ -72,10 +72,13 @@ class PauseCheck(Generic[T]):
         return "paused" if self.is_paused else "not-paused"
 
 
-async def ensure_paused_condition(patcher: Patcher, clock: Clock, original: Original[T], *, cluster_paused: bool) -> PauseCheck[T]:
+async def ensure_paused_condition(
+    patcher: Patcher, clock: Clock, original: Original[T], *, cluster_paused: bool, apart: bool = True
+) -> PauseCheck[T]:
     """Bring the condition up to date. The pass ends if the object is paused, or if the condition had to be written.
 
-    If only its observedGeneration is behind and the object is not paused, nothing is written: the patch at the end carries it.
+    If only its observedGeneration is behind and the object is not paused, nothing is written: the patch at the end carries it; so
+    it does without `apart` for all that is not a pause.
     """
     obj = original.object
     present = conditions_of(obj)
@@ -88,6 +91,8 @@ async def ensure_paused_condition(patcher: Patcher, clock: Clock, original: Orig
             return PauseCheck(obj, is_paused, ends_pass=is_paused)
         if not is_paused:
             return PauseCheck(after, is_paused=False, ends_pass=False)
+    if not is_paused and not apart:
+        return PauseCheck(after, is_paused=False, ends_pass=False)
     await patcher.patch(original, after, owned_conditions=(PAUSED,))
     return PauseCheck(after, is_paused, ends_pass=True)
 

@@ -8,8 +8,8 @@ from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.infrastructure import DevCluster, DevMachine, DevMachinePool
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LABEL
-from clusterwright.controllers.inmemory.devcluster import DevClusterReconciler
-from clusterwright.controllers.inmemory.devmachine import DevMachineReconciler
+from clusterwright.controllers.inmemory.devcluster import make as make_clusters
+from clusterwright.controllers.inmemory.devmachine import make as make_machines
 from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
 from clusterwright.controllers.inmemory.owners import find_owner, owner_key
 from clusterwright.controllers.kit.watching import owners
@@ -27,7 +27,7 @@ def controllers(cloud: Cloud) -> tuple[ControllerDefinition, ...]:
             name="devcluster",
             kind=DevCluster,
             watches=(Watch(Cluster, cluster_to_dev_cluster, when=cluster_matters),),
-            make=lambda dependencies: DevClusterReconciler(dependencies, cloud),
+            make=lambda dependencies: make_clusters(dependencies, cloud),
         ),
         ControllerDefinition(
             name="devmachine",
@@ -38,7 +38,7 @@ def controllers(cloud: Cloud) -> tuple[ControllerDefinition, ...]:
                 Watch(Cluster, cluster_to_dev_machines, when=cluster_matters),
                 Watch(MachinePool, pool_to_dev_machines, when=pool_matters),
             ),
-            make=lambda dependencies: DevMachineReconciler(dependencies, cloud),
+            make=lambda dependencies: make_machines(dependencies, cloud),
         ),
         ControllerDefinition(
             name="devmachinepool",

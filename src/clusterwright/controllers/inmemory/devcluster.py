@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -10,55 +12,87 @@ from clusterwright.api.core import APIEndpoint, Cluster, FailureDomain
 from clusterwright.api.infrastructure import DevCluster, DevInitializationStatus
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import DEV_CLUSTER_FINALIZER, IN_MEMORY_LISTENER_ANNOTATION, MANAGED_BY_ANNOTATION
-from clusterwright.controllers.inmemory.owners import find_owner, owner_key, unless_paused
+from clusterwright.controllers.inmemory.owners import find_owner, owner_key
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import faults
 from clusterwright.inmemory.cloud import Cloud, EndpointRefused, NoPortLeft
-from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import Terminal
-from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
-from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.reconcile import Result
+from clusterwright.runtime.finalizers import without_finalizer
+
+SHAPE = Shape(kind=DevCluster, finalizer=DEV_CLUSTER_FINALIZER, finalizer_first=True, owned=("Paused",), unpaused_apart=False)
 
 
-class DevClusterReconciler:
-    """One pass over a DevCluster."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a pass sees: the DevCluster, and the Cluster that it belongs to, if that is left."""
 
-    def __init__(self, dependencies: Dependencies, cloud: Cloud) -> None:
-        self._client = dependencies.client
-        self._clock = dependencies.clock
-        self._events = dependencies.events
-        self._patcher = Patcher(dependencies.client, dependencies.clock, dependencies.random)
+    object: DevCluster
+    now: datetime
+    cluster: Cluster | None
+
+
+ClusterPass = Pass[DevCluster, View]
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """What a DevCluster belongs to; one that is deleted may have outlived it."""
+
+    cluster: Cluster | None
+
+
+def make(deps: Dependencies, cloud: Cloud) -> KindReconciler[DevCluster, Belonging, View]:
+    """The reconciler of DevClusters, on a cloud."""
+    return KindReconciler(deps, SHAPE, DevClusters(deps, cloud))
+
+
+class DevClusters(Kind[DevCluster, Belonging, View]):
+    """Brings workload clusters into being, or away."""
+
+    def __init__(self, deps: Dependencies, cloud: Cloud) -> None:
+        self._client = deps.client
+        self._clock = deps.clock
         self._cloud = cloud
         self._is_restored = False
         self._restoring = asyncio.Lock()
         self._refusals: dict[ObjectKey, str] = {}
 
-    async def reconcile(self, key: ObjectKey) -> Result:
-        """Bring the workload cluster into being, or away."""
+    def concerns(self, obj: DevCluster) -> bool:
+        """Whether it is in memory, and nobody else manages it."""
+        return _is_ours(obj)
+
+    async def owner(self, obj: DevCluster) -> Belonging | None:
+        """The Cluster, which is waited for, unless the DevCluster is deleted."""
         await self._restore()
-        original = await self._client.read(DevCluster, key)
-        if original is None or not _is_ours(original.object):
-            return Result.await_change()
-        finalization = await ensure_finalizer(self._patcher, original, DEV_CLUSTER_FINALIZER)
-        if finalization in {Finalization.ADDED, Finalization.ABSENT}:
-            return Result.await_change()
-        is_deleting = finalization is Finalization.CLEANUP
-        cluster = await find_owner(self._client, original.object, Cluster)
-        if cluster is None:
-            return await self._tear_down(original) if is_deleting else Result.await_change()
-        obj = await unless_paused(self._patcher, self._clock, original, cluster)
-        if obj is None:
-            return Result.await_change()
-        if is_deleting:
-            return await self._tear_down(original)
+        cluster = await find_owner(self._client, obj, Cluster)
+        return None if cluster is None and obj.metadata.deletion_timestamp is None else Belonging(cluster)
+
+    def is_paused(self, owner: Belonging) -> bool:
+        """Whether the Cluster is."""
+        return owner.cluster is not None and bool(owner.cluster.spec.paused)
+
+    async def observe(self, obj: DevCluster, owner: Belonging) -> View | None:
+        """Nothing more is to be seen; one that is deleted and not ours to clean up is left alone."""
+        if obj.metadata.deletion_timestamp is not None and DEV_CLUSTER_FINALIZER not in obj.metadata.finalizers:
+            return None
+        return View(object=obj, now=self._clock.now(), cluster=owner.cluster)
+
+    async def act(self, run: ClusterPass) -> None:
+        """Bring the workload cluster into being, or away."""
+        cluster = run.seen.cluster
+        if cluster is None or run.object.metadata.deletion_timestamp is not None:
+            await self._tear_down(run)
+            return
         try:
-            provisioned = await self._provision(obj, cluster)
+            run.become(await self._provision(run.object, cluster))
         except (EndpointRefused, NoPortLeft, faults.UnknownFault) as error:
-            self._events.record(original.object, "Warning", "EndpointRefused", str(error))
+            run.record("Warning", "EndpointRefused", str(error))
             raise Terminal(str(error)) from error
-        await self._patcher.patch(original, provisioned, owned_conditions=("Paused",))
-        return Result.await_change()
+
+    def conclude(self, run: ClusterPass) -> None:
+        """All is said in what was provisioned."""
 
     async def _restore(self) -> None:
         """Once, before anything else: give every cluster of an earlier life its endpoint back, so that no new one takes it."""
@@ -98,15 +132,17 @@ class DevClusterReconciler:
             ),
         )
 
-    async def _tear_down(self, original: Original[DevCluster]) -> Result:
-        obj = original.object
-        if IN_MEMORY_LISTENER_ANNOTATION in obj.metadata.annotations:
-            await self._cloud.delete(_listener(obj))
-        elif (owner := owner_key(obj, "Cluster")) is not None:
-            await self._cloud.delete(owner)
+    async def _tear_down(self, run: ClusterPass) -> None:
+        obj = run.object
+        try:
+            if IN_MEMORY_LISTENER_ANNOTATION in obj.metadata.annotations:
+                await self._cloud.delete(_listener(obj))
+            elif (owner := owner_key(obj, "Cluster")) is not None:
+                await self._cloud.delete(owner)
+        except EndpointRefused as error:
+            raise Terminal(str(error)) from error
         self._refusals.pop(obj.key, None)
-        await self._patcher.patch(original, without_finalizer(obj, DEV_CLUSTER_FINALIZER))
-        return Result.await_change()
+        run.become(without_finalizer(obj, DEV_CLUSTER_FINALIZER))
 
 
 def _is_ours(obj: DevCluster) -> bool:

@@ -19,30 +19,61 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZER
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
-from clusterwright.controllers.inmemory.owners import find_owner, unless_paused
+from clusterwright.controllers.inmemory.owners import find_owner
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude, known_address
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, stages
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
-from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, Terminal
-from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
-from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.reconcile import Result
+from clusterwright.runtime.finalizers import without_finalizer
 
 VM_STARTED = "inmemory.clusterwright.dev/vm-started"
 """When the VM was asked for; only where it takes time to start."""
 RETRY = timedelta(seconds=10)
 """The net below waiting for a cluster to answer, or to come back."""
 _OWNED = ("Ready", "VMProvisioned", "NodeProvisioned", "EtcdProvisioned", "APIServerProvisioned", "Paused")
+SHAPE = Shape(
+    kind=DevMachine,
+    finalizer=DEV_MACHINE_FINALIZER,
+    finalizer_first=True,
+    owned=_OWNED,
+    owned_v1beta1=_OWNED,
+    unpaused_apart=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """What a DevMachine belongs to; one that is deleted may have outlived both."""
+
+    machine: Machine | None
+    cluster: Cluster | None
+    cluster_key: ObjectKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a pass sees and finds. Without a scene the machine is to go."""
+
+    object: DevMachine
+    now: datetime
+    cluster: ObjectKey
+    scene: Scene | None = None
+    progress: Progress | None = None
+    address: str = ""
+
+
+MachinePass = Pass[DevMachine, View]
 
 
 @dataclass(slots=True)
 class _Run:
-    """A pass under way."""
+    """Stages under way."""
 
     scene: Scene
     obj: DevMachine
@@ -52,53 +83,62 @@ class _Run:
     """The condition of the stage that is being worked on."""
 
 
-class DevMachineReconciler:
-    """One pass over a DevMachine."""
+def make(deps: Dependencies, cloud: Cloud) -> KindReconciler[DevMachine, Belonging, View]:
+    """The reconciler of DevMachines, on a cloud."""
+    return KindReconciler(deps, SHAPE, DevMachines(deps, cloud))
 
-    def __init__(self, dependencies: Dependencies, cloud: Cloud) -> None:
-        self._client = dependencies.client
-        self._clock = dependencies.clock
-        self._random = dependencies.random
-        self._trace = dependencies.trace
-        self._events = dependencies.events
-        self._enqueue = dependencies.enqueue
-        self._patcher = Patcher(dependencies.client, dependencies.clock, dependencies.random)
+
+class DevMachines(Kind[DevMachine, Belonging, View]):
+    """Takes machines as far as time permits, or away."""
+
+    def __init__(self, deps: Dependencies, cloud: Cloud) -> None:
+        self._client = deps.client
+        self._clock = deps.clock
+        self._random = deps.random
+        self._events = deps.events
+        self._enqueue = deps.enqueue
         self._cloud = cloud
         self._waiting: dict[ObjectKey, set[ObjectKey]] = {}
         self._moments: dict[ObjectKey, dict[str, datetime]] = {}
         cloud.subscribe("devmachine", self._wake)
 
-    async def reconcile(self, key: ObjectKey) -> Result:
-        """Take the machine as far as time permits, or away."""
-        original = await self._client.read(DevMachine, key)
-        if original is None or original.object.spec.backend.in_memory is None:
-            self._moments.pop(key, None)
-            return Result.await_change()
-        finalization = await ensure_finalizer(self._patcher, original, DEV_MACHINE_FINALIZER)
-        if finalization in {Finalization.ADDED, Finalization.ABSENT}:
-            return Result.await_change()
-        is_deleting = finalization is Finalization.CLEANUP
-        machine = await find_owner(self._client, original.object, Machine)
-        cluster_name = machine.spec.cluster_name if machine else original.object.metadata.labels.get(CLUSTER_NAME_LABEL, "")
-        cluster_key = ObjectKey(key.namespace, cluster_name)
-        cluster = await self._client.find(Cluster, cluster_key) if cluster_name else None
-        if machine is None or cluster is None:
-            return await self._tear_down(original, cluster_key) if is_deleting else Result.await_change()
-        obj = await unless_paused(self._patcher, self._clock, original, cluster)
-        if obj is None:
-            return Result.await_change()
-        if is_deleting:
-            return await self._tear_down(original, cluster_key)
-        reference = cluster.spec.infrastructure_ref
+    def forget(self, key: ObjectKey) -> None:
+        """The DevMachine is gone."""
+        self._moments.pop(key, None)
+
+    def concerns(self, obj: DevMachine) -> bool:
+        """Whether it is in memory: nobody here acts on other backends."""
+        return obj.spec.backend.in_memory is not None
+
+    async def owner(self, obj: DevMachine) -> Belonging | None:
+        """The Machine and its Cluster; both are waited for, unless the DevMachine is deleted."""
+        machine = await find_owner(self._client, obj, Machine)
+        name = machine.spec.cluster_name if machine else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+        key = ObjectKey(obj.metadata.namespace, name)
+        cluster = await self._client.find(Cluster, key) if name else None
+        if obj.metadata.deletion_timestamp is None and (machine is None or cluster is None):
+            return None
+        return Belonging(machine, cluster, key)
+
+    def is_paused(self, owner: Belonging) -> bool:
+        """Whether the Cluster is; a DevMachine that has outlived its Machine is cleaned up all the same."""
+        return owner.machine is not None and owner.cluster is not None and bool(owner.cluster.spec.paused)
+
+    async def observe(self, obj: DevMachine, owner: Belonging) -> View | None:
+        """The machine and the cluster that it is part of, which is waited for."""
+        now, key, cluster, machine = self._clock.now(), obj.key, owner.cluster, owner.machine
+        if obj.metadata.deletion_timestamp is not None:
+            return View(object=obj, now=now, cluster=owner.cluster_key) if DEV_MACHINE_FINALIZER in obj.metadata.finalizers else None
+        reference = cluster.spec.infrastructure_ref if cluster is not None else None
         if reference is None or await self._client.find(DevCluster, ObjectKey(key.namespace, reference.name)) is None:
-            return Result.await_change()
-        simulated = self._cloud.find(cluster_key)
-        if simulated is None:
-            self._waiting.setdefault(cluster_key, set()).add(key)
-            return Result.await_change()
+            return None
+        simulated = self._cloud.find(owner.cluster_key)
+        if simulated is None or machine is None or cluster is None:
+            self._waiting.setdefault(owner.cluster_key, set()).add(key)
+            return None
         pool = await find_owner(self._client, machine, MachinePool)
-        moments = self._moments.get(key, {})
-        return await self._advance(original, Scene(obj, machine, cluster, simulated, self._clock.now(), moments, pool))
+        scene = Scene(obj, machine, cluster, simulated, now, self._moments.get(key, {}), pool)
+        return View(object=obj, now=now, cluster=owner.cluster_key, scene=scene)
 
     def _wake(self, cluster: ObjectKey) -> None:
         """A cluster has come, or begins or ceases to answer: machines that wait for it look again."""
@@ -107,14 +147,19 @@ class DevMachineReconciler:
 
     # -------------------------------------------------------------------------------------------------- stages
 
-    async def _advance(self, original: Original[DevMachine], scene: Scene) -> Result:
+    async def act(self, run: MachinePass) -> None:
+        """Go through the stages, or take the machine away."""
+        scene = run.seen.scene
+        if scene is None:
+            await self._tear_down(run)
+            return
         if scene.machine.metadata.deletion_timestamp is not None:
-            return await self._keep_running(scene)
-        run = _Run(scene, scene.obj, self._gates(scene))
+            await self._keep_running(scene)
+            return
+        under_way = _Run(scene, scene.obj, self._gates(scene))
         error: Exception | None = None
-        vote: timedelta | None = None
         try:
-            vote = await self._stages(run)
+            run.vote(await self._stages(under_way))
         except (ApiError, CertificateError) as failure:
             error = failure
         except OSError as failure:  # the endpoint's port cannot be opened: another process may have it, and may let it go
@@ -123,17 +168,22 @@ class DevMachineReconciler:
             error = Terminal(str(failure))
             error.__cause__ = failure
         if error is not None:
-            run.progress = replace(run.progress, failed=run.stage)
-            self._events.record(original.object, "Warning", "StageFailed", f"{run.stage}: {error}")
-        obj, rows = conclude(scene, run.obj, run.progress, run.address)
-        self._trace(obj.key, rows)
-        await self._patcher.patch(original, obj, owned_conditions=_OWNED, owned_v1beta1_conditions=_OWNED)
+            under_way.progress = replace(under_way.progress, failed=under_way.stage)
+            run.record("Warning", "StageFailed", f"{under_way.stage}: {error}")
+            run.errors.append(error)
+        run.seen = replace(run.seen, object=under_way.obj, progress=under_way.progress, address=under_way.address)
+
+    def conclude(self, run: MachinePass) -> None:
+        """How far the machine has come; of one that goes nothing is said."""
+        scene, progress = run.seen.scene, run.seen.progress
+        if scene is None or progress is None:
+            return
+        obj, rows = conclude(scene, run.object, progress, run.seen.address)
+        run.become(obj)
+        run.rows.update(rows)
         for condition in obj.status.conditions:
             if condition.status == "True" and not scene.had(condition.type):
                 self._moments.setdefault(obj.key, {})[condition.type] = scene.now
-        if error is not None:
-            raise error
-        return Result.soonest(vote)
 
     def _gates(self, scene: Scene) -> Progress:
         initialization = scene.cluster.status.initialization
@@ -281,12 +331,11 @@ class DevMachineReconciler:
         if not scene.faults & {faults.NODE_DIES, faults.API_SERVER_STOPS}:
             await scene.simulated.start_api_server(scene.name, authority, await _certificate_names(scene.simulated))
 
-    async def _keep_running(self, scene: Scene) -> Result:
+    async def _keep_running(self, scene: Scene) -> None:
         """The Machine goes: what runs on it runs on, after a restart of ours too, but nothing new begins."""
         if scene.is_control_plane and scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
             await self._start_etcd(scene)
             await self._start_api_server(scene)
-        return Result.await_change()
 
     async def _authority(self, scene: Scene, purpose: Purpose) -> KeyPair | None:
         key = ObjectKey(scene.cluster.metadata.namespace, secret_name(scene.cluster.metadata.name, purpose))
@@ -297,17 +346,17 @@ class DevMachineReconciler:
 
     # ---------------------------------------------------------------------------------------------------- end
 
-    async def _tear_down(self, original: Original[DevMachine], cluster: ObjectKey) -> Result:
+    async def _tear_down(self, run: MachinePass) -> None:
         """Take the machine away, with all that ran on it."""
+        cluster = run.seen.cluster
         if self._cloud.expects(cluster):  # after a restart; its objects are to go as well
-            self._waiting.setdefault(cluster, set()).add(original.object.key)
-            return Result.after(RETRY)
+            self._waiting.setdefault(cluster, set()).add(run.object.key)
+            run.vote(RETRY)
+            return
         simulated = self._cloud.find(cluster)
         if simulated is not None:
-            await _remove_machine(simulated, original.object.metadata.name)
-        obj = without_finalizer(original.object, DEV_MACHINE_FINALIZER)
-        await self._patcher.patch(original, obj)
-        return Result.await_change()
+            await _remove_machine(simulated, run.object.metadata.name)
+        run.become(without_finalizer(run.object, DEV_MACHINE_FINALIZER))
 
 
 async def _remove_machine(simulated: SimulatedCluster, name: str) -> None:

@@ -37,9 +37,13 @@ class Shape(Generic[T]):
     kind: type[T]
     finalizer: str = ""
     """Empty: there is nothing to clean up."""
+    finalizer_first: bool = False
+    """It is added before the owner is looked for: for what may be deleted without ever having had one."""
     owned: tuple[str, ...]
     """The types of conditions that only this controller sets; in a conflict they win."""
     owned_v1beta1: tuple[str, ...] = ()
+    unpaused_apart: bool = True
+    """That an object is not paused is said by a write of its own, which ends the pass; else with whatever else the pass says."""
 
 
 class Kind(Protocol[T, O, S]):
@@ -62,6 +66,10 @@ class Kind(Protocol[T, O, S]):
 
     def conclude(self, run: Pass[T, S]) -> None:
         """Let the condition tables decide, and set the rest of the status. Pure."""
+
+    def concerns(self, obj: T) -> bool:
+        """Whether the object is this controller's at all; one that is not is left alone wholly."""
+        return True
 
     def forget(self, key: ObjectKey) -> None:
         """The object is gone: drop what is kept about it."""
@@ -103,13 +111,19 @@ class KindReconciler(Generic[T, O, S]):
 
     async def _begin(self, original: Original[T]) -> Pass[T, S] | Result:
         """Whether and on what there is to act."""
-        deps, key = self._deps, original.object.key
+        deps, key, shape = self._deps, original.object.key, self._shape
+        if not self._kind.concerns(original.object):
+            self._kind.forget(key)
+            return self._end(key, "not-ours")
+        if shape.finalizer_first and await self._adds_finalizer(original):
+            return self._end(key, "finalizer-added")
         owner = await self._kind.owner(original.object)
         if owner is None:
             return self._end(key, "no-owner")
-        if self._shape.finalizer and await ensure_finalizer(self._patcher, original, self._shape.finalizer) is Finalization.ADDED:
+        if not shape.finalizer_first and await self._adds_finalizer(original):
             return self._end(key, "finalizer-added")
-        check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=self._kind.is_paused(owner))
+        paused = self._kind.is_paused(owner)
+        check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused, apart=shape.unpaused_apart)
         rows = {PAUSE.name: check.row}
         if check.ends_pass:
             return self._end(key, "paused" if check.is_paused else "not-paused-written", rows)
@@ -118,6 +132,10 @@ class KindReconciler(Generic[T, O, S]):
             return self._end(key, "nothing-to-do", rows)
         step = "normal" if original.object.metadata.deletion_timestamp is None else "deleting"
         return Pass(original, seen, self._patch, rows={STEP: step, **rows})
+
+    async def _adds_finalizer(self, original: Original[T]) -> bool:
+        finalizer = self._shape.finalizer
+        return bool(finalizer) and await ensure_finalizer(self._patcher, original, finalizer) is Finalization.ADDED
 
     def _end(self, key: ObjectKey, step: str, rows: Mapping[str, str] | None = None) -> Result:
         """The pass ends at a step before it acts."""
