@@ -80,7 +80,7 @@ def _unlike(before: Any, after: Any, field: str) -> Iterator[FieldError]:
 
 
 def _group(api_version: str) -> str:
-    return api_version.partition("/")[0] if "/" in api_version else ""
+    return api_version.partition("/")[0] if api_version.count("/") == 1 else ""
 
 
 # ----------------------------------------------------------------------------------------- who scales

@@ -45,7 +45,7 @@ def _of_service(guard: Callable[[Any], Any]) -> Guard:
 
 
 def _each(problems: Callable[[str], tuple[str, ...]]) -> Guard:
-    return _of_service(lambda value: [Fault(text=text) for text in problems(value)] if value else False)
+    return _of_service(lambda value: [Fault(value or "", text=text) for text in problems(value or "")])
 
 
 def _not_a_request(review: Review, value: Any) -> Iterator[Fault]:

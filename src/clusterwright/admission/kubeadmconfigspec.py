@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from clusterwright.admission.rule import Fault, Guard, Review, Rule, at
-from clusterwright.admission.sets import FORBIDDEN, INVALID, REQUIRED
+from clusterwright.admission.sets import FORBIDDEN, INVALID, REQUIRED, is_filled
 from clusterwright.api.meta import Json
 from clusterwright.kubeadm.tokens import parse_token
 
@@ -41,7 +41,7 @@ def kubeadm_config_spec(ids: str, where: tuple[str, ...], *, control_plane: bool
         row("KS-5", INVALID, f"{spec}.users[]", _both("passwd", "passwdFrom"), "only one of passwd or passwdFrom may be specified for a single user"),
         *secret(6, "users[].passwdFrom"),
         row("KS-8", FORBIDDEN, f"{spec}.format", lambda r, v: v == "ignition" and not r.enabled(GATE), _GATE_OFF),
-        row("KS-9", FORBIDDEN, f"{spec}.ignition", lambda r, v: bool(v) and not r.enabled(GATE), _GATE_OFF),
+        row("KS-9", FORBIDDEN, f"{spec}.ignition", lambda r, v: is_filled(v) and not r.enabled(GATE), _GATE_OFF),
         row("KS-10", INVALID, f"{spec}.format", _no_ignition(where), 'must be set to "ignition" if spec.ignition is set'),
         row("KS-11", FORBIDDEN, f"{spec}.users[].inactive", ignition(bool), _NOT_WITH_IGNITION),
         row("KS-12", FORBIDDEN, f"{spec}.files[].encoding", ignition(lambda v: v in ("gzip", "gzip+base64")), _NOT_WITH_IGNITION),
@@ -69,11 +69,11 @@ def kubeadm_config_spec(ids: str, where: tuple[str, ...], *, control_plane: bool
 
 
 def _both(one: str, other: str) -> Guard:
-    return lambda _, value: bool(at(value, one) and at(value, other))
+    return lambda _, value: is_filled(at(value, one)) and is_filled(at(value, other))
 
 
 def _lacks_secret(key: str) -> Guard:
-    return lambda _, value: bool(value) and not at(value, "secret", key)
+    return lambda _, value: is_filled(value) and not at(value, "secret", key)
 
 
 def _repeated_paths(where: tuple[str, ...]) -> Guard:
@@ -94,7 +94,7 @@ def _repeated_paths(where: tuple[str, ...]) -> Guard:
 
 def _no_ignition(where: tuple[str, ...]) -> Guard:
     def guard(review: Review, value: Any) -> Iterator[Fault]:
-        if at(review.new, *where, "ignition") and value != "ignition" and review.enabled(GATE):
+        if is_filled(at(review.new, *where, "ignition")) and value != "ignition" and review.enabled(GATE):
             yield Fault(value or "")
 
     return guard

@@ -118,7 +118,7 @@ class Rule:
         if self.type in _WITHOUT_VALUE:
             return FieldError(self.type, path, OMITTED, detail)
         bad = value if fault.value is _SHOWN else fault.value
-        if fault.value is _SHOWN and isinstance(bad, (dict, list)) and review.model is not None:
+        if fault.value is _SHOWN and (bad is None or isinstance(bad, (dict, list))) and review.model is not None:
             bad = Verbatim(as_written(review.new, review.model, self.steps, keys))
         return FieldError(self.type, path, bad, detail)
 

@@ -39,7 +39,7 @@ def as_written(obj: Json, model: type[Object], steps: tuple[Any, ...], keys: tup
             index = _index(plain, step[0], remaining.pop(0))
             plain = plain[index] if isinstance(plain, list) else None
             typed = typed[index] if isinstance(typed, (list, tuple)) else None
-    return compact(plain, typed)
+    return compact({} if plain is None and isinstance(typed, msgspec.Struct) else plain, typed)
 
 
 def compact(plain: Any, typed: Any = None) -> str:

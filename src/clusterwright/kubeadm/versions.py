@@ -63,34 +63,35 @@ def parse_version(text: str) -> Version:
 
     Raises ValueError.
     """
-    rest = text.strip().removeprefix("v")
-    core, _, suffix = _split(rest)
-    parts = core.split(".")
-    if len(parts) > 3:
-        raise ValueError(f'Invalid character(s) found in patch number "{".".join(parts[2:])}"')
-    if suffix and len(parts) < 3:
-        raise ValueError("Short version cannot contain PreRelease/Build meta data")
-    numbers = [_number(part, of) for part, of in zip(parts, ("major", "minor", "patch"), strict=False)]
-    pre, build = _suffixes(suffix)
-    major, minor, patch = (*numbers, 0, 0)[:3]
-    return Version(major, minor, patch, pre, build)
+    parts = [_without_zeros(part) for part in text.strip().removeprefix("v").split(".", 2)]
+    if len(parts) < 3:
+        if "+" in parts[-1] or "-" in parts[-1]:
+            raise ValueError("Short version cannot contain PreRelease/Build meta data")
+        parts += ["0"] * (3 - len(parts))
+    patch, suffix = _split(parts[2])
+    major, minor, patch_number = (_number(*part) for part in ((parts[0], "major"), (parts[1], "minor"), (patch, "patch")))
+    return Version(major, minor, patch_number, *_suffixes(suffix))
 
 
-def _split(text: str) -> tuple[str, str, str]:
-    """Numbers, and from the first `-` or `+` on the rest."""
-    for position, char in enumerate(text):
-        if char in "-+":
-            return text[:position], char, text[position:]
-    return text, "", ""
+def _split(text: str) -> tuple[str, str]:
+    """What is before the first `-` or `+`, and the rest."""
+    end = next((position for position, char in enumerate(text) if char in "-+"), len(text))
+    return text[:end], text[end:]
+
+
+def _without_zeros(part: str) -> str:
+    """As others do it: leading zeros go before the digits are looked at, and one comes back where no digit is left in front."""
+    if len(part) < 2:
+        return part
+    rest = part.lstrip("0")
+    return rest if rest[:1].isascii() and rest[:1].isdigit() else f"0{rest}"
 
 
 def _number(part: str, of: str) -> int:
+    if not part:
+        raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
     if not part.isascii() or not part.isdigit():
-        shown = (
-            part if len(part) < 2 else part.lstrip("0")
-        )  # as others report it: leading zeros are dropped before the digits are looked at
-        shown = shown if shown[:1].isdigit() or len(part) < 2 else f"0{shown}"
-        raise ValueError(f'Invalid character(s) found in {of} number "{shown}"')
+        raise ValueError(f'Invalid character(s) found in {of} number "{part}"')
     return int(part)
 
 
