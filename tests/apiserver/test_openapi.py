@@ -7,11 +7,12 @@ import re
 from typing import Any
 
 import pytest
-from apiserver_testing import widget_crds
+from apiserver_testing import CRDS, Api, widget_crds
 
 from clusterwright.api.crds import crds
 from clusterwright.apiserver.builtins.kinds import RESOURCES
-from clusterwright.apiserver.serving import openapi
+from clusterwright.apiserver.encoding import protobuf
+from clusterwright.apiserver.serving import openapi, openapiv2
 from clusterwright.apiserver.system.definitions import resources_of
 
 GROUPS = sorted({(r.group, r.version) for r in RESOURCES})
@@ -49,3 +50,65 @@ def test_descriptions_of_our_kinds_reach_explain():
     assert cluster["x-kubernetes-group-version-kind"] == [{"group": "cluster.x-k8s.io", "version": "v1beta2", "kind": "Cluster"}]
     assert cluster["properties"]["spec"]["properties"]["paused"]["type"] == "boolean"
     assert cluster["properties"]["metadata"]["allOf"][0]["$ref"].endswith("ObjectMeta")
+
+
+async def test_the_old_document_has_all_kinds_without_loose_ends(api: Api):
+    answer = await api.get("/openapi/v2")
+
+    made = answer.json
+    assert (answer.status, made["swagger"]) == (200, "2.0")
+    kinds = {(g["group"], g["kind"]) for d in made["definitions"].values() for g in d.get("x-kubernetes-group-version-kind", ())}
+    assert {("", "Pod"), ("apps", "Deployment"), ("batch", "Job"), ("widgets.example.com", "Widget")} <= kinds
+    text = answer.raw.decode()
+    assert set(re.findall(r'"\$ref":"#/definitions/([^"]+)"', text)) <= made["definitions"].keys()
+    assert "#/components" not in text
+    for word in ("oneOf", "anyOf", "nullable", "allOf"):
+        assert f'"{word}":' not in text
+    operation = made["paths"]["/apis/widgets.example.com/v1/namespaces/{namespace}/widgets"]["post"]
+    assert operation["parameters"][-1] == {
+        "name": "body",
+        "in": "body",
+        "required": True,
+        "schema": {"$ref": "#/definitions/com.example.widgets.v1.Widget"},
+    }
+
+
+async def test_the_old_document_follows_what_is_served(api: Api):
+    before = (await api.get("/openapi/v2")).json["definitions"]
+    assert "com.example.widgets.v1.Widget" in before
+    await api.delete(f"{CRDS}/widgets.widgets.example.com")
+
+    assert "com.example.widgets.v1.Widget" not in (await api.get("/openapi/v2")).json["definitions"]
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ({"type": "string", "nullable": True}, {}),
+        ({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}]}, {"type": "string", "format": "int-or-string"}),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-preserve-unknown-fields": True},
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        ),
+        (
+            {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/x"}], "default": {}}},
+            {"type": "array", "items": {"$ref": "#/definitions/x"}},
+        ),
+        ({"type": "object", "not": {"required": ["a"]}, "required": ["b"]}, {"type": "object", "required": ["b"]}),
+    ],
+)
+def test_what_the_old_form_cannot_say_is_left_out(source: dict[str, Any], made: dict[str, Any]):
+    assert openapiv2.schema(source) == made
+
+
+async def test_the_old_document_in_protobuf(api: Api):
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = await api.do("GET", "/openapi/v2", headers={"accept": accept})
+
+    assert answer.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    document = dict(protobuf._fields(answer.raw))
+    names = []
+    for _, item in protobuf._fields(document[9]):  # type: ignore[arg-type]
+        names.append(dict(protobuf._fields(item))[1].decode())  # type: ignore[arg-type,union-attr]
+    assert names == sorted(names)
+    assert {"com.example.widgets.v1.Widget", "io.k8s.api.core.v1.Pod"} <= set(names)

@@ -14,7 +14,7 @@ ResourceKey = tuple[str, str, str]
 class Registry:
     """Resources by group, version and plural. `base` is shared and never changed; the rest belongs to one server."""
 
-    __slots__ = ("_base", "_own", "_tables", "_versions", "generation")
+    __slots__ = ("__weakref__", "_base", "_own", "_tables", "_versions", "generation")
 
     def __init__(self, base: Mapping[ResourceKey, Resource]) -> None:
         self._base = base

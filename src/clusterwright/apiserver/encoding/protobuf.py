@@ -283,7 +283,8 @@ def tagged(number: int, data: bytes) -> bytes:
     return _write_varint(number << 3 | 2) + _write_varint(len(data)) + data
 
 
-def _number(number: int, value: int) -> bytes:
+def tagged_number(number: int, value: int) -> bytes:
+    """A field of a whole number or a boolean."""
     return _write_varint(number << 3) + _write_varint(value)
 
 
@@ -305,7 +306,7 @@ def encode(obj: Json) -> bytes | None:
 def _write_list_meta(meta: Json) -> bytes:
     out = tagged(1, b"") + tagged(2, str(meta.get("resourceVersion") or "").encode()) + tagged(3, str(meta.get("continue") or "").encode())
     if meta.get("remainingItemCount") is not None:
-        out += _number(4, meta["remainingItemCount"])
+        out += tagged_number(4, meta["remainingItemCount"])
     return out
 
 
@@ -335,21 +336,21 @@ def _write(number: int, value: Any, kind: str) -> bytes:
     if kind == "bytes":
         return tagged(number, base64.b64decode(value))
     if kind == "bool":
-        return _number(number, 1 if value else 0)
+        return tagged_number(number, 1 if value else 0)
     if kind in ("int32", "int64", "byte"):
-        return _number(number, int(value))
+        return tagged_number(number, int(value))
     if kind == "float64":
         return _write_varint(number << 3 | 1) + binary.pack("<d", value)
     if kind in ("time", "microtime"):
         moment = datetime.fromisoformat(value)
         seconds = (moment.replace(microsecond=0) - _EPOCH) // timedelta(seconds=1)
-        return tagged(number, _number(1, seconds) + _number(2, moment.microsecond * 1000))
+        return tagged(number, tagged_number(1, seconds) + tagged_number(2, moment.microsecond * 1000))
     if kind == "quantity":
         return tagged(number, tagged(1, str(value).encode()))
     if kind == "intstr":
         if isinstance(value, str):
-            return tagged(number, _number(1, 1) + _number(2, 0) + tagged(3, value.encode()))
-        return tagged(number, _number(1, 0) + _number(2, value) + tagged(3, b""))
+            return tagged(number, tagged_number(1, 1) + tagged_number(2, 0) + tagged(3, value.encode()))
+        return tagged(number, tagged_number(1, 0) + tagged_number(2, value) + tagged(3, b""))
     if kind.startswith("[]"):
         return tagged(number, b"".join(_write(1, v, kind[2:]) for v in value))
     if kind in ("raw", "any"):
@@ -357,7 +358,7 @@ def _write(number: int, value: Any, kind: str) -> bytes:
     if kind in _SCHEMAS:
         return tagged(number, _write_schema(value, kind))
     if kind == "duration":
-        return tagged(number, _number(1, (parse_duration(value) // timedelta(microseconds=1)) * 1000))
+        return tagged(number, tagged_number(1, (parse_duration(value) // timedelta(microseconds=1)) * 1000))
     return tagged(number, _write_struct(value, kind))
 
 
@@ -366,8 +367,8 @@ def _write_schema(value: Any, kind: str) -> bytes:
         return _write_struct(value, _SCHEMA)
     if kind == "schemaorbool":
         if isinstance(value, bool):
-            return _number(1, 1 if value else 0)
-        return _number(1, 1) + tagged(2, _write_struct(value, _SCHEMA))
+            return tagged_number(1, 1 if value else 0)
+        return tagged_number(1, 1) + tagged(2, _write_struct(value, _SCHEMA))
     if isinstance(value, dict):
         return tagged(1, _write_struct(value, _SCHEMA))
     return b"".join(tagged(2, v.encode() if isinstance(v, str) else _write_struct(v, _SCHEMA)) for v in value)

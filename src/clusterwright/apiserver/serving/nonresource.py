@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -12,10 +13,11 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.tokens import AUDIENCE
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.encoding import protobuf, rendering
+from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
+from clusterwright.apiserver.registry import Registry
 from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.serving import discovery, openapi
+from clusterwright.apiserver.serving import discovery, openapi, openapiv2
 from clusterwright.apiserver.status import generic
 
 _encode = msgspec.json.Encoder().encode
@@ -43,6 +45,7 @@ _CHECKS: Final = (
     "shutdown",
 )
 _OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
+_V2_DOCUMENTS: WeakKeyDictionary[Registry, tuple[int, dict[str, bytes]]] = WeakKeyDictionary()
 _NOT_FOUND: Final = Response(status=404, headers=_TEXT, body=b"404 page not found\n")
 
 
@@ -98,7 +101,7 @@ def _paths(server: Core) -> list[str]:
     for group in sorted(g for g in server.registry.groups() if g):
         found.append(f"/apis/{group}")
         found.extend(f"/apis/{group}/{v}" for v in discovery.versions_of(server.registry, group))
-    return [*found, "/healthz", "/livez", "/metrics", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]
+    return [*found, "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]
 
 
 def _version(server: Core) -> Json:
@@ -150,13 +153,17 @@ def _health(kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
 
 
 def _openapi_v2(server: Core, accept: str) -> Response:
-    """The document of before OpenAPI v3, without definitions: kubectl asks for it to check a List, and leaves the check to the server."""
-    title = "Kubernetes"
-    if _OPENAPI_V2 in accept:
-        about = protobuf.tagged(1, title.encode()) + protobuf.tagged(2, server.version.encode())
-        body = protobuf.tagged(1, b"2.0") + protobuf.tagged(2, about)
-        return Response(status=200, headers={"content-type": f"application/{_OPENAPI_V2}.v1.0+protobuf"}, body=body)
-    return _data(server, {"swagger": "2.0", "info": {"title": title, "version": server.version}, "paths": {}})
+    """All kinds in one document. It is made when it is asked for, and kept until another kind is served."""
+    wanted = "protobuf" if _OPENAPI_V2 in accept else "json"
+    kept = _V2_DOCUMENTS.get(server.registry)
+    if kept is None or kept[0] != server.registry.generation:
+        kept = _V2_DOCUMENTS[server.registry] = (server.registry.generation, {})
+    body = kept[1].get(wanted)
+    if body is None:
+        made = openapiv2.document(server.version, server.registry)
+        body = kept[1][wanted] = openapiv2.encode(made) if wanted == "protobuf" else msgspec.json.encode(made)
+    media = f"application/{_OPENAPI_V2}.v1.0+protobuf" if wanted == "protobuf" else "application/json"
+    return Response(status=200, headers={"content-type": media}, body=body)
 
 
 def _openapi(server: Core, rest: list[str], query: Mapping[str, str]) -> Response:
