@@ -212,8 +212,11 @@ def proportional(*, replicas: int, surge: int, is_rolling: bool, new: str, sets:
         share = _share(sized, replicas, surge, left) if left else 0
         intents[sized.name] = sized.wanted + share
         left -= share
-    first = by_size[0]
-    intents[first.name] = max(intents[first.name] + left, 0)
+    # what rounding leaves goes to the first, or is taken from as many as have it
+    for sized in by_size:
+        part = max(left, -intents[sized.name])
+        intents[sized.name] += part
+        left -= part
     return {s.name: intents[s.name] for s in by_size if intents[s.name] != s.wanted}
 
 
@@ -224,10 +227,10 @@ def _is_saturated(new: Sized, replicas: int) -> bool:
 def _share(sized: Sized, replicas: int, surge: int, left: int) -> int:
     """How much of what is left to distribute falls to a MachineSet, by its size when the replicas changed."""
     before = int(sized.annotated_max) if sized.annotated_max.isdigit() else 0
-    if before <= 0:
-        return 0
     if replicas == 0:
         share = -sized.wanted
+    elif before <= 0:
+        return 0
     else:
         share = int(sized.wanted * (replicas + surge) / before + 0.5) - sized.wanted
     return min(share, left) if left > 0 else max(share, left)
