@@ -318,6 +318,7 @@ def storm(replicas: int, in_flight: int) -> Any:
         await scene.start()
         await scene.until_complete()
         sick = sorted(scene.judge.machines)
+        uids = {m.metadata.uid for m in scene.judge.machines.values()}
         until = world.clock.monotonic() + HOUR / 2
         scene.hand.stuck = lambda machine: machine.metadata.name == sick[0] and world.clock.monotonic() < until
         now = f"{world.clock.now():%Y-%m-%dT%H:%M:%SZ}"
@@ -331,7 +332,7 @@ def storm(replicas: int, in_flight: int) -> Any:
             await world.client.patch(Machine, machine.key, {"status": {"conditions": said + marks}}, subresource="status")
 
         async def replaced() -> bool:
-            return not set(sick) & set(scene.judge.machines) and await scene.is_complete()
+            return not uids & {m.metadata.uid for m in scene.judge.machines.values()} and await scene.is_complete()
 
         await world.until(replaced, within=12 * HOUR, what="every unhealthy Machine is replaced")
         await scene.stop()

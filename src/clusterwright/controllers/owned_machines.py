@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -13,8 +13,8 @@ from clusterwright.api.wellknown import (
     PENDING_HOOKS_ANNOTATION,
     UPDATE_IN_PROGRESS_ANNOTATION,
 )
-from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get, has, is_false, names_with_limit, reporter
-from clusterwright.tables import OTHERWISE, Guard, Message, Row, Table, Transition, false, true, unknown
+from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get, has, is_false, is_true, names_with_limit, reporter
+from clusterwright.tables import OTHERWISE, Guard, Message, Row, Subject, Table, Transition, false, true, unknown
 
 CHECK_LOGS: Final = "Please check controller logs for errors"
 INTERNAL_ERROR: Final[Transition[Any]] = unknown("InternalError", CHECK_LOGS)
@@ -147,6 +147,15 @@ no_machines: Guard[Owner] = Guard("there are no Machines", lambda o: not _machin
 none_judged: Guard[Owner] = Guard("no Machine reports UpToDate or is older than 10s", lambda o: not _judged(o))
 
 
+def _about(which: Callable[[Machine], bool]) -> Callable[[Owner], tuple[Subject, ...]]:
+    """Whom a guard asked: the Machines that are as described."""
+    return lambda o: tuple(Subject("cluster.x-k8s.io", "Machine", m.metadata.namespace, m.metadata.name) for m in _machines(o) if which(m))
+
+
+def _is_not(type: str) -> Callable[[Machine], bool]:
+    return lambda m: not is_true(m.status.conditions, type)
+
+
 def _aggregated(machines: Collection[Machine], type: str, reasons: Reasons) -> Condition:
     return aggregate([reporter(m) for m in machines], type, strategy=Strategy(reasons=reasons))
 
@@ -165,11 +174,15 @@ def _status(condition: Condition | None) -> str:
     return condition.status if condition else ""
 
 
-any_not_ready: Guard[Owner] = Guard("a Machine is not Ready", lambda o: _status(_ready(o)) == "False")
-any_ready_unknown: Guard[Owner] = Guard("Ready of a Machine is unknown, none is False", lambda o: _status(_ready(o)) == "Unknown")
-any_outdated: Guard[Owner] = Guard("a Machine is not UpToDate", lambda o: _status(_up_to_date(o)) == "False")
+any_not_ready: Guard[Owner] = Guard("a Machine is not Ready", lambda o: _status(_ready(o)) == "False", about=_about(_is_not("Ready")))
+any_ready_unknown: Guard[Owner] = Guard(
+    "Ready of a Machine is unknown, none is False", lambda o: _status(_ready(o)) == "Unknown", about=_about(_is_not("Ready"))
+)
+any_outdated: Guard[Owner] = Guard(
+    "a Machine is not UpToDate", lambda o: _status(_up_to_date(o)) == "False", about=_about(_is_not("UpToDate"))
+)
 any_up_to_date_unknown: Guard[Owner] = Guard(
-    "UpToDate of a Machine is unknown, none is False", lambda o: _status(_up_to_date(o)) == "Unknown"
+    "UpToDate of a Machine is unknown, none is False", lambda o: _status(_up_to_date(o)) == "Unknown", about=_about(_is_not("UpToDate"))
 )
 _ready_message: Message[Owner] = Message("<aggregated Ready>", lambda o: c.message if (c := _ready(o)) else "")
 _up_to_date_message: Message[Owner] = Message("<aggregated UpToDate>", lambda o: c.message if (c := _up_to_date(o)) else "")
@@ -216,7 +229,9 @@ def machines_up_to_date(*, may_be_unlisted: bool) -> Table[Any]:
 
 
 any_to_be_remediated: Guard[Owner] = Guard(
-    "a Machine has HealthCheckSucceeded False and OwnerRemediated False", lambda o: any(map(is_to_be_remediated, _machines(o)))
+    "a Machine has HealthCheckSucceeded False and OwnerRemediated False",
+    lambda o: any(map(is_to_be_remediated, _machines(o))),
+    about=_about(is_to_be_remediated),
 )
 
 

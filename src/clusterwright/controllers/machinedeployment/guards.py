@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from clusterwright.api.core import MachineSet
 from clusterwright.conditions import is_false
+from clusterwright.controllers.kit.lookup import subject
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
-from clusterwright.tables import guard
+from clusterwright.tables import Subject, guard
 
 Snapshot = MachineDeploymentSnapshot
+
+
+def _templates(c: Snapshot) -> tuple[Subject, ...]:
+    """The templates that do not exist."""
+    spec = c.object.spec.template.spec
+    references = (spec.bootstrap.config_ref, spec.infrastructure_ref)
+    return tuple(s for r in references if r is not None and r.kind in c.missing for s in subject(r, c.metadata.namespace))
+
+
+def _machine_sets(which: Callable[[MachineSet], bool]) -> Callable[[Snapshot], tuple[Subject, ...]]:
+    """The MachineSets that are as described."""
+    return lambda c: tuple(
+        Subject("cluster.x-k8s.io", "MachineSet", s.metadata.namespace, s.metadata.name) for s in c.machine_sets or () if which(s)
+    )
+
+
+def _is_short(machine_set: MachineSet) -> bool:
+    return (machine_set.status.available_replicas or 0) < (machine_set.spec.replicas or 0)
+
+
+def _growing(c: Snapshot) -> tuple[Subject, ...]:
+    """What keeps Machines from being there: templates, or the MachineSets that have to make them."""
+    return _templates(c) or _machine_sets(_is_short)(c)
 
 
 @guard("MachineSets could not be listed")
@@ -49,12 +76,12 @@ def available_unset(c: Snapshot) -> bool:
     return c.object.status.available_replicas is None
 
 
-@guard("status.availableReplicas >= spec.replicas - maxUnavailable")
+@guard("status.availableReplicas >= spec.replicas - maxUnavailable", about=_machine_sets(_is_short))
 def enough_available(c: Snapshot) -> bool:
     return (c.object.status.available_replicas or 0) >= c.least_available
 
 
-@guard("fewer Machines than wanted")
+@guard("fewer Machines than wanted", about=_growing)
 def too_few(c: Snapshot) -> bool:
     return c.machine_sets is not None and c.replicas is not None and c.current < c.desired
 
@@ -64,12 +91,17 @@ def too_many(c: Snapshot) -> bool:
     return c.machine_sets is not None and c.replicas is not None and c.current > c.desired
 
 
-@guard("a template does not exist")
+@guard("a template does not exist", about=_templates)
 def missing_templates(c: Snapshot) -> bool:
     return bool(c.missing)
 
 
-@guard("a Machine has UpToDate False")
+def _outdated(c: Snapshot) -> tuple[Subject, ...]:
+    outdated = (m for m in c.machines if is_false(m.status.conditions, "UpToDate"))
+    return tuple(Subject("cluster.x-k8s.io", "Machine", m.metadata.namespace, m.metadata.name) for m in outdated)
+
+
+@guard("a Machine has UpToDate False", about=_outdated)
 def any_outdated(c: Snapshot) -> bool:
     return any(is_false(m.status.conditions, "UpToDate") for m in c.machines)
 
@@ -79,7 +111,7 @@ def machines_left(c: Snapshot) -> bool:
     return bool(c.machines)
 
 
-@guard("there are MachineSets")
+@guard("there are MachineSets", about=_machine_sets(lambda _: True))
 def machine_sets_left(c: Snapshot) -> bool:
     return bool(c.machine_sets)
 

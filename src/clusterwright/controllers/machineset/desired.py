@@ -80,7 +80,7 @@ class Maker:
 
 
 def new_names(maker: Maker, count: int, *, present: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """Names for new Machines, the same whenever the same Machines (`present`, by uid) are there; `taken` names are passed over.
+    """Names for new Machines, the same in the same situation (`present`: the Machines by uid, and the like); `taken` names are passed over.
 
     Two passes that see the same, in whatever process, make the same Machines. Raises BadNamingTemplate.
     """

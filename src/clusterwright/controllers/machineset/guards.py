@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from clusterwright.controllers.kit.lookup import subject
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
 from clusterwright.controllers.owned_machines import awaits_acknowledgement
 from clusterwright.controllers.owned_machines import unlisted as unlisted_by_owner
-from clusterwright.tables import Guard, guard
+from clusterwright.tables import Guard, Subject, guard
 
 Snapshot = MachineSetSnapshot
 
@@ -22,7 +23,20 @@ def replicas_unset(c: Snapshot) -> bool:
     return c.replicas is None
 
 
-@guard("fewer Machines than wanted")
+def _templates(c: Snapshot) -> tuple[Subject, ...]:
+    """The templates that do not exist."""
+    spec = c.object.spec.template.spec
+    references = (spec.bootstrap.config_ref, spec.infrastructure_ref)
+    return tuple(s for r in references if r is not None and r.kind in c.missing for s in subject(r, c.metadata.namespace))
+
+
+def _obstacles(c: Snapshot) -> tuple[Subject, ...]:
+    """What keeps Machines from being created: the control plane, templates."""
+    blocks = c.preflight is not None and not c.preflight.passed
+    return (*(subject(c.cluster.spec.control_plane_ref, c.metadata.namespace) if blocks else ()), *_templates(c))
+
+
+@guard("fewer Machines than wanted", about=_obstacles)
 def too_few(c: Snapshot) -> bool:
     return c.machines is not None and c.replicas is not None and c.count < c.desired
 
@@ -34,12 +48,16 @@ def too_many(c: Snapshot) -> bool:
     return sum(not awaits_acknowledgement(m) for m in c.machines) > c.desired
 
 
-@guard("a template does not exist")
+@guard("a template does not exist", about=_templates)
 def missing_templates(c: Snapshot) -> bool:
     return bool(c.missing)
 
 
-@guard("there are Machines")
+def _machines(c: Snapshot) -> tuple[Subject, ...]:
+    return tuple(Subject("cluster.x-k8s.io", "Machine", m.metadata.namespace, m.metadata.name) for m in c.machines or ())
+
+
+@guard("there are Machines", about=_machines)
 def machines_left(c: Snapshot) -> bool:
     return c.count > 0
 

@@ -21,7 +21,7 @@ from clusterwright.api.wellknown import (
     MACHINE_TEMPLATE_HASH_LABEL,
     MAX_REPLICAS_ANNOTATION,
 )
-from clusterwright.conditions import delete_condition, v1beta1
+from clusterwright.conditions import delete_condition, get, v1beta1
 from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.adopt import Providers
@@ -353,7 +353,8 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         taken = [m.metadata.name for m in await client.list(Machine, namespace=run.object.metadata.namespace)]
         creator = Creator(client, self._applier, maker)
         try:
-            names = desired.new_names(maker, count, present=[m.metadata.uid for m in existing], taken=taken)
+            present = [*(m.metadata.uid for m in existing), _since(run.original.object)]
+            names = desired.new_names(maker, count, present=present, taken=taken)
             await creator.sweep({*taken, *names, *(m.metadata.name for m in existing)})
             for name in names:
                 now = await client.find(MachineSet, run.object.key)
@@ -438,6 +439,12 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         answer = await client.patch(Machine, machine.key, moves.trigger_patch(machine))
         self._changed(run, typed(answer.json))
         run.record("Normal", "SuccessfulStartInPlaceUpdate", f"Machine {machine.metadata.name} starting in-place update")
+
+
+def _since(machine_set: MachineSet) -> str:
+    """When it was last found short of Machines, or no longer so: without it, who replaces a Machine would get its name."""
+    told = get(machine_set.status.conditions, "ScalingUp")
+    return told.last_transition_time.isoformat() if told is not None and told.last_transition_time else ""
 
 
 def _without_cluster(machine: Machine) -> Machine:
