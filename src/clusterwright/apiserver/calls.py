@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -38,6 +38,8 @@ from clusterwright.apiserver.storage.store import Entry, Table
 _JSON_HEADERS = {"content-type": "application/json"}
 _decode = msgspec.json.Decoder().decode
 T = TypeVar("T", bound=msgspec.Struct)
+_TURN: Final = 50
+"""Objects that are converted without letting others have their turn."""
 R = TypeVar("R")
 
 
@@ -55,6 +57,8 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     heavy: bool = False
     """Whether its work would be felt by others, and is therefore done beside the event loop where there is a place for it."""
+    _made: dict[int, bytes] = field(default_factory=dict)
+    """Objects that were converted ahead, by revision."""
 
     def begin(self) -> None:
         """Start an attempt: only the warning that every answer of a deprecated version has is left."""
@@ -93,7 +97,11 @@ class Call:
 
     def load(self, entry: Entry) -> Json:
         """A fresh copy of a stored object, in the version that is asked for."""
-        obj: Json = _decode(entry.raw)
+        obj: Json
+        if entry.rv in self._made:
+            obj = _decode(self._made[entry.rv])
+            return obj
+        obj = _decode(entry.raw)
         stored = obj["apiVersion"]
         wanted = self.resource.api_version
         if stored == wanted and entry.rv > self.table.stale_before:
@@ -116,6 +124,8 @@ class Call:
         """Have these entries converted to the version asked for, if that must be waited for: `load` does not wait."""
         versions, wanted = self.versions, self.resource.api_version
         if versions.immediate:
+            if wanted != self.storage_version:
+                await self._convert_in_turns(list(entries))
             return
         lacking: dict[int, tuple[Entry, Json]] = {}
         for entry in entries:
@@ -132,6 +142,14 @@ class Call:
                 await other.wait()
                 if lacking[rv][0].converted(versions.converter, wanted) is not None:
                     del lacking[rv]
+
+    async def _convert_in_turns(self, entries: list[Entry]) -> None:
+        """Convert many objects ahead for this call, and let others have their turn meanwhile: a long list takes seconds."""
+        if len(entries) <= _TURN:
+            return
+        for start in range(0, len(entries), _TURN):
+            self._made.update({entry.rv: msgspec.json.encode(self.load(entry)) for entry in entries[start : start + _TURN]})
+            await asyncio.sleep(0)
 
     @staticmethod
     async def _convert(lacking: list[tuple[Entry, Json]], versions: Versions, wanted: str) -> None:
@@ -160,7 +178,7 @@ class Call:
         """A stored object as JSON in the version that is asked for."""
         if self.resource.api_version == self.storage_version and entry.rv > self.table.stale_before:
             return entry.raw
-        return msgspec.json.encode(self.load(entry))
+        return self._made.get(entry.rv) or msgspec.json.encode(self.load(entry))
 
     def answer(self, status: int, obj: Json | None = None, raw: bytes | None = None) -> Response:
         """The object in the form that was asked for."""
