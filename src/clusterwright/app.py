@@ -158,7 +158,7 @@ def _add(
         )
 
     controller = manager.add_controller(
-        definition.name, definition.kind, make, watches=definition.watches, concurrency=definition.concurrency
+        definition.name, definition.kind, make, watches=definition.watches, concurrency=definition.concurrency, settle=definition.settle
     )
     wake = definition.workload_wake
     if wake is not None:

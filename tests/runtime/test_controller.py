@@ -299,6 +299,51 @@ async def test_children_wake_their_owner_by_old_and_new_state():
 
 
 @virtual
+async def test_changes_that_settle_first_are_seen_by_one_pass_and_nothing_else_waits_for_them():
+    bench = Bench()
+    await bench.start(watches=(Watch(Child, to_owners(GROUP, "Parent"), settle=0.5),))
+    key = await bench.make()
+    await asyncio.sleep(10)
+    owner = {"apiVersion": f"{GROUP}/v1", "kind": "Parent", "name": key.name, "uid": (await bench.user.get(Parent, key)).metadata.uid}
+    bench.passes.clear()
+
+    begun = asyncio.get_running_loop().time()
+    for number in range(4):
+        await bench.user.create(Child(metadata=ObjectMeta(namespace="default", name=f"c{number}", owner_references=(owner,))))
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(10)
+
+    assert [round(at - begun, 1) for _, at in bench.passes] == [0.5]
+    await bench.user.create(Child(metadata=ObjectMeta(namespace="default", name="late", owner_references=(owner,))))
+    await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
+    await asyncio.sleep(0.1)
+    assert len(bench.passes) == 2
+    await bench.stop()
+
+
+@virtual
+async def test_a_change_of_the_status_alone_settles_but_the_first_and_any_other_do_not():
+    bench = Bench()
+    await bench.start(settle=0.5)
+    key = await bench.make()
+    await asyncio.sleep(1)
+    bench.passes.clear()
+
+    async def passes_after(patch, subresource=""):
+        bench.passes.clear()
+        begun = asyncio.get_running_loop().time()
+        await bench.user.patch(Parent, key, patch, subresource=subresource)
+        await asyncio.sleep(2)
+        return [round(at - begun, 1) for _, at in bench.passes]
+
+    condition = {"type": "Ready", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    assert await passes_after({"status": {"conditions": [condition]}}, "status") == [0.0]
+    assert await passes_after({"status": {"conditions": [{**condition, "status": "False"}]}}, "status") == [0.5]
+    assert await passes_after({"metadata": {"labels": {"a": "b"}}}) == [0.0]
+    await bench.stop()
+
+
+@virtual
 async def test_predicates_keep_changes_away_and_one_that_fails_lets_them_through():
     bench = await Bench().start(when=changed(lambda p: p.spec.children))
     key = await bench.make(children=1)

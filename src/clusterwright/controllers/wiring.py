@@ -74,5 +74,7 @@ class ControllerDefinition:
     make: Callable[[Dependencies], Reconciler]
     workload_wake: WorkloadWake | None = None
     concurrency: int = 10
+    settle: float = 0.0
+    """Seconds that a change of an object's status alone waits for more: it is mostly the write of a pass that is just over."""
     gate: str = ""
     """The feature gate without which the controller does not run."""

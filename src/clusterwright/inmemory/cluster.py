@@ -96,6 +96,7 @@ class SimulatedCluster:
         self._addresses: dict[str, str] = {}
         self._members: tuple[int, tuple[etcd.Member, ...]] = (-1, ())
         self._tunnels: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------------------------------------- answering
 
@@ -273,11 +274,16 @@ class SimulatedCluster:
         """Serve one port-forward in the background until it is closed."""
         task = asyncio.get_running_loop().create_task(self._port_forward(pod, port, socket), name=f"port-forward {pod}")
         self._tunnels.add(task)
-        task.add_done_callback(self._tunnel_ended)
+        task.add_done_callback(lambda ended: self._tunnel_ended(ended, socket))
 
-    def _tunnel_ended(self, task: asyncio.Task[None]) -> None:
+    def _tunnel_ended(self, task: asyncio.Task[None], socket: Duplex) -> None:
         self._tunnels.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            # perhaps before it began: then it has not closed the stream, and the peer would wait for an answer
+            closing = task.get_loop().create_task(socket.close(), name=f"{task.get_name()} closing")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        elif (error := task.exception()) is not None:
             _log.error("Port-forward failed", cause=error, cluster=str(self.key), tunnel=task.get_name())
 
     async def _port_forward(self, pod: str, port: int, socket: Duplex) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace as replace_struct
+
 from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.cancellation import heed_cancellation
@@ -59,6 +61,7 @@ class Controller:
         watches: tuple[Watch, ...] = (),
         when: Predicate | None = None,
         concurrency: int = 10,
+        settle: float = 0.0,
         deadline: float = DEADLINE,
         backoff: Backoff | None = None,
         metrics: RuntimeMetrics | None = None,
@@ -72,6 +75,7 @@ class Controller:
         self._watches = watches
         self._when = when
         self._concurrency = concurrency
+        self._settle = settle
         self._deadline = deadline
         self._metrics = metrics
         self._tracer = tracer or NoTracer()
@@ -123,7 +127,11 @@ class Controller:
         def handle(old: Entry | None, new: Entry | None, initial: bool) -> None:
             if self._counts(self._when, self.kind, informer, old, new, kind_name):
                 key = (new or old).key  # type: ignore[union-attr]  # one of them is there
-                self.queue.add(key, _reason(kind_name, key, old, new, initial), Priority.LOW if initial else Priority.NORMAL)
+                reason = _reason(kind_name, key, old, new, initial)
+                if self._settle and old is not None and new is not None and self._is_report(informer, old, new):
+                    self.queue.add_after(key, self._settle, reason)
+                else:
+                    self.queue.add(key, reason, Priority.LOW if initial else Priority.NORMAL)
 
         informer.subscribe(handle)
         for watch in self._watches:
@@ -146,6 +154,14 @@ class Controller:
     def is_idle(self) -> bool:
         """Whether nothing waits to be mapped or reconciled now; keys delayed to later do not count."""
         return self.queue.is_idle and not self._changes and not self._mapping
+
+    def _is_report(self, informer: Informer, old: Entry, new: Entry) -> bool:
+        """Whether only the status changed, which had been written before: mostly the write of a pass that is just over."""
+        was, now = _decoded(informer, self.kind, old), _decoded(informer, self.kind, new)
+        if not getattr(was.status, "conditions", ()):
+            return False  # the first word of a controller, which goes on when it is heard
+        plain = {"status": now.status, "metadata": replace_struct(now.metadata, resource_version=was.metadata.resource_version)}
+        return bool(replace_struct(was, status=now.status) == replace_struct(now, **plain))
 
     # Changes to keys.
 
@@ -187,7 +203,10 @@ class Controller:
                 asyncio.get_running_loop().call_later(0.1 * 2.0**change.tries, self._map_again, change)
             return
         for key in keys:
-            self.queue.add(key, reason, Priority.LOW if change.initial else Priority.NORMAL)
+            if change.watch.settle and not change.initial:
+                self.queue.add_after(key, change.watch.settle, reason)
+            else:
+                self.queue.add(key, reason, Priority.LOW if change.initial else Priority.NORMAL)
 
     def _map_again(self, change: _Change) -> None:
         self._changes.append(change)

@@ -13,7 +13,7 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from clusterwright.api.meta import Object, ObjectKey
@@ -105,6 +105,7 @@ class Manager:
         watches: tuple[Watch, ...] = (),
         when: Predicate | None = None,
         concurrency: int = 10,
+        settle: float = 0.0,
     ) -> Controller:
         """A controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch."""
         controller = Controller(
@@ -116,6 +117,7 @@ class Manager:
             watches=tuple(self._filtered(watch) for watch in watches),
             when=all_of(when, has_watch_filter(self.options.watch_filter)),
             concurrency=self.options.concurrency.get(name, concurrency),
+            settle=settle,
             deadline=self.options.reconcile_deadline,
             backoff=self.options.backoff,
             metrics=self.metrics,
@@ -127,7 +129,7 @@ class Manager:
     def _filtered(self, watch: Watch) -> Watch:
         if not self.options.watch_filter or not isinstance(watch.kind, type):
             return watch
-        return Watch(watch.kind, watch.map, all_of(watch.when, has_watch_filter(self.options.watch_filter)))
+        return replace(watch, when=all_of(watch.when, has_watch_filter(self.options.watch_filter)))
 
     def add_part(self, name: str, run: Callable[[], Awaitable[None]], *, needs_leadership: bool = True) -> None:
         """Anything else that runs as long as the manager does; if it ends with an error, so does the manager."""

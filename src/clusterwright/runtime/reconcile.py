@@ -53,8 +53,13 @@ Predicate = Callable[[Any | None, Any | None], bool]
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Changes of `kind` that pass `when` wake the keys that `map` names."""
+    """Changes of `kind` that pass `when` wake the keys that `map` names.
+
+    `settle`: seconds to wait for more of them first. Changes of what an object is made of come in bursts; one pass that sees them all
+    writes once. Whatever else wakes the key does not wait.
+    """
 
     kind: type[Object] | GroupVersionKind
     map: Mapper
     when: Predicate | None = None
+    settle: float = 0.0

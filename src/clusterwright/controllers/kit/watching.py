@@ -27,6 +27,10 @@ def appeared_or_changed(what: Callable[[Any], Any]) -> Predicate:
     return lambda old, new: new is not None and (old is None or what(old) != what(new))
 
 
+SETTLE = 0.25
+"""Seconds that whoever sums up the objects below it waits for more of them to change."""
+
+
 async def cluster(obj: Any, _reader: Reader) -> Sequence[ObjectKey]:
     """The Cluster that the object says it belongs to: by `spec.clusterName`, else by its label."""
     name = getattr(obj.spec, "cluster_name", "") or obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")

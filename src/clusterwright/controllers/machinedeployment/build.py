@@ -8,7 +8,7 @@ from typing import Any
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.conditions import get
-from clusterwright.controllers.kit.watching import changed, of_cluster
+from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
 from clusterwright.controllers.label_selectors import UnsupportedSelector, is_empty, parsed
 from clusterwright.controllers.machinedeployment.reconciler import make
 from clusterwright.controllers.wiring import ControllerDefinition
@@ -67,10 +67,11 @@ CONTROLLER = ControllerDefinition(
     name="machinedeployment",
     kind=MachineDeployment,
     watches=(
-        Watch(MachineSet, deployments_of),
-        Watch(Machine, deployments_of_machine, changed(machine_facts)),
+        Watch(MachineSet, deployments_of, settle=SETTLE),
+        Watch(Machine, deployments_of_machine, changed(machine_facts), SETTLE),
         Watch(Cluster, of_cluster(MachineDeployment), changed(is_paused)),
     ),
     make=make,
+    settle=SETTLE,
     concurrency=10,
 )

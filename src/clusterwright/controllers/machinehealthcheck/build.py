@@ -9,11 +9,11 @@ from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get
+from clusterwright.controllers.kit.watching import SETTLE, changed
 from clusterwright.controllers.label_selectors import UnsupportedSelector, parsed
 from clusterwright.controllers.machinehealthcheck.reconciler import make
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -52,7 +52,8 @@ def _of_machine(machine: Machine) -> Any:
 CONTROLLER = ControllerDefinition(
     name="machinehealthcheck",
     kind=MachineHealthCheck,
-    watches=(Watch(Cluster, checks_of_cluster, changed(_of_cluster)), Watch(Machine, checks_of_machine, changed(_of_machine))),
+    watches=(Watch(Cluster, checks_of_cluster, changed(_of_cluster)), Watch(Machine, checks_of_machine, changed(_of_machine), SETTLE)),
     make=make,
+    settle=SETTLE,
     workload_wake=WorkloadWake(map=checks_of_cluster),
 )

@@ -32,4 +32,5 @@ CONTROLLER = ControllerDefinition(
     watches=(Watch(Cluster, pools_of_cluster, changed(_of_cluster)),),
     make=make,
     workload_wake=WorkloadWake(map=pools_of_cluster),
+    gate="MachinePool",
 )

@@ -8,7 +8,7 @@ from typing import Any
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION, UPGRADE_STEP_ANNOTATION
-from clusterwright.controllers.kit.watching import changed, of_cluster
+from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
 from clusterwright.controllers.label_selectors import UnsupportedSelector, parsed
 from clusterwright.controllers.machineset.reconciler import make
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
@@ -78,12 +78,13 @@ CONTROLLER = ControllerDefinition(
     name="machineset",
     kind=MachineSet,
     watches=(
-        Watch(Machine, machine_sets_of),
+        Watch(Machine, machine_sets_of, settle=SETTLE),
         Watch(Machine, siblings_of, is_gone),
         Watch(MachineDeployment, machine_sets_of_deployment, changed(deployment_facts)),
         Watch(Cluster, of_cluster(MachineSet), changed(cluster_facts)),
     ),
     make=make,
+    settle=SETTLE,
     workload_wake=WorkloadWake(map=of_cluster(MachineSet)),
     concurrency=10,
 )
