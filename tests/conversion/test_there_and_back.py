@@ -138,6 +138,31 @@ def test_no_object_breaks_a_conversion(seed: int) -> None:
             json.dumps(result, allow_nan=False)
 
 
+def deep(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "array", "items": schema}
+    variable = {"name": "v", "required": True, "schema": {"openAPIV3Schema": schema}}
+    return {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass", "metadata": {"name": "x"}, "spec": {"variables": [variable]}}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        None, [], "x", 5, {}, {"apiVersion": 1, "kind": []}, {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Nothing"}, deep(20_000),
+        {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "\ud800"}, "spec": {"topology": {"version": "\ud800"}}},
+    ],
+    ids=lambda obj: type(obj).__name__,
+)  # fmt: skip
+def test_what_is_no_object_is_refused(obj: Any) -> None:
+    with pytest.raises(conversion.ConversionFailed):
+        conversion.convert(obj, "cluster.x-k8s.io/v1beta1", versions)
+
+
+def test_schemas_may_nest_as_deeply_as_an_api_server_takes_them() -> None:
+    assert there_and_back(deep(90), "cluster.x-k8s.io/v1beta1") == deep(90)
+
+
 def test_every_field_is_converted_or_known_to_be_one_sided() -> None:
     """No field of either version is forgotten: it has the same name in the other, a row, or is named here."""
     found = {

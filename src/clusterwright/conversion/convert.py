@@ -54,6 +54,8 @@ def convert(obj: Json, to: str, versions: Versions) -> Json:
 
     Between two old versions the way leads over the hub.
     """
+    if not isinstance(obj, dict):
+        raise ConversionFailed("not an object")
     gvk = GroupVersionKind.of(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
     group, _, wanted = to.rpartition("/")
     if group != gvk.group or not convertible(group, gvk.kind):
@@ -69,6 +71,10 @@ def convert(obj: Json, to: str, versions: Versions) -> Json:
         return obj if wanted == HUB else _down(obj, GroupVersionKind(group, wanted, gvk.kind), versions)
     except Unreadable as error:
         raise ConversionFailed(f"{gvk.kind} {_key(obj)}: {error}") from None
+    except RecursionError:
+        raise ConversionFailed(f"{gvk.kind} {_key(obj)}: it nests too deeply") from None
+    except UnicodeEncodeError:
+        raise ConversionFailed(f"{gvk.kind} {_key(obj)}: it holds text that is not Unicode") from None
 
 
 def _key(obj: Json) -> str:
