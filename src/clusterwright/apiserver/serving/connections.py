@@ -33,7 +33,7 @@ class Limits:
     stall: float = 30.0
     """How long a peer may read nothing while something waits for it."""
     idle: float = 180.0
-    unread: int = 8 * 1024 * 1024
+    unread: int = 1024 * 1024
     """What may wait for one peer; a watch that lags more is cut off, and lists again."""
     unread_all: int = 256 * 1024 * 1024
     connections: int = 8192

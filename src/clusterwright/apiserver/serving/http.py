@@ -33,6 +33,7 @@ _BODIES: Final = 64 * 1024 * 1024
 _ANONYMOUS_BODY: Final = 64 * 1024
 _ANONYMOUS_SECONDS: Final = 5.0
 _ANONYMOUS_BODIES: Final = 1024 * 1024
+_TAKE: Final = 256 * 1024
 _DROPPED: Final = frozenset({"connection", "host", "content-length", "transfer-encoding", "authorization"})
 
 
@@ -202,15 +203,16 @@ class HttpServer:
             if transport is None:
                 return response
 
+            while waiting := stream.take(_TAKE):  # what was there before goes at the pace of who reads it
+                await response.write(waiting)
+
             def send(line: bytes) -> None:
                 # past aiohttp's writer, straight to the transport: a watcher costs a call, not a task wake-up
-                if transport.is_closing():
-                    stream.close()
-                    return
-                transport.write(b"%x\r\n%b\r\n" % (len(line), line) if chunked else line)
-                if transport.get_write_buffer_size() > limit:
+                if transport.is_closing() or transport.get_write_buffer_size() > limit:
                     stream.close()
                     transport.abort()
+                    return
+                transport.write(b"%x\r\n%b\r\n" % (len(line), line) if chunked else line)
 
             stream.connect(send, end)
             await ended
@@ -224,7 +226,7 @@ class HttpServer:
         asked = tuple(p.strip() for p in http.headers.get("Sec-WebSocket-Protocol", "").split(",") if p.strip())
         duplex = await self.server.upgrade(request, seen.user)
         seen.answered(Response(status=101))
-        socket = web.WebSocketResponse(protocols=asked, max_msg_size=self.limits.unread)
+        socket = web.WebSocketResponse(protocols=asked, max_msg_size=_BODY_MAXIMUM)
         await socket.prepare(http)
         pump = asyncio.ensure_future(_pump(duplex, socket))
         try:

@@ -32,19 +32,21 @@ class Stream:
         self.response = response
         self.closed = False
         self._lines: deque[bytes] = deque()
+        self._limit = QUEUE_LIMIT
         self._wake: asyncio.Future[None] | None = None
         self._sink: Callable[[bytes], None] | None = None
         self._on_close: list[Callable[[], None]] = []
 
-    def push(self, line: bytes) -> None:
-        """Append a line."""
+    def push(self, line: bytes, *, first: bool = False) -> None:
+        """Append a line. `first`: it is of what was there when the stream began, which may be more than a lag."""
         if self.closed:
             return
         if self._sink is not None:
             self._sink(line)
             return
         self._lines.append(line)
-        if len(self._lines) > QUEUE_LIMIT:
+        self._limit += first
+        if len(self._lines) > self._limit:
             self.close()
         self._notify()
 
@@ -58,6 +60,14 @@ class Stream:
             return
         self._sink = sink
         self._on_close.append(on_close)
+
+    def take(self, size: int) -> bytes:
+        """Lines that wait, about `size` bytes of them; empty: none do."""
+        taken: list[bytes] = []
+        while self._lines and size > 0:
+            taken.append(self._lines.popleft())
+            size -= len(taken[-1])
+        return b"".join(taken)
 
     def on_close(self, callback: Callable[[], None]) -> None:
         """Have `callback` called when the stream closes."""
@@ -151,7 +161,7 @@ class Watcher:
     def begin(self, entry: Entry) -> None:
         """Push an object that is there already, if it passes the selector."""
         if self.selects is None or self.selects(entry):
-            self.stream.push(self.frame("ADDED", self.render(entry) if self.render is not None else entry.raw))
+            self.stream.push(self.frame("ADDED", self.render(entry) if self.render is not None else entry.raw), first=True)
 
     def push(self, line: bytes) -> None:
         """Push a line as it is."""
