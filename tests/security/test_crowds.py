@@ -129,10 +129,10 @@ async def test_a_watch_begins_with_all_that_is_there_however_much_it_is(monkeypa
     port = await http.start("127.0.0.1", 0)
     query = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
     types = []
-    async with asyncio.timeout(PATIENCE), aiohttp.ClientSession(read_bufsize=2**20) as session:
-        async with session.get(f"http://127.0.0.1:{port}{PATH}", params=query) as answer:
-            while len(types) < 101:
-                types.append(json.loads(await answer.content.readline())["type"])
+    url = f"http://127.0.0.1:{port}{PATH}"
+    async with asyncio.timeout(PATIENCE), aiohttp.ClientSession(read_bufsize=2**20) as session, session.get(url, params=query) as answer:
+        while len(types) < 101:
+            types.append(json.loads(await answer.content.readline())["type"])
     await http.stop()
 
     assert types == ["ADDED"] * 100 + ["BOOKMARK"]
