@@ -164,7 +164,10 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
     # -------------------------------------------------------------------------------------------- remediation
 
     async def _preflight(self, run: Run) -> Verdict:
-        return verdict(await self._observer.preflight(run.seen), run.decide_on)
+        found = verdict(await self._observer.preflight(run.seen), run.decide_on)
+        if found.passed and not run.seen.missing:
+            self._providers.forget(run.object.key)  # nothing is waited for: what the control plane does is no concern of ours any more
+        return found
 
     async def _remediate(self, run: Run) -> None:
         seen = run.seen
