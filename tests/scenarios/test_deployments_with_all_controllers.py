@@ -13,10 +13,12 @@ from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import samples
 from clusterwright.inmemory.cloud import Cloud
+from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.simulation.faults import ALL_FAULTS, FaultPlan
-from clusterwright.simulation.plane import Plane, prepare
-from clusterwright.simulation.world import World, run
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, plane, prepare
+from clusterwright.simulation.world import START, World, run
 
 KEY = ObjectKey("default", "w")
 HOUR = 3600.0
@@ -60,6 +62,36 @@ async def is_rolled_out(p: Plane, replicas: int, version: str) -> bool:
         and {m.spec.version for m in workers} == {version}
         and len(await p.client.list(MachineSet)) == 1
     )
+
+
+def test_what_waits_waits_for_a_watch() -> None:
+    """Workers that wait for their control plane, a rollout, a scaling and a deletion are over before the first timer of any of them."""
+
+    async def quick() -> None:
+        async with plane(LoopClock(START)) as p:
+            await p.apply(samples.cluster("c", has_control_plane_object=True) + samples.workers("c", "w", replicas=2))
+            await p.until_condition(MachineSet, await only_machine_set(p), "ScalingUp", "True")
+            await p.apply(samples.control_plane("c", replicas=1))
+            await p.until_available("c", control_plane=1, workers=2)
+            await p.client.patch(MachineDeployment, KEY, {"spec": {"template": {"spec": {"version": "v1.34.2"}}}})
+            await p.until(lambda: is_rolled_out(p, 2, "v1.34.2"), "the workers are upgraded")
+            await p.client.patch(MachineDeployment, KEY, {"spec": {"replicas": 1}}, subresource="scale")
+            await p.until(lambda: is_rolled_out(p, 1, "v1.34.2"), "one worker is left")
+            await p.client.delete(Cluster, ObjectKey("default", "c"))
+            await p.until_gone(Cluster, "c")
+            assert p.leftovers() == {}
+            assert p.clock.monotonic() < 15.0
+
+    run_virtual(quick())
+
+
+async def only_machine_set(p: Plane) -> str:
+    await p.until(lambda: has_machine_set(p), "there is a MachineSet")
+    return (await p.client.list(MachineSet))[0].metadata.name
+
+
+async def has_machine_set(p: Plane) -> bool:
+    return bool(await p.client.list(MachineSet))
 
 
 def lives(seed: int, plan: FaultPlan) -> None:

@@ -1,0 +1,103 @@
+"""Whom a change wakes: MachineSets and MachineDeployments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.core.machineset import MachineDeploymentSpec, MachineSetSpec, MachineSetStatus
+from clusterwright.api.meta import LabelSelector, ObjectKey, ObjectMeta, OwnerReference
+from clusterwright.controllers.machinedeployment import build as deployments
+from clusterwright.controllers.machineset import build as sets
+
+SELECTOR = LabelSelector(match_labels={"a": "1"})
+SET = MachineSet(metadata=ObjectMeta(name="s", namespace="ns"), spec=MachineSetSpec(selector=SELECTOR, replicas=2))
+DEPLOYMENT = MachineDeployment(metadata=ObjectMeta(name="d", namespace="ns"), spec=MachineDeploymentSpec(selector=SELECTOR))
+EVERYTHING = MachineDeployment(metadata=ObjectMeta(name="all", namespace="ns"))
+THE_SET = [ObjectKey("ns", "s")]
+THE_DEPLOYMENT = [ObjectKey("ns", "d")]
+
+
+class Listed:
+    """A reader that lists these objects, whatever is asked."""
+
+    def __init__(self, *objects: Any) -> None:
+        self._objects = objects
+
+    async def list(self, kind: Any, **_options: Any) -> Sequence[Any]:
+        return [o for o in self._objects if isinstance(o, kind)]
+
+
+def owned(kind: str, name: str, api_version: str = "cluster.x-k8s.io/v1beta1", *, controller: bool = True) -> tuple[OwnerReference, ...]:
+    return (OwnerReference(api_version=api_version, kind=kind, name=name, controller=controller),)
+
+
+@pytest.mark.parametrize(
+    ("owners", "labels", "expected"),
+    [
+        (owned("MachineSet", "s"), {}, THE_SET),
+        (owned("MachineSet", "s", "other/v1"), {"a": "1"}, []),
+        (owned("KubeadmControlPlane", "k"), {"a": "1"}, []),
+        ((), {"a": "1"}, THE_SET),
+        ((), {"a": "2"}, []),
+        ((), {}, []),
+        (owned("Cluster", "c", controller=False), {"a": "1"}, THE_SET),
+    ],
+)
+async def test_a_machine_wakes_its_machine_set_and_an_orphan_those_that_would_have_it(owners: Any, labels: Any, expected: Any) -> None:
+    machine = Machine(metadata=ObjectMeta(name="m", namespace="ns", owner_references=owners, labels=labels))
+
+    assert list(await sets.machine_sets_of(machine, Listed(SET))) == expected  # type: ignore[arg-type]
+
+
+async def test_a_machine_that_went_makes_room_for_its_siblings() -> None:
+    machine = Machine(metadata=ObjectMeta(name="m", namespace="ns", labels={"cluster.x-k8s.io/deployment-name": "d"}))
+    full = replace(SET, metadata=ObjectMeta(name="full", namespace="ns"), status=MachineSetStatus(replicas=2))
+
+    assert list(await sets.siblings_of(machine, Listed(SET, full))) == THE_SET  # type: ignore[arg-type]
+    assert list(await sets.siblings_of(Machine(), Listed(SET))) == []  # type: ignore[arg-type]
+    assert sets.is_gone(machine, None)
+    assert not sets.is_gone(None, machine)
+
+
+async def test_an_orphaned_machine_set_wakes_those_that_would_have_it_but_not_those_that_select_everything() -> None:
+    orphan = replace(SET, metadata=ObjectMeta(name="s", namespace="ns", labels={"a": "1"}))
+    ours = replace(SET, metadata=ObjectMeta(name="s", namespace="ns", owner_references=owned("MachineDeployment", "d")))
+    reader: Any = Listed(DEPLOYMENT, EVERYTHING)
+
+    assert list(await deployments.deployments_of(orphan, reader)) == THE_DEPLOYMENT
+    assert list(await deployments.deployments_of(ours, reader)) == THE_DEPLOYMENT
+    assert list(await deployments.deployments_of(SET, reader)) == []
+
+
+def test_what_is_asked_of_a_cluster_wakes_and_nothing_else() -> None:
+    cluster = Cluster(metadata=ObjectMeta(name="c"))
+    labelled = replace(cluster, metadata=ObjectMeta(name="c", labels={"x": "y"}))
+    paused = replace(cluster, spec=replace(cluster.spec, paused=True))
+    upgraded = replace(cluster, metadata=ObjectMeta(annotations={"topology.internal.cluster.x-k8s.io/upgrade-step": "v1"}))
+
+    assert sets.cluster_facts(cluster) == sets.cluster_facts(labelled)
+    assert sets.cluster_facts(cluster) != sets.cluster_facts(paused)
+    assert sets.cluster_facts(cluster) != sets.cluster_facts(upgraded)
+    assert deployments.is_paused(cluster) != deployments.is_paused(paused)
+
+
+def test_a_deployment_that_only_counts_wakes_no_machine_set() -> None:
+    counted = replace(DEPLOYMENT, status=replace(DEPLOYMENT.status, replicas=3))
+    scaled = replace(DEPLOYMENT, spec=replace(DEPLOYMENT.spec, replicas=3))
+
+    assert sets.deployment_facts(DEPLOYMENT) == sets.deployment_facts(counted)
+    assert sets.deployment_facts(DEPLOYMENT) != sets.deployment_facts(scaled)
+
+
+def test_what_a_deployment_tells_of_a_machine_wakes_it() -> None:
+    machine = Machine(metadata=ObjectMeta(name="m"))
+    going = replace(machine, metadata=ObjectMeta(name="m", annotations={"x": ""}))
+    renewed = replace(machine, metadata=ObjectMeta(name="m", resource_version="9"))
+
+    assert deployments.machine_facts(machine) != deployments.machine_facts(going)
+    assert deployments.machine_facts(machine) == deployments.machine_facts(renewed)
