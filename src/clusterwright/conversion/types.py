@@ -137,7 +137,7 @@ BOOL: Final = Leaf("bool", _bool, False, False)
 INT32: Final = Leaf("int", _int32, 0, 0)
 INT64: Final = Leaf("int", _integer(values.INT64), 0, 0)
 NUMBER: Final = Leaf("number", _number, 0, 0)
-TIME: Final = Leaf("time", values.time, "", None)
+TIME: Final = Leaf("time", values.time, "", None, values.time_text)
 DURATION: Final = Leaf("duration", values.duration, 0, "0s", values.duration_text)
 QUANTITY: Final = Leaf("quantity", values.quantity, "0", "0")
 INT_OR_STRING: Final = Leaf("int-or-string", _int_or_string, None, 0)
@@ -299,7 +299,9 @@ class Struct:
         for name, part in value.items():
             omitted, write = writing[name]
             if part or not omitted:
-                json[name] = part if write is None else write(part)
+                shown = part if write is None else write(part)
+                if shown is not None or not omitted:
+                    json[name] = shown
         for name, known in always:
             if name not in json:
                 json[name] = None if known.pointer else known.type.nil()

@@ -93,16 +93,21 @@ def seconds(nanoseconds: int) -> int:
 
 
 def time(text: Any) -> str:
-    """An RFC 3339 time in UTC with whole seconds; empty for Go's zero time."""
-    if not isinstance(text, str) or not _TIME.fullmatch(text):
-        raise Unreadable(f"{text!r} is not a time such as 2006-01-02T15:04:05Z" if isinstance(text, str) else "a time is a string")
+    """An RFC 3339 time in UTC with whole seconds."""
+    if not isinstance(text, str):
+        raise Unreadable("a time is a string")
     try:
+        if not _TIME.fullmatch(text):
+            raise ValueError
         moment = datetime.fromisoformat(text.replace(",", "."))
-        if len(text) != _WHOLE_UTC:
-            text = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(_WHOLE_UTC, "0")
+        return text if len(text) == _WHOLE_UTC else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(_WHOLE_UTC, "0")
     except (ValueError, OverflowError):
         raise Unreadable(f"{text!r} is not a time such as 2006-01-02T15:04:05Z") from None
-    return "" if text == ZERO_TIME else text
+
+
+def time_text(text: str) -> str | None:
+    """A time as it is printed: Go's zero time is null, even where it was given."""
+    return None if text == ZERO_TIME else text
 
 
 def token(text: Any) -> str:
