@@ -145,13 +145,14 @@ class KindReconciler(Generic[T, O, S]):
     async def _write(self, run: Pass[T, S]) -> None:
         """One patch; then the Events, whether or not it could be written."""
         before, after = run.original.object, run.object
+        failed = tuple(run.errors)
+        complete = not failed
         if before.metadata.deletion_timestamp is not None and before.metadata.finalizers and not after.metadata.finalizers:
             # nobody will read the status of what is gone with this write
             self._kind.forget(before.key)
-            after = without_finalizer(before, self._shape.finalizer)
-        failed = tuple(run.errors)
+            after, complete = without_finalizer(before, self._shape.finalizer), False
         try:
-            await self._patch(run.original, after, complete=not failed)
+            await self._patch(run.original, after, complete=complete)
         except (ApiError, ConditionConflict, ExceptionGroup) as error:
             run.errors += [part for part in leaves(error) if isinstance(part, Exception)]
         for event in run.events:
