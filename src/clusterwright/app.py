@@ -8,6 +8,7 @@ from random import Random, SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
 
+from clusterwright.admission.workloads import Workloads
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.kubeconfig import inline
@@ -88,10 +89,12 @@ def build_manager(
     features: Mapping[str, bool] | None = None,
     flags: Mapping[str, Any] | None = None,
     extensions: Extensions | None = None,
+    workloads: Workloads | None = None,
 ) -> Manager:
     """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
 
     `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
+    `workloads` are lent the connections to workload clusters.
     """
     options = options or Options()
     manager = Manager(transport, clock=clock, random=random, options=options)
@@ -114,6 +117,8 @@ def build_manager(
         when=connection_matters,
     )
     cache.bind(connections.enqueue)
+    if workloads is not None:
+        workloads.lend(cache.client)
     manager.add_part("connections", cache.run, needs_leadership=False)
     if cloud is not None:
         cloud.subscribe("clustercache", cache.wake)

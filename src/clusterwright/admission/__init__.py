@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clusterwright.admission.link import OwnKinds
+from clusterwright.admission.workloads import Workloads
 from clusterwright.apiserver.admission import Admission
 
 
-def chain(features: Mapping[str, bool]) -> tuple[Admission, ...]:
-    """The link for all kinds that have rules of their own; `features` are the gates that are on."""
-    return (OwnKinds(features),)
+def chain(features: Mapping[str, bool], workloads: Workloads | None = None) -> tuple[Admission, ...]:
+    """The link for all kinds that have rules of their own; `features` are the gates that are on, `workloads` may be lent later."""
+    return (OwnKinds(features, workloads or Workloads()),)
+
+
+__all__ = ["Workloads", "chain"]

@@ -218,10 +218,8 @@ async def _control_plane(review: Review, reader: Reader) -> Found:
 
 
 async def _nodes(review: Review, access: Access) -> Found:
-    if access.workload is None:
-        return Found(error="connections to workload clusters are not made here")
     try:
-        reader = await access.workload(ObjectKey(review.namespace, review.name))
+        reader = await access.workloads.reader(ObjectKey(review.namespace, review.name))
     except ApiError as error:
         return Found(error=str(error))
     return await _list(reader, Node, "", {})

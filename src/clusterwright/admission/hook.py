@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from clusterwright.admission.rule import WRITE, Default, Refused, Review, Rule, judge
+from clusterwright.admission.workloads import Workloads
 from clusterwright.api.codec import convert
-from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, Json, Object
 from clusterwright.api.scheme import SCHEME, Resource
 from clusterwright.apiserver.status import FieldError, StatusError, failure, forbidden_error, invalid_error
 from clusterwright.runtime.client import Reader
@@ -23,8 +24,7 @@ class Access:
     """How rules learn what the write does not say itself."""
 
     reader: Reader
-    workload: Callable[[ObjectKey], Awaitable[Reader]] | None = None
-    """Reads in the workload cluster of a Cluster; raises ApiError where it cannot be reached. None: none can."""
+    workloads: Workloads = field(default_factory=Workloads)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.admission.registry import hook_for
-from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.admission.workloads import Workloads
+from clusterwright.api.meta import Json
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.conversion import Versions, convert_for_admission
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.verbs.scale import scale_of
-from clusterwright.runtime.client import Reader
 from clusterwright.runtime.rest import RestClient
-
-Workload = Callable[[ObjectKey], Awaitable[Reader]]
 
 
 class OwnKinds:
     """A link that defaults and validates writes of our kinds; all others pass."""
 
-    def __init__(self, features: Mapping[str, bool], workload: Workload | None = None) -> None:
+    def __init__(self, features: Mapping[str, bool], workloads: Workloads) -> None:
         self._features = features
-        self.workload = workload
-        """Reads in workload clusters, once there is somebody who has connections to them."""
+        self._workloads = workloads
 
     async def mutate(self, attributes: Attributes) -> None:
         """Fill in defaults; a write in an old version gets them through the version that the hooks know."""
@@ -46,7 +43,7 @@ class OwnKinds:
             await hook.validate(await _request(attributes, hook), self._features, self._access(attributes))
 
     def _access(self, attributes: Attributes) -> Access:
-        return Access(RestClient(InProcessTransport(attributes.server)), self.workload)
+        return Access(RestClient(InProcessTransport(attributes.server)), self._workloads)
 
     def _hook(self, attributes: Attributes) -> Hook | None:
         resource = attributes.resource

@@ -128,13 +128,14 @@ async def _run(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     webhooks: asyncio.Event | None = None
+    workloads = admission.Workloads()
     async with AsyncExitStack() as stack:
         transport: Transport
         if arguments.against:
             connection = Kubeconfig.load([arguments.against]).resolve()
             transport = HttpTransport(connection, clock, os.environ)
             stack.push_async_callback(transport.close)
-            webhooks = await _install(arguments, stack, RestClient(transport, clock=clock), clock)
+            webhooks = await _install(arguments, stack, RestClient(transport, clock=clock), clock, workloads)
             print(f"clusterwright: controllers against {connection.server}", flush=True)
         else:
             kubeconfig = arguments.kubeconfig or LOCAL
@@ -145,7 +146,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                     kubeconfig=kubeconfig,
                     controllers=not arguments.no_controllers,
                     crds=tuple(crds()),
-                    admission=admission.chain(arguments.features),
+                    admission=admission.chain(arguments.features, workloads),
                     converters=embedded.converters,
                     audit_log=arguments.audit_log,
                     now=clock.now,
@@ -161,7 +162,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         gc.collect()
         gc.freeze()
         if not arguments.no_controllers:
-            controllers, cloud = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop, webhooks)
+            controllers, cloud = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop, webhooks, workloads)
         if arguments.demo:
             stack.push_async_callback(_cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments))))
         await stop.wait()
@@ -176,7 +177,9 @@ async def _run(arguments: argparse.Namespace) -> int:
     return 1 if controllers is not None and (controllers.cancelled() or controllers.exception() is not None) else 0
 
 
-async def _install(arguments: argparse.Namespace, stack: AsyncExitStack, client: RestClient, clock: SystemClock) -> asyncio.Event | None:
+async def _install(
+    arguments: argparse.Namespace, stack: AsyncExitStack, client: RestClient, clock: SystemClock, workloads: admission.Workloads
+) -> asyncio.Event | None:
     """Make the API server serve our kinds, and ask us about them if we listen; then what is set when that may have changed."""
     if arguments.webhook_port is None:
         await app.install_crds(client)
@@ -184,7 +187,7 @@ async def _install(arguments: argparse.Namespace, stack: AsyncExitStack, client:
     options = WebhookOptions(
         host=arguments.webhook_host, port=arguments.webhook_port, url=arguments.webhook_url, certificates=arguments.webhook_cert_dir
     )
-    webhooks = await stack.enter_async_context(serving(client, clock, options, arguments.features))
+    webhooks = await stack.enter_async_context(serving(client, clock, options, arguments.features, workloads))
     print(f"clusterwright: webhooks at port {webhooks.server.port}", flush=True)
     return webhooks.changed
 
@@ -198,6 +201,7 @@ async def _start_controllers(
     data_dir: Path | None,
     stop: asyncio.Event,
     webhooks: asyncio.Event | None,
+    workloads: admission.Workloads,
 ) -> tuple[asyncio.Task[None], Cloud | None]:
     keys = PooledKeySource()
     stack.push_async_callback(keys.close)
@@ -231,6 +235,7 @@ async def _start_controllers(
         options=options,
         features=arguments.features,
         flags=settings.controller_options(arguments),
+        workloads=workloads,
     )
     app.add_migrator(manager, arguments.skipped)
     if webhooks is not None:

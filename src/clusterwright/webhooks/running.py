@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from clusterwright.admission.workloads import Workloads
 from clusterwright.api.meta import ObjectKey
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
@@ -48,7 +49,9 @@ class Running:
 
 
 @asynccontextmanager
-async def serving(client: Client, clock: Clock, options: WebhookOptions, gates: Mapping[str, bool]) -> AsyncIterator[Running]:
+async def serving(
+    client: Client, clock: Clock, options: WebhookOptions, gates: Mapping[str, bool], workloads: Workloads | None = None
+) -> AsyncIterator[Running]:
     """Serve webhooks as long as the block runs. The API server knows of them when it begins."""
     target = Target(options.url, options.service)
     secret = ObjectKey(options.service.namespace, f"{options.service.name}-certificate")
@@ -63,6 +66,7 @@ async def serving(client: Client, clock: Clock, options: WebhookOptions, gates: 
         reader=client.live,
         definitions=Definitions(client.live, clock.monotonic),
         identity=identity,
+        workloads=workloads,
     )
     async with server:
         if options.url.endswith(":0"):

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from clusterwright.admission.hook import Access
 from clusterwright.admission.registry import hook_for
+from clusterwright.admission.workloads import Workloads
 from clusterwright.api.crds import CONVERT_PATH
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.serving.tls import write_private
@@ -32,10 +33,18 @@ class WebhookServer:
     """Serves `/convert`, `/mutate/...`, `/validate/...` and `/healthz` over HTTPS. An async context manager."""
 
     def __init__(
-        self, host: str, port: int, *, gates: Mapping[str, bool], reader: Reader, definitions: Definitions, identity: Identity
+        self,
+        host: str,
+        port: int,
+        *,
+        gates: Mapping[str, bool],
+        reader: Reader,
+        definitions: Definitions,
+        identity: Identity,
+        workloads: Workloads | None = None,
     ) -> None:
         self._host, self._port = host, port
-        self._gates, self._access, self._definitions = gates, Access(reader), definitions
+        self._gates, self._access, self._definitions = gates, Access(reader, workloads or Workloads()), definitions
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._identity: Identity | None = None

@@ -1,0 +1,90 @@
+"""A version of a topology changes only when the last change has arrived everywhere: on real API servers, one of them the workload's."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from admission_cases import ALL_GATES, BASES, Json, merge
+
+from clusterwright.admission import Workloads, chain
+from clusterwright.api.core import Cluster, ClusterClass, MachinePool
+from clusterwright.api.crds import crds
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import ObjectKey
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.runtime.client import Reader
+from clusterwright.runtime.errors import Invalid
+from clusterwright.runtime.rest import RestClient
+
+OWNED = {"cluster.x-k8s.io/cluster-name": "x", "topology.cluster.x-k8s.io/owned": ""}
+CLUSTER = ObjectKey("n", "x")
+UP = {"spec": {"topology": {"version": "v1.34.0"}}}
+
+
+def server(**parts: Any) -> ApiServer:
+    return ApiServer(now=lambda: datetime(2030, 1, 1, tzinfo=UTC), random=random.Random(1), **parts)
+
+
+def condition(kind: str) -> Json:
+    return {"type": kind, "status": "True", "reason": "Fine", "message": "", "lastTransitionTime": "2030-01-01T00:00:00Z"}
+
+
+async def plane(workloads: Workloads) -> RestClient:
+    """A Cluster of v1.33.4 with a control plane and a MachinePool that have arrived there."""
+    made = server(admission=chain(ALL_GATES, workloads))
+    made.ensure([*crds(), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}])
+    client = RestClient(InProcessTransport(made))
+    await client.create(BASES["ClusterClass"])
+    status = {"observedGeneration": 1, "conditions": [condition("VariablesReady")]}
+    await client.patch(ClusterClass, ObjectKey("n", "cc"), {"status": status}, subresource="status")
+    kcp = merge(BASES["KubeadmControlPlane"], {"spec": {"version": "v1.33.4"}})
+    created = await client.create(kcp)
+    await client.patch(created.gvk, CLUSTER, {"status": {"version": "v1.33.4"}}, subresource="status")
+    ref = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "x"}
+    await client.create(merge(BASES["Cluster"], {"spec": {"controlPlaneRef": ref}}))
+    spec = {"clusterName": "x", "template": {"spec": {"clusterName": "x", "version": "v1.33.4"}}}
+    await client.create(merge(BASES["MachinePool"], {"metadata": {"labels": OWNED}, "spec": spec}))
+    await client.patch(MachinePool, CLUSTER, {"status": {"nodeRefs": [{"name": "node"}]}}, subresource="status")
+    return client
+
+
+async def workload(kubelet: str) -> RestClient:
+    client = RestClient(InProcessTransport(server()))
+    await client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}})
+    info = {"nodeInfo": {"kubeletVersion": kubelet}}
+    await client.patch(Node, ObjectKey("", "node"), {"status": info}, subresource="status")
+    return client
+
+
+@pytest.mark.parametrize(("kubelet", "refused"), [("v1.33.4", False), ("v1.33.3", True)])
+async def test_nodes_of_a_pool_are_asked_where_they_are(kubelet: str, refused: bool) -> None:
+    """CL-38."""
+    workloads, inside = Workloads(), await workload(kubelet)
+
+    async def open_(cluster: ObjectKey) -> Reader:
+        assert cluster == CLUSTER
+        return inside
+
+    workloads.lend(open_)
+    client = await plane(workloads)
+
+    if refused:
+        with pytest.raises(Invalid, match=r"still MachinePools completing a previous upgrade: \[x\]"):
+            await client.patch(Cluster, CLUSTER, UP)
+    else:
+        await client.patch(Cluster, CLUSTER, UP)
+    topology = (await client.get(Cluster, CLUSTER)).spec.topology
+    assert topology is not None
+    assert topology.version == ("v1.33.4" if refused else "v1.34.0")
+
+
+async def test_while_nobody_has_connections_a_pool_keeps_its_version() -> None:
+    client = await plane(Workloads())
+
+    with pytest.raises(Invalid, match="unable to get client for workload cluster: nobody here has connections"):
+        await client.patch(Cluster, CLUSTER, UP)
+    await client.patch(Cluster, CLUSTER, {"metadata": {"labels": {"a": "b"}}})
