@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from clusterwright.admission.rendering import as_markdown as admission_page
 from clusterwright.cli import packages
 from clusterwright.offline.catalogue import catalogue
 from clusterwright.tables import as_markdown
@@ -24,7 +25,8 @@ def pages() -> dict[str, str]:
     index = "# Decision tables\n\nRendered from the code by `make docs`; do not edit.\n\n| Controller | Tables |\n|---|---|\n"
     for controller, tables in catalogue().items():
         index += f"| [{controller}]({controller}.md) | {', '.join(t.name for t in tables)} |\n"
-    return {"README.md": index, **rendered}
+    index += "\nWhat is refused before any controller sees it: [rules of admission](admission.md).\n"
+    return {"README.md": index, "admission.md": admission_page(), **rendered}
 
 
 def run(argv: Sequence[str]) -> int:
