@@ -355,3 +355,33 @@ async def test_a_changed_webhook_is_asked_anew(asking: Api, hook: Hook):
     await asking.get(f"{OLD_BOXES}/b")
 
     assert len(hook.reviews) == 2
+
+
+async def test_a_changed_definition_ends_watches_which_begin_again_under_it(asking: Api):
+    await asking.post(NEW_BOXES, new_box("b", 1))
+    definition = f"{CRDS}/boxes.example.com"
+    spec = (await asking.get(definition))["spec"]
+    spec["versions"][0]["storage"], spec["versions"][1]["storage"] = False, True
+    watch = await asking.watch(NEW_BOXES)
+    assert (await asyncio.wait_for(watch.next(), 30))[0] == "ADDED"
+
+    assert (await asking.merge(definition, {"spec": spec})).status == 200
+
+    assert await watch.ended()
+    again = await asking.watch(NEW_BOXES)
+    await asking.post(OLD_BOXES, old_box("c", "3mm"))
+    events = [await asyncio.wait_for(again.next(), 30) for _ in range(2)]
+    assert [(obj["apiVersion"], obj["spec"]["size"]) for _, obj in events] == [(NEW, 1), (NEW, 3)]
+    await again.close()
+
+
+async def test_owners_that_have_written_in_several_versions_give_up_what_they_no_longer_apply(api: Api):
+    first = {**old_box("b", "1cm"), "metadata": {"name": "b", "labels": {"a": "b"}}}
+    assert (await api.apply(f"{OLD_BOXES}/b", first, "me")).status == 201
+    await api.merge(f"{NEW_BOXES}/b", {"metadata": {"annotations": {"other": "yes"}}}, fieldManager="other")
+    second = {"apiVersion": NEW, "kind": "Box", "metadata": {"name": "b"}, "spec": {}}
+
+    answer = await api.apply(f"{NEW_BOXES}/b", second, "me")
+
+    assert (answer.status, "labels" in answer["metadata"]) == (200, False), answer
+    assert answer["metadata"]["annotations"] == {"other": "yes"}

@@ -71,7 +71,7 @@ class InProcess:
 
     def convert(self, obj: Json, api_version: str) -> Json:
         """The object in another version."""
-        before = obj["metadata"]
+        before = obj.setdefault("metadata", {})  # a part of an object, of which owners are compared, may have none
         return restored(self._function(obj, api_version), before)
 
     async def convert_all(self, objects: Sequence[Json], api_version: str) -> list[Json]:

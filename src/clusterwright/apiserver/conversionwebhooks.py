@@ -35,6 +35,7 @@ class WebhookConverter:
 
     async def convert_all(self, objects: Sequence[Json], api_version: str) -> list[Json]:
         """The objects in another version. Raises ConversionFailed."""
+        objects = [o if "metadata" in o else {**o, "metadata": {}} for o in objects]  # parts, of which owners are compared
         made: list[Json] = []
         for start in range(0, len(objects), _BATCH):
             made += await self._ask(objects[start : start + _BATCH], api_version)

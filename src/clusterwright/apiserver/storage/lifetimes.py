@@ -16,7 +16,7 @@ class Watches:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._streams: dict[str, set[tuple[str, Stream]]] = {}
+        self._streams: dict[str, set[Stream]] = {}
         self.timeout = 0
         self.bookmark_interval = 60.0
 
@@ -24,9 +24,8 @@ class Watches:
         """Keep a watch: end it after its timeout, send bookmarks if it wants them, end it when its kind goes."""
         loop = asyncio.get_running_loop()
         key = storage_key(resource)
-        member = (resource.api_version, stream)
-        self._streams.setdefault(key, set()).add(member)
-        stream.on_close(lambda: self._streams[key].discard(member))
+        self._streams.setdefault(key, set()).add(stream)
+        stream.on_close(lambda: self._streams[key].discard(stream))
         if timeout <= 0 and self.timeout:
             timeout = self.timeout + self._random.randrange(self.timeout)
         if timeout > 0:
@@ -34,11 +33,10 @@ class Watches:
         if bookmark is not None and self.bookmark_interval > 0:
             _Bookmarks(stream, bookmark, self.bookmark_interval, loop)
 
-    def end(self, key: str, keep: set[str]) -> None:
-        """Close the watches of a kind in versions that are not among `keep`."""
-        for version, stream in list(self._streams.get(key, ())):
-            if version not in keep:
-                stream.close()
+    def end(self, key: str) -> None:
+        """Close the watches of a kind."""
+        for stream in list(self._streams.get(key, ())):
+            stream.close()
 
     def open(self) -> dict[str, int]:
         """Open watches by table."""
@@ -47,7 +45,7 @@ class Watches:
     def close(self) -> None:
         """End all."""
         for key in list(self._streams):
-            self.end(key, set())
+            self.end(key)
 
 
 class _Bookmarks:

@@ -152,7 +152,7 @@ class CrdController:
         self._served[crd["metadata"]["name"]] = fingerprint
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.registry.add(resources)
-        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}", keep={r.api_version for r in resources})
+        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}")  # they begin again under the definition of now
 
     def withdraw(self, crd: Json) -> None:
         """Serve it no longer and forget its objects."""
@@ -160,7 +160,7 @@ class CrdController:
         self._served.pop(crd["metadata"]["name"], None)
         self.server.terminating.discard((spec["group"], spec["names"]["plural"]))
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
-        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}", keep=set())
+        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}")
 
     def _load(self, name: str) -> tuple[Table, Entry, Json] | None:
         table = self.server.store.table(TABLE)
