@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 
 from clusterwright.admission.registry import HOOKS
+from clusterwright.api.crds import crds
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.apiserver.patchtypes.jsonpatch import json_patch
@@ -85,6 +86,24 @@ async def test_the_api_server_is_told_of_us_and_trusts_what_we_serve() -> None:
     assert conversion["strategy"] == "Webhook"
     assert conversion["webhook"]["clientConfig"]["url"] == url
     assert base64.b64decode(conversion["webhook"]["clientConfig"]["caBundle"]) == bundle
+
+
+async def test_definitions_that_somebody_else_converted_are_taken_over() -> None:
+    api = ApiServer(now=SystemClock().now, random=Random(1))
+    client = RestClient(InProcessTransport(api))
+    theirs = next(crd for crd in crds() if crd["metadata"]["name"] == "clusters.cluster.x-k8s.io")
+    theirs["spec"]["conversion"]["webhook"]["clientConfig"] = {
+        "service": {"namespace": "capi-system", "name": "capi-webhook-service", "path": "/convert"},
+        "caBundle": base64.b64encode(make_authority(SystemClock().now()).certificate).decode(),
+    }
+    await client.create(theirs)
+    options = WebhookOptions(host="127.0.0.1", port=0, url="https://127.0.0.1:0")
+    async with serving(client, SystemClock(), options, DEFAULT_FEATURES):
+        crd = await client.get(CRD, ObjectKey("", "clusters.cluster.x-k8s.io"))
+        bundle = await bundle_of(client)
+    found = crd.at("spec", "conversion", "webhook", "clientConfig")
+    assert set(found) == {"url", "caBundle"}
+    assert base64.b64decode(found["caBundle"]) == bundle
 
 
 async def test_a_write_is_defaulted_by_a_patch() -> None:

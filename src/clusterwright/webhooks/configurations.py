@@ -84,9 +84,19 @@ def _webhook(hook: Hook, target: Target, bundle: bytes, *, mutating: bool) -> Js
 async def install(client: Client, target: Target, bundle: bytes) -> None:
     """Make the API server serve our kinds and ask us about them; what is there and differs is brought up to date."""
     for crd in definitions(target, bundle):
-        await _ensure(client, crd, {"metadata": {"labels": crd["metadata"]["labels"]}, "spec": crd["spec"]}, _definition_fits)
+        patch = {"metadata": {"labels": crd["metadata"]["labels"]}, "spec": _replacing(crd["spec"])}
+        await _ensure(client, crd, patch, _definition_fits)
     for configuration in configurations(target, bundle):
         await _ensure(client, configuration, {"webhooks": configuration["webhooks"]}, _configuration_fits)
+
+
+def _replacing(spec: Json) -> Json:
+    """A merge patch of a CRD's spec after which nothing is left of another way to reach its converter."""
+    webhook = spec["conversion"].get("webhook")
+    if webhook is None:
+        return {**spec, "conversion": {**spec["conversion"], "webhook": None}}
+    client = {"url": None, "service": None, **webhook["clientConfig"]}
+    return {**spec, "conversion": {**spec["conversion"], "webhook": {**webhook, "clientConfig": client}}}
 
 
 def definitions(target: Target, bundle: bytes) -> Iterable[Json]:
