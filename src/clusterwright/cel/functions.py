@@ -27,7 +27,7 @@ from clusterwright.cel.values import (
     show_timestamp,
 )
 from clusterwright.golang.quoting import quote
-from clusterwright.golang.regex import BadPattern, Pattern, compile_go
+from clusterwright.golang.regex import BadPattern, Pattern, compile_go, matcher
 
 # ---------------------------------------------------------------- numbers
 
@@ -140,7 +140,10 @@ def _regex(pattern: str) -> Pattern:
 
 def matches(text: str, pattern: str) -> bool:
     """text.matches(pattern)."""
-    return _regex(pattern).search(text) is not None
+    try:
+        return matcher(pattern)(text)
+    except BadPattern as e:
+        raise CelError(f"error parsing regexp: {e}") from None
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.formats import format_check
-from clusterwright.golang.regex import BadPattern, Pattern, compile_go
+from clusterwright.golang.regex import BadPattern, matcher
 
 Check = Callable[[Any], bool]
 
@@ -153,25 +153,19 @@ def _string_check(node: Node) -> Check:
     fits = format_check(node.format) if node.format else None
     if pattern is None and fits is None and low == 0 and most is None:
         return lambda v: type(v) is str
-    search = pattern.search if pattern is not None else None
 
     def check(value: Any) -> bool:
-        return (
-            type(value) is str
-            and low <= len(value) <= high
-            and (search is None or search(value) is not None)
-            and (fits is None or fits(value))
-        )
+        return type(value) is str and low <= len(value) <= high and (pattern is None or pattern(value)) and (fits is None or fits(value))
 
     return check
 
 
-def go_pattern(pattern: Any) -> Pattern | None:
-    """A pattern of a schema; None if there is none, or none that compiles."""
+def go_pattern(pattern: Any) -> Callable[[str], bool] | None:
+    """Whether a text matches a pattern of a schema; None if there is none, or none that compiles."""
     if not isinstance(pattern, str) or not pattern:
         return None
     try:
-        return compile_go(pattern)
+        return matcher(pattern)
     except BadPattern:
         return None
 

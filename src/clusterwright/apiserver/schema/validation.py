@@ -167,7 +167,7 @@ class _Finder:
         compiled = go_pattern(pattern)
         if pattern and compiled is None:
             out.append(invalid(self.field(path), value, f"{path} in body should match '{pattern}', but pattern is invalid"))
-        elif compiled is not None and compiled.search(value) is None:
+        elif compiled is not None and not compiled(value):
             out.append(invalid(self.field(path), value, f"{path} in body should match '{pattern}'"))
 
     def _number(self, node: Node, value: float, path: str, out: list[FieldError]) -> None:
