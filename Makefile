@@ -34,15 +34,17 @@ test: $(STAMP) ## run all tests
 soak: $(STAMP) ## run the full seeded counts
 	$(BIN)/python -m pytest -q -n 2 -p no:logging -m soak tests
 
-check: $(STAMP) ## format, lint, types, imports, generated documents
+check: $(STAMP) ## format, lint, types, imports, generated documents, dependencies
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m clusterwright.cli.docs --check
+	$(BIN)/python -m clusterwright.cli.dependencies --check
 
-docs: $(STAMP) ## render docs/tables from the code
+docs: $(STAMP) ## render docs/tables and the bill of materials from the code
 	$(BIN)/python -m clusterwright.cli.docs
+	$(BIN)/python -m clusterwright.cli.dependencies
 
 $(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
