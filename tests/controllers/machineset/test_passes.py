@@ -12,7 +12,7 @@ import pytest
 from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.crds import crds
 from clusterwright.api.infrastructure import DevMachine
-from clusterwright.api.meta import ObjectKey
+from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.controllers.kit import registry
@@ -337,3 +337,58 @@ async def test_a_deployment_that_goes_takes_only_its_own_machine_sets_along() ->
     assert going.pop("other") is False
     assert all(going.values())
     assert await plane.client.find(MachineDeployment, KEY) is not None
+
+
+async def test_a_template_that_was_removed_holds_up_no_rollout() -> None:
+    gates = {"features": {"InPlaceUpdates": True, "RuntimeSDK": True}}
+    plane = Plane(objects("MachineDeployment"), gates)
+    await plane.reconcile("MachineDeployment", times=3)
+    first = (await plane.machine_sets())[0].key
+    await plane.reconcile("MachineSet", first, times=3)
+    renamed = {**objects("MachineDeployment")[2], "metadata": {"name": "w2", "namespace": "default"}}
+    await plane.client.create(renamed)
+    await plane.client.delete(GroupVersionKind.of(renamed["apiVersion"], renamed["kind"]), KEY)
+    change = {"spec": {"template": {"spec": {"infrastructureRef": {"name": "w2"}}}}}
+    await plane.client.patch(MachineDeployment, KEY, change)
+
+    once = await plane.reconcile("MachineDeployment")
+    then = await plane.reconcile("MachineDeployment")
+
+    assert "can be updated in-place" in once  # it may only be late
+    assert then == ""
+    assert len(await plane.machine_sets()) == 2
+
+
+async def test_an_update_in_place_that_failed_is_told_by_the_deployment() -> None:
+    plane = Plane(objects("MachineDeployment", 1))
+    await plane.reconcile("MachineDeployment", times=3)
+    await plane.reconcile("MachineSet", (await plane.machine_sets())[0].key, times=3)
+    machine = (await plane.machines())[0]
+    said = [
+        {"type": "UpToDate", "status": "False", "reason": "Updating", "message": "* In-place update in progress"},
+        {"type": "Updating", "status": "True", "reason": "InPlaceUpdateFailed", "message": "no"},
+    ]
+    conditions = [{**c, "lastTransitionTime": "2026-05-01T11:00:00Z"} for c in said]
+    await plane.client.patch(Machine, machine.key, {"status": {"conditions": conditions}}, subresource="status")
+
+    await plane.reconcile("MachineDeployment")
+
+    told = get((await plane.client.get(MachineDeployment, KEY)).status.conditions, "RollingOut")
+    assert told is not None
+    assert told.message.split("\n") == [
+        "Rolling out 1 not up-to-date replicas",
+        "* In-place update in progress",
+        f"* In-place update of Machine {machine.metadata.name} failed",
+    ]
+
+
+async def test_while_machines_cannot_be_listed_none_is_made_and_no_finalizer_goes() -> None:
+    plane = Plane(objects("MachineSet", 2), {"unlistable": ["Machine"]})
+
+    error = await plane.reconcile("MachineSet", times=3)
+    await plane.client.delete(MachineSet, KEY)
+    await plane.reconcile("MachineSet")
+
+    assert "failed to list Machines" in error
+    assert list(await plane.client.list(DevMachine)) == []
+    assert (await plane.client.get(MachineSet, KEY)).metadata.finalizers != ()
