@@ -14,6 +14,7 @@ from clusterwright.gotemplate.sprig import FUNCTIONS
 
 _LINE: Final = re.compile(r"line (\d+): ")
 _NAMES: Final = "template name generator"
+_CONTEXT: Final = 20
 _OWN: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({})
 
 
@@ -43,4 +44,13 @@ def render_name(text: str, data: Mapping[str, Any]) -> str:
     try:
         return parsed.render(data)
     except TemplateError as error:
-        raise BadTemplate(f"rendering template: template: {_NAMES}: {error}") from None
+        raise BadTemplate(f"rendering template: template: {_NAMES}:{_context(error)} {error}") from None
+
+
+def _context(error: TemplateError) -> str:
+    """Where execution stopped, and at what."""
+    if error.place is None:
+        return ""
+    line, column = error.place
+    shown = error.field if len(error.field) <= _CONTEXT else f"{error.field[:_CONTEXT]}..."
+    return f'{line}:{column}: executing "{_NAMES}" at <{shown}>:'

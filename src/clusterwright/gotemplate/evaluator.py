@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, assert_never
 
+from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate.functions import BUILTINS, SHORT_CIRCUITS
 from clusterwright.gotemplate.literals import Overflow
 from clusterwright.gotemplate.nodes import (
@@ -281,8 +282,12 @@ class _Frame:
                 return None
             case Dot():
                 return dot
-            case Field(names):
-                return self._field(dot, names)
+            case Field(names, place):
+                try:
+                    return self._field(dot, names)
+                except TemplateError as error:
+                    error.place, error.field = place, "".join(f".{name}" for name in names)
+                    raise
             case Variable(name, names):
                 return self._field(self._variable(name), names)
             case Function(name):
@@ -321,7 +326,7 @@ class _Frame:
             if name in receiver:
                 value = Boxed(receiver[name])
             elif self._evaluation.strict:
-                raise TemplateError(f"map has no entry for key {name!r}")
+                raise TemplateError(f"map has no entry for key {quote(name)}")
             else:
                 value = None
         return value

@@ -63,11 +63,12 @@ _PIECES = (
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token and the line on which it begins."""
+    """A token and the line on which it begins; of words also how many bytes into it."""
 
     type: Type
     text: str
     line: int
+    column: int = 0
 
 
 def tokens(text: str, keywords: frozenset[str] = KEYWORDS) -> Iterator[Token]:
@@ -128,7 +129,8 @@ def _piece(text: str, position: int, line: int, keywords: frozenset[str]) -> Tok
         return Token(Type.NUMBER, _number(text, position, line), line)
     if first in ".$" or is_word_character(first):
         word = _word(text, position, line)
-        return Token(_type_of_word(word, keywords), word, line)
+        before = text[text.rfind("\n", 0, position) + 1 : position]
+        return Token(_type_of_word(word, keywords), word, line, len(before.encode()))
     for type_, pattern in _PIECES:
         if match := pattern.match(text, position):
             return Token(type_, match[0], line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clusterwright.gotemplate.literals import Number
 
@@ -26,9 +26,10 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`.a.b`."""
+    """`.a.b`; `place` is where Go says that it is: line and bytes into it, of `.b`."""
 
     names: tuple[str, ...]
+    place: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,14 +288,15 @@ class _Parser:
     def _operand(self) -> Operand | None:
         """A term with the fields behind it; None if there is no term here."""
         term = self._term()
-        names: list[str] = []
+        further: list[Token] = []
         while term is not None and self._peek(after_space=False).type is Type.FIELD:
-            names.append(self._next().text[1:])
-        if not names:
+            further.append(self._next())
+        if not further:
             return term
+        names = [token.text[1:] for token in further]
         match term:
             case Field(first):
-                return Field((*first, *names))
+                return Field((*first, *names), (further[0].line, further[0].column))
             case Variable(variable):
                 return Variable(variable, tuple(names))
             case Function() | Pipeline():
@@ -316,7 +317,7 @@ class _Parser:
                     raise self._error(f"undefined variable {token.text!r}")
                 term = Variable(token.text)
             case Type.FIELD:
-                term = Field((token.text[1:],))
+                term = Field((token.text[1:],), (token.line, token.column))
             case Type.BOOL:
                 term = Literal(token.text == "true")
             case Type.NUMBER:

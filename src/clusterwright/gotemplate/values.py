@@ -29,6 +29,11 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 class TemplateError(ValueError):
     """Go would refuse to parse the template, or to execute it; or it would cost too much."""
 
+    place: tuple[int, int] | None = None
+    """Of the field that could not be evaluated: its line, and bytes into it."""
+    field: str = ""
+    """That field as it is written."""
+
 
 class Int(int):
     """Go's int: literals, lengths and indexes."""
