@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace as with_
 from datetime import timedelta
 from typing import Any, Final, assert_never
@@ -18,7 +18,6 @@ from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured, V1B
 from clusterwright.api.wellknown import (
     MACHINE_DEPLOYMENT_NAME_LABEL,
     MACHINE_SET_FINALIZER,
-    MACHINE_TEMPLATE_HASH_LABEL,
     MAX_REPLICAS_ANNOTATION,
 )
 from clusterwright.conditions import delete_condition, get, v1beta1
@@ -26,16 +25,16 @@ from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import with_condition, with_v1beta1, with_v1beta1_status
-from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.label_selectors import as_labels
-from clusterwright.controllers.machineset import desired, moves, remediation
+from clusterwright.controllers.machineset import desired, remediation
 from clusterwright.controllers.machineset.conditions import OWNED, TABLES
 from clusterwright.controllers.machineset.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_TABLES
 from clusterwright.controllers.machineset.creation import CreationFailed, Creator
 from clusterwright.controllers.machineset.deletion_order import UnknownOrder, in_order
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
-from clusterwright.controllers.machineset.moves import Fate
+from clusterwright.controllers.machineset.hands import Hands, Run
+from clusterwright.controllers.machineset.inplace import InPlace
 from clusterwright.controllers.machineset.observing import Observer, typed
 from clusterwright.controllers.machineset.plan import DELETE, SCALE, Deletion, Scale
 from clusterwright.controllers.machineset.preflight import Verdict, verdict
@@ -45,15 +44,12 @@ from clusterwright.controllers.machineset.status import counted, look_again, v1b
 from clusterwright.controllers.owned_machines import is_deleting
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.naming import BadNamingTemplate
-from clusterwright.runtime.client import Original
-from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.finalizers import without_finalizer
-from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Reconciler
 
 SHAPE: Final = Shape(kind=MachineSet, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 _SOON: Final = timedelta(seconds=1)
-Run = Pass[MachineSet, MachineSetSnapshot]
 
 
 class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
@@ -61,7 +57,8 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._patcher = Patcher(deps.client, deps.clock, deps.random)
+        self._hands = Hands(deps)
+        self._in_place = InPlace(deps, self._hands)
         self._providers = Providers(deps)
         self._applier = Applier(deps.client)
         self._observer = Observer(deps, self._providers)
@@ -101,7 +98,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
             run.errors.append(error)
         in_step = await self._sync(run, maker)
         if in_step or run.seen.features.get("InPlaceUpdates"):  # one Machine that is out of step does not hold up the updates of others
-            await self._trigger_updates(run, maker)
+            await self._in_place.trigger(run, maker)
         if in_step:
             await self._scale(run, maker)
 
@@ -123,37 +120,10 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         if not run.seen.deleting and not deleting_done:
             run.vote(look_again(run.object))
 
-    # -------------------------------------------------------------------------------------------- one Machine
-
-    def _took_over(self, run: Run, machine: Machine) -> None:
-        """A Machine is now as the API server answered."""
-        machines = tuple(machine if m.metadata.name == machine.metadata.name else m for m in run.seen.machines or ())
-        run.seen = with_(run.seen, machines=machines)
-
-    def _changed(self, run: Run, machine: Machine) -> None:
-        """A Machine is now as the API server answered, and no longer what the template made it."""
-        self._took_over(run, machine)
-        run.seen = with_(run.seen, kept=run.seen.kept - {machine.metadata.name})
-
-    async def _delete(self, run: Run, machines: Iterable[Machine]) -> None:
-        """Delete Machines; one that cannot be deleted does not keep the others."""
-        for machine in machines:
-            name = machine.metadata.name
-            run.seen = with_(run.seen, kept=run.seen.kept - {name})
-            try:
-                await self._deps.client.delete(Machine, machine.key, uid=machine.metadata.uid)
-            except NotFound:
-                continue
-            except ApiError as error:
-                run.record("Warning", "FailedDelete", f"Failed to delete Machine {name}: {error}")
-                run.fail(f"failed to delete Machine {machine.key}: {error}", error)
-                continue
-            run.record("Normal", "SuccessfulDelete", f"Deleted Machine {name}")
-
     async def _delete_all(self, run: Run) -> None:
         match run.decide(DELETE).chosen(Deletion):
             case Deletion.DELETE:
-                await self._delete(run, [m for m in run.seen.machines or () if not is_deleting(m)])
+                await self._hands.delete(run, [m for m in run.seen.machines or () if not is_deleting(m)])
             case Deletion.RELEASE:
                 run.become(without_finalizer(run.object, MACHINE_SET_FINALIZER))
             case None:
@@ -188,7 +158,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
             case Remedy.REPLACE:
                 await self._defer_rest(run, found)
                 await self._say(run, found.chosen, *remediation.replaced())
-                await self._delete(run, found.chosen)
+                await self._hands.delete(run, found.chosen)
             case None:
                 pass
             case never:
@@ -202,7 +172,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         """Set OwnerRemediated on Machines; raises ApiError, before any of them is deleted."""
         now = run.seen.now
         for machine in machines:
-            await self._patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
+            await self._hands.patch(run, machine.key, lambda m: with_v1beta1(with_condition(m, condition, now), old, now))
 
     async def _recovered(self, run: Run, machine: Machine) -> None:
         def change(m: Machine) -> Machine:
@@ -212,17 +182,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                 m = replace(m, status=replace(m.status, conditions=delete_condition(m.status.conditions, OWNER_REMEDIATED)))
             return m
 
-        await self._patch(run, machine.key, change)
-
-    async def _patch(self, run: Run, key: ObjectKey, change: Any) -> None:
-        original: Original[Machine] | None = await self._deps.client.read(Machine, key)
-        if original is None:
-            return
-        owned = (OWNER_REMEDIATED,)
-        after = change(original.object)
-        answer = await self._patcher.patch(original, after, owned_conditions=owned, owned_v1beta1_conditions=owned)
-        if answer is not None:
-            self._took_over(run, typed(answer.json))
+        await self._hands.patch(run, machine.key, change)
 
     # --------------------------------------------------------------------------------------------------- sync
 
@@ -252,14 +212,14 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         original = await self._deps.client.read(Machine, machine.key)
         if original is None or original.object.metadata.uid != machine.metadata.uid:
             return False
-        self._took_over(run, original.object)  # it may just have been deleted, to be replaced
+        self._hands.took_over(run, original.object)  # it may just have been deleted, to be replaced
         known = Unstructured(msgspec.json.decode(original.raw))
         intent = desired.updated_machine(maker, known.json)
         applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
         if applied.object is not None:
-            self._took_over(run, typed(applied.object.json))
+            self._hands.took_over(run, typed(applied.object.json))
         if any(r.kind == "Cluster" and not r.controller for r in machine.metadata.owner_references):
-            await self._patch(run, machine.key, _without_cluster)
+            await self._hands.patch(run, machine.key, _without_cluster)
         run.seen = with_(run.seen, kept=run.seen.kept | {machine.metadata.name})
         return applied.mended
 
@@ -277,7 +237,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         wanted = template.deletion or MachineDeletionSpec()
         seconds = wanted.node_deletion_timeout_seconds
         deletion = replace(wanted, node_deletion_timeout_seconds=desired.NODE_DELETION_TIMEOUT if seconds is None else seconds)
-        await self._patch(
+        await self._hands.patch(
             run,
             machine.key,
             lambda m: replace(
@@ -302,9 +262,9 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         try:
             match run.decide(SCALE).chosen(Scale):
                 case Scale.MOVE:
-                    await self._move(run)
+                    await self._in_place.move(run, self._in_order(run))
                 case Scale.DELETE:
-                    await self._delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
+                    await self._hands.delete(run, [m for m in self._in_order(run)[: seen.surplus] if not is_deleting(m)])
                 case Scale.CREATE | None:
                     pass
                 case never:
@@ -374,74 +334,6 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         run.seen = with_(run.seen, refusal=refusal)
         run.record("Warning", "FailedCreate", refusal.message)
         run.fail(refusal.message, cause.__cause__ if isinstance(cause.__cause__, Exception) else cause)
-
-    # ------------------------------------------------------------------------------------------------- in place
-
-    async def _move(self, run: Run) -> None:
-        """Give the surplus to the MachineSet that updates it in place. One Machine that cannot be moved does not keep the others."""
-        seen, client = run.seen, self._deps.client
-        key = ObjectKey(run.object.metadata.namespace, seen.moves_to)
-        try:
-            target = await client.get(MachineSet, key)
-        except ApiError as error:
-            run.fail(f"failed to get MachineSet {key}, which is the target for the move operation: {error}", error)
-            return
-        name = run.object.metadata.name
-        if not moves.accepts_from(target, name):
-            run.fail(f"MachineSet {name} is set to move replicas to {key.name}, but {key.name} does not accept Machines from it")
-            return
-        for machine, fate in moves.fates(self._in_order(run), seen.surplus):
-            match fate:
-                case Fate.DELETED:
-                    await self._delete(run, [machine])
-                case Fate.MOVED:
-                    if MACHINE_TEMPLATE_HASH_LABEL not in target.metadata.labels:
-                        run.fail(f"MachineSet {key.name} does not have the {MACHINE_TEMPLATE_HASH_LABEL} label")
-                        return
-                    try:
-                        answer = await client.patch(Machine, machine.key, moves.move_patch(machine, run.object, target))
-                        self._changed(run, typed(answer.json))
-                    except ApiError as error:
-                        run.fail(f"failed to move Machine {machine.key} to MachineSet {key.name}: {error}", error)
-                case Fate.GONE | Fate.STAYS:
-                    pass
-                case never:
-                    assert_never(never)
-
-    async def _trigger_updates(self, run: Run, maker: Maker) -> None:
-        """Begin the update in place of Machines that were moved here; one that fails does not keep the others."""
-        for machine in run.seen.machines or ():
-            if not moves.is_to_be_triggered(machine, run.object):
-                continue
-            try:
-                await self._trigger_update(run, maker, machine)
-            except (ApiError, ContractUnknown) as error:
-                run.fail(f"failed to complete triggering in-place update for Machine {machine.key}: {error}", error)
-
-    async def _trigger_update(self, run: Run, maker: Maker, machine: Machine) -> None:
-        """Every step may be repeated; the hook comes last, so that the Machine controller acts on the whole."""
-        client, namespace = self._deps.client, machine.metadata.namespace
-        parts = [(machine.spec.infrastructure_ref, maker.infrastructure_ref)]
-        if machine.spec.bootstrap.config_ref is not None and machine.spec.bootstrap.config_ref.name and maker.config_ref is not None:
-            parts.append((machine.spec.bootstrap.config_ref, maker.config_ref))
-        pairs = [
-            (
-                (await get_external(client, reference, namespace)).object,
-                (await get_external(client, desired.typed_reference(template), namespace)).object,
-                template,
-            )
-            for reference, template in parts
-        ]
-        original = await client.read(Machine, machine.key)
-        if original is None:
-            return
-        for obj, template, reference in pairs:
-            await client.apply(desired.in_place_intent(obj, template, reference), field_manager=FIELD_MANAGER)
-        intent = desired.updated_machine(maker, msgspec.json.decode(original.raw), in_place=True)
-        await client.apply(intent, field_manager=FIELD_MANAGER)
-        answer = await client.patch(Machine, machine.key, moves.trigger_patch(machine))
-        self._changed(run, typed(answer.json))
-        run.record("Normal", "SuccessfulStartInPlaceUpdate", f"Machine {machine.metadata.name} starting in-place update")
 
 
 def _since(machine_set: MachineSet) -> str:
