@@ -21,6 +21,7 @@ from clusterwright.api.core import (
     MachineSetSpec,
     MachineStatus,
 )
+from clusterwright.api.core.cluster import ClusterClassRef, ClusterSpec, Topology
 from clusterwright.api.meta import Condition, ObjectMeta, OwnerReference, Unstructured, V1Beta1Condition
 from clusterwright.cli.tree import Parts, age, cluster_tree, render
 
@@ -112,3 +113,16 @@ def test_what_is_being_deleted_says_so() -> None:
 def test_ages_are_written_as_kubectl_writes_them(ago: timedelta, shown: str) -> None:
     assert age(NOW - ago, NOW) == shown
     assert age(None, NOW) == ""
+
+
+def test_a_topology_is_shown_with_class_version_and_step() -> None:
+    topology = Topology(class_ref=ClusterClassRef(name="quick-start"), version="v1.34.1")
+    cluster = Cluster(
+        metadata=ObjectMeta(name="c", annotations={"topology.internal.cluster.x-k8s.io/upgrade-step": "v1.33.0"}),
+        spec=ClusterSpec(topology=topology),
+        status=ClusterStatus(conditions=(condition("TopologyReconciled", "False", "ClusterUpgrading", "on its way"),)),
+    )
+
+    text = render(cluster_tree(cluster, None, None, Parts()), NOW)
+
+    assert "Topology - ClusterClass/quick-start v1.34.1 (upgrade step v1.33.0)  False   ClusterUpgrading" in text

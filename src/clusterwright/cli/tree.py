@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.meta import Condition, Object, Unstructured
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, UPGRADE_STEP_ANNOTATION
 from clusterwright.conditions import get, v1beta1
 from clusterwright.conditions.foreign import InvalidConditions, conditions_of
 
@@ -40,7 +40,7 @@ class Parts:
 def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_plane: Unstructured | None, parts: Parts) -> Branch:
     """The tree of a Cluster."""
     leaders = [m for m in parts.machines if CONTROL_PLANE_LABEL in m.metadata.labels]
-    children: list[Branch] = []
+    children: list[Branch] = [_topology(cluster)] if cluster.spec.topology is not None else []
     if infrastructure is not None:
         children.append(_foreign("ClusterInfrastructure - ", infrastructure, "Ready"))
     if control_plane is not None:
@@ -54,6 +54,17 @@ def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_
         checks = tuple(_object(c, "RemediationAllowed", ()) for c in parts.health_checks)
         children.append(Branch("HealthChecks", None, checks))
     return _object(cluster, "Available", tuple(children))
+
+
+def _topology(cluster: Cluster) -> Branch:
+    """Of which class the Cluster is, of which version it shall be, and how far an upgrade is."""
+    topology = cluster.spec.topology
+    assert topology is not None
+    namespace = topology.class_ref.namespace
+    name = f"{namespace}/{topology.class_ref.name}" if namespace else topology.class_ref.name
+    step = cluster.metadata.annotations.get(UPGRADE_STEP_ANNOTATION, "")
+    label = f"Topology - ClusterClass/{name} {topology.version}" + (f" (upgrade step {step})" if step else "")
+    return Branch(label, get(cluster.status.conditions, "TopologyReconciled"))
 
 
 def _workers(parts: Parts) -> Iterator[Branch]:

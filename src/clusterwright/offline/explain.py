@@ -13,6 +13,7 @@ from typing import Any
 from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.conditions import InvalidConditions, conditions_of
 from clusterwright.controllers.kit import registry
+from clusterwright.offline import topologies
 from clusterwright.offline.bundle import BadBundle, Bundle
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, Complaint, Tier
@@ -67,6 +68,8 @@ def explain(bundle: Bundle, subject: str) -> Answer:
     conditions: tuple[Condition, ...] | None = None
     if registry.find(kind) is not None:
         conditions = _run(bundle, kind, ObjectKey(namespace, name), answer)
+    if kind == "Cluster":
+        _explain_topology(bundle, next(o for o in bundle.objects if f"{o['kind']}/{_namespaced(o)}" == subject), answer)
     if kind == "Cluster" or bundle.observation.workload_clusters:
         investigation = Investigation(bundle.objects, subject, conditions, error=answer.error, now=bundle.observation.now)
     else:
@@ -85,9 +88,22 @@ def _namespaced(obj: Json) -> str:
     return f"{metadata.get('namespace') or ''}/{metadata['name']}"
 
 
-def _run(bundle: Bundle, kind: str, key: ObjectKey, answer: Answer) -> tuple[Condition, ...] | None:
+def _explain_topology(bundle: Bundle, cluster: Json, answer: Answer) -> None:
+    """What the other controller of a Cluster decides, where the bundle holds all that it looks at; and whom the condition blames."""
+    status = cluster.get("status") or {}
+    if topologies.can_run(bundle, cluster):
+        metadata = cluster["metadata"]
+        other = Answer(answer.subject)
+        _run(bundle, "Cluster", ObjectKey(metadata.get("namespace") or "", metadata["name"]), other, topologies.CONTROLLER)
+        answer.tables += other.tables
+        answer.actions += other.actions
+        status = other.status or status
+    answer.notes += topologies.notes(cluster, status.get("conditions") or ())
+
+
+def _run(bundle: Bundle, kind: str, key: ObjectKey, answer: Answer, controller: str = "") -> tuple[Condition, ...] | None:
     """One pass of our controller; what it decided goes into the answer."""
-    entry = registry.find(kind)
+    entry = registry.find(kind, controller)
     assert entry is not None
     definition = registry.definition(entry)
     now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)

@@ -22,6 +22,7 @@ from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
+from clusterwright.controllers.topology.repair import ASSUME_OWNERS
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.extensions import CannedExtensions, runtime_client
@@ -98,6 +99,7 @@ class World:
         self._random = Random(0)
         self._keys = keys
         self._features = {**DEFAULT_FEATURES, **observation.features}
+        self._has_owners = any(o["metadata"].get("managedFields") for o in bundle.objects if isinstance(o.get("metadata"), dict))
         self.client: Client = self._cluster(bundle.objects, faults(observation))
         workload = {_key(name): cluster for name, cluster in observation.workload_clusters.items()}
         clients = {key: self._cluster(c.objects, faults(c)) for key, c in workload.items() if c.connected}
@@ -126,7 +128,7 @@ class World:
             enqueue=lambda _key, _reason: None,
             trace=lambda _key, rows: self.rows.update(rows),
             extensions=self.extensions,
-            options={},
+            options={ASSUME_OWNERS: not self._has_owners},
         )
 
     def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:

@@ -20,7 +20,7 @@ from clusterwright.controllers.topology.blueprint import BlueprintReader, read_c
 from clusterwright.controllers.topology.conditions import TOPOLOGY_RECONCILED, TYPE, TopologySnapshot
 from clusterwright.controllers.topology.current import MACHINE_HEALTH_CHECK, CurrentReader
 from clusterwright.controllers.topology.failures import ClassNotReady, TopologyFailed
-from clusterwright.controllers.topology.repair import Repairer
+from clusterwright.controllers.topology.repair import ASSUME_OWNERS, Repairer
 from clusterwright.controllers.topology.writing import Writer, unmatched_health_checks
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
@@ -138,7 +138,7 @@ class _Pass:
                 self.seen = replace(self.seen, progress=progress)
                 return retry
         await self._watch(current)
-        if await self._repairer.repair(current, self.seen.now):
+        if not self._deps.options.get(ASSUME_OWNERS) and await self._repairer.repair(current, self.seen.now):
             self.seen = replace(self.seen, was_repaired=True)
             return _AFTER_REPAIR
         if not self._runtime_sdk:

@@ -13,6 +13,8 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.topology.model import Current
 
+ASSUME_OWNERS: Final = "assume-managed-fields"
+"""The option of a world whose objects were recorded without managedFields: they count as repaired."""
 _FIRST: Final = "before-first-apply"
 _TRUSTED_FOR: Final = 600.0
 _EXTRA_ARGS: Final = ("extraArgs", "kubeletExtraArgs")
