@@ -18,7 +18,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver.admission import Admission
+from clusterwright.apiserver.admission import Admission, policies
 from clusterwright.apiserver.auth.identity import ADMIN, User
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.calls import Call, query_of
@@ -106,6 +106,7 @@ class ApiServer(Core):
         self.upgrade_handler = upgrade
         self._definitions = definitions.CrdController(self)
         self.store.table(definitions.TABLE).hooks.append(self._definitions)
+        self._policies = policies.Activation(self)
         self._initial_namespaces = () if permissive else tuple(namespaces)
         if journal is None:
             self.ensure_namespaces()
@@ -230,6 +231,7 @@ class ApiServer(Core):
         self.store.seeded()
         for entry in list(self.store.table(definitions.TABLE).objects.values()):
             self._definitions.resume(entry)
+        self._policies.resume()
         self.drain()
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> None:

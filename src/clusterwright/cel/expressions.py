@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -60,7 +60,8 @@ def no_overload(*_: Any) -> Any:
 class Expressions:
     """Compiles everything but calls: leaves, logic, comparison, arithmetic, members, literals."""
 
-    def __init__(self, variables: Mapping[str, Type]) -> None:
+    def __init__(self, variables: Mapping[str, Type], messages: Collection[str] = ()) -> None:
+        self.messages = messages
         self.scope: dict[str, int] = {}
         self.types: dict[str, Type] = {}
         self.size = 1
@@ -507,6 +508,7 @@ _VISITORS: Final = {
     "index?": "index_optional",
     "list": "list_literal",
     "map": "map_literal",
+    "message": "message",
     "call": "call",
     "method": "method",
 }

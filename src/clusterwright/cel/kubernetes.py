@@ -249,3 +249,5 @@ define("format.named(string) optional<format>", lambda n: Optional(FORMATS[n], T
 OVERLOADS.setdefault("validate", []).append(
     Overload(True, (Type("format"), Type("string")), Type("optional", (Type("list", (Type("string"),)),)), _problems)
 )
+
+define("jsonpatch.escapeKey(string) string", lambda key: key.replace("~", "~0").replace("/", "~1"))

@@ -70,7 +70,7 @@ def define(signature: str, run: Implementation) -> None:
     OVERLOADS.setdefault(name, []).append(Overload(bool(receiver), params, _types(result)[0], run))
 
 
-NAMESPACES: Final = frozenset({"sets", "optional", "lists", "format", "strings"})
+NAMESPACES: Final = frozenset({"sets", "optional", "lists", "format", "strings", "jsonpatch"})
 
 
 def unify(param: Type, actual: Type, bound: dict[str, Type]) -> bool:

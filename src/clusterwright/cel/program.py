@@ -6,7 +6,7 @@ time. Work is charged before it is done (`costs`), so that no rule can run away 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from clusterwright.cel import functions, kubernetes  # noqa: F401 - they define the overloads
@@ -53,15 +53,15 @@ class Program:
                 budget[0] -= limit - max(env[0], 0)
 
 
-def compile_expression(source: str, variables: Mapping[str, Type]) -> Program:
-    """Compile; raises CompileError with positions as cel-go shows them."""
+def compile_expression(source: str, variables: Mapping[str, Type], messages: Collection[str] = ()) -> Program:
+    """Compile; raises CompileError with positions as cel-go shows them. `messages`: types that `Name{field: value}` may make."""
     try:
         tree = parse(source)
     except SyntaxProblem as e:
         raise CompileError(_report(source, [(e.offset, e.message)])) from None
     except RecursionError:
         raise CompileError("expression recursion limit exceeded") from None
-    compiler = _Compiler(variables)
+    compiler = _Compiler(variables, messages)
     try:
         run, kind = compiler.visit(tree)
     except RecursionError:
@@ -90,6 +90,25 @@ class _Compiler(Expressions):
     """Calls and macros, on top of expressions."""
 
     # -- calls
+
+    def message(self, node: Node) -> tuple[Run, Type]:
+        """`Name{field: value}`: plain data, whatever its name; `Name.field{}` is a part of `Name{}`."""
+        name, fields = node.value
+        if name.split(".")[0] not in self.messages:
+            return self.fail(node, f"undeclared reference to '{name}' (in container '')")
+        runs = [self.visit(n)[0] for n in node.args]
+
+        def make(env: Env) -> dict[str, Any]:
+            out: dict[str, Any] = {}
+            for (field, optional), run in zip(fields, runs, strict=True):
+                value = run(env)
+                if not optional:
+                    out[field] = value
+                elif value.present:
+                    out[field] = value.value
+            return out
+
+        return make, DYN
 
     def call(self, node: Node) -> tuple[Run, Type]:
         if node.value == "has":

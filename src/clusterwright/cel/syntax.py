@@ -293,6 +293,8 @@ class _Parser:
                 index = self.expression()
                 self.expect("]")
                 node = Node("index?" if optional else "index", bracket.at, (node, index))
+            elif (name := _dotted(node)) and (brace := self.accept("{")):
+                node = self.message_literal(brace, name)
             else:
                 return node
 
@@ -356,6 +358,22 @@ class _Parser:
                 break
         return Node("list", token.at, tuple(items), tuple(optional))
 
+    def message_literal(self, token: _Token, name: str) -> Node:
+        values: list[Node] = []
+        fields: list[tuple[str, bool]] = []
+        while not self.accept("}"):
+            optional = self.accept("?") is not None
+            field = self.next()
+            if field.kind not in {"name", "quoted"}:
+                raise SyntaxProblem("Syntax error: a field of a message has a name", field.at)
+            self.expect(":")
+            fields.append((field.text, optional))
+            values.append(self.expression())
+            if not self.accept(","):
+                self.expect("}")
+                break
+        return Node("message", token.at, tuple(values), (name, tuple(fields)))
+
     def map_literal(self, token: _Token) -> Node:
         entries: list[Node] = []
         optional: list[bool] = []
@@ -368,3 +386,13 @@ class _Parser:
                 self.expect("}")
                 break
         return Node("map", token.at, tuple(entries), tuple(optional))
+
+
+def _dotted(node: Node) -> str:
+    """The name that `a.b.c` is, if it is one."""
+    if node.op == "ident":
+        return str(node.value)
+    if node.op == "select":
+        owner = _dotted(node.args[0])
+        return f"{owner}.{node.value}" if owner else ""
+    return ""

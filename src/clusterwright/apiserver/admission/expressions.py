@@ -1,27 +1,60 @@
-"""CEL over plain data, as match conditions use it."""
+"""CEL over plain data, as match conditions and admission policies use it."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from clusterwright.cel.program import CompileError, Program, compile_expression
 from clusterwright.cel.types import DYN
-from clusterwright.cel.values import CelError
+from clusterwright.cel.values import CelError, UInt, show_duration, show_timestamp
+
+MESSAGES: Final = ("Object", "JSONPatch")
+"""What mutations may make."""
 
 
 @lru_cache(maxsize=512)
-def _program(expression: str, variables: tuple[str, ...]) -> Program:
-    return compile_expression(expression, dict.fromkeys(variables, DYN))
+def _program(expression: str, variables: tuple[str, ...], messages: tuple[str, ...] = ()) -> Program:
+    return compile_expression(expression, dict.fromkeys(variables, DYN), messages)
+
+
+def problem_of(expression: str, variables: tuple[str, ...], *, mutation: bool = False) -> str:
+    """Why an expression does not compile; empty if it does."""
+    try:
+        _program(expression, variables, MESSAGES if mutation else ())
+    except CompileError as e:
+        return str(e)
+    return ""
+
+
+def value_of(expression: str, variables: Mapping[str, Any], *, mutation: bool = False) -> Any:
+    """What an expression makes of plain data, as plain data; raises ValueError when it does not compile or fails."""
+    try:
+        return _plain(_program(expression, tuple(variables), MESSAGES if mutation else ()).evaluate(*variables.values()))
+    except (CompileError, CelError) as e:
+        raise ValueError(str(e)) from None
 
 
 def evaluate(expression: str, variables: Mapping[str, Any]) -> bool:
     """A CEL condition over plain data; raises ValueError when it does not compile, fails, or is no condition."""
-    try:
-        result = _program(expression, tuple(variables)).evaluate(*variables.values())
-    except (CompileError, CelError) as e:
-        raise ValueError(str(e)) from None
+    result = value_of(expression, variables)
     if not isinstance(result, bool):
         raise ValueError("the expression is no condition")
     return result
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, UInt):
+        return int(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime):
+        return show_timestamp(value)
+    return show_duration(value) if isinstance(value, timedelta) else value

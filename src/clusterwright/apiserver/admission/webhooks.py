@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import copy
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,13 +13,10 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.admission.expressions import evaluate
-from clusterwright.apiserver.auth.identity import user_info
+from clusterwright.apiserver.admission.matching import Seen, request_of, seen_as, selected, targeted
 from clusterwright.apiserver.callouts import CalloutFailed
-from clusterwright.apiserver.conversion import convert_for_admission
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.patchtypes import jsonpatch
-from clusterwright.apiserver.registry import Registry
 from clusterwright.apiserver.selectors import Matcher, object_selector
 from clusterwright.apiserver.status import StatusError, failure, internal
 
@@ -49,44 +44,6 @@ class Webhook:
     versions: tuple[str, ...]
     match_policy: str
 
-    def target(self, attributes: Attributes, registry: Registry) -> Resource | None:
-        """The resource as which the webhook wants to see the write, if it does: the one asked for, or one of the same objects."""
-        if self.covers(attributes, attributes.resource):
-            return attributes.resource
-        if self.match_policy != "Equivalent":
-            return None
-        others = registry.equivalents(attributes.resource)
-        return next((r for r in others if r is not attributes.resource and self.covers(attributes, r)), None)
-
-    def covers(self, attributes: Attributes, resource: Resource) -> bool:
-        """Whether a rule names this operation on this resource."""
-        plural = f"{resource.plural}/{attributes.subresource}" if attributes.subresource else resource.plural
-        for rule in self.rules:
-            scope = rule.get("scope") or "*"
-            if (
-                _any(rule.get("operations"), attributes.operation)
-                and _any(rule.get("apiGroups"), resource.group)
-                and _any(rule.get("apiVersions"), resource.version)
-                and any(_resource(r, plural) for r in rule.get("resources") or ())
-                and (scope == "*" or (scope == "Namespaced") == resource.namespaced)
-            ):
-                return True
-        return False
-
-
-def _any(values: Iterable[str] | None, wanted: str) -> bool:
-    return any(v in {"*", wanted} for v in values or ())
-
-
-def _resource(pattern: str, plural: str) -> bool:
-    if pattern in {"*/*", plural}:
-        return True
-    name, _, sub = pattern.partition("/")
-    resource, _, subresource = plural.partition("/")
-    if not sub:
-        return not subresource and name == "*"
-    return (name in {"*", resource}) and sub in {"*", subresource}
-
 
 def _webhook(configuration: str, hook: Json) -> Webhook:
     everything: Json = {}
@@ -105,16 +62,6 @@ def _webhook(configuration: str, hook: Json) -> Webhook:
         versions=tuple(hook.get("admissionReviewVersions") or ("v1",)),
         match_policy=hook.get("matchPolicy") or "Equivalent",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A write as one webhook sees it: as a resource of the version that its rules name, which need not be the one asked for."""
-
-    attributes: Attributes
-    resource: Resource
-    object: Json | None
-    old_object: Json | None
 
 
 class Webhooks:
@@ -168,32 +115,11 @@ class Webhooks:
 
     async def _seen(self, hook: Webhook, attributes: Attributes) -> Seen | None:
         """The write as the webhook sees it; None if it does not want to."""
-        target = hook.target(attributes, self._server.registry)
-        if target is None or not self._selects(hook, attributes):
+        target = targeted(hook.rules, hook.match_policy, attributes, self._server.registry)
+        if target is None or not selected(self._server, hook.namespace_selector, hook.object_selector, attributes):
             return None
-        seen = await self._as(target, attributes)
+        seen = await seen_as(self._server, target, attributes)
         return seen if self._conditions_hold(hook, seen) else None
-
-    def _selects(self, hook: Webhook, attributes: Attributes) -> bool:
-        candidates = [o for o in (attributes.object, attributes.old_object) if o is not None]
-        if candidates and not any(hook.object_selector(_labels(o)) for o in candidates):
-            return False
-        if attributes.resource.namespaced:
-            entry = self._server.store.table("namespaces").objects.get(attributes.namespace)
-            return bool(hook.namespace_selector(entry.labels if entry is not None else {}))
-        if (attributes.resource.group, attributes.resource.plural) == ("", "namespaces"):
-            return any(hook.namespace_selector(_labels(o)) for o in candidates)
-        return True
-
-    async def _as(self, target: Resource, attributes: Attributes) -> Seen:
-        """The write with its objects in the version of a resource."""
-        if target is attributes.resource:
-            return Seen(attributes, target, attributes.object, attributes.old_object)
-        versions = self._server.registry.versions(target)
-        objects = [copy.deepcopy(o) for o in (attributes.object, attributes.old_object) if o is not None]
-        made = iter(await convert_for_admission(versions, objects, target.api_version))
-        obj = next(made) if attributes.object is not None else None
-        return Seen(attributes, target, obj, next(made) if attributes.old_object is not None else None)
 
     def _conditions_hold(self, hook: Webhook, seen: Seen) -> bool:
         if not hook.match_conditions:
@@ -201,7 +127,7 @@ class Webhooks:
         variables = {
             "object": seen.object,
             "oldObject": seen.old_object,
-            "request": _request(self._server, seen),
+            "request": request_of(self._server, seen),
         }
         for condition in hook.match_conditions:
             try:
@@ -244,7 +170,7 @@ class Webhooks:
         if attributes.dry_run and hook.side_effects not in {"None", "NoneOnDryRun"}:
             text = f'admission webhook "{hook.name}" does not support dry run'
             raise failure(400, "BadRequest", text)
-        request = _request(self._server, seen)
+        request = request_of(self._server, seen)
         version = next((v for v in hook.versions if v in {"v1", "v1beta1"}), "v1")
         review = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": request}
         try:
@@ -272,37 +198,3 @@ def _denied(hook: Webhook, status: Json) -> StatusError:
     text += f": {message}" if message else f": {reason}" if reason else " without explanation"
     code = status.get("code") or 400
     return failure(code if isinstance(code, int) and 400 <= code < 600 else 400, reason, text, status.get("details"))
-
-
-def _labels(obj: Json) -> Json:
-    return (obj.get("metadata") or {}).get("labels") or {}
-
-
-def _kind(resource: Resource) -> Json:
-    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
-
-
-def _named(resource: Resource) -> Json:
-    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
-
-
-def _request(server: Core, seen: Seen) -> Json:
-    attributes = seen.attributes
-    request: Json = {
-        "uid": server.new_uid(),
-        "kind": _kind(seen.resource),
-        "resource": _named(seen.resource),
-        "requestKind": _kind(attributes.resource),
-        "requestResource": _named(attributes.resource),
-        "name": attributes.name,
-        "namespace": attributes.namespace,
-        "operation": attributes.operation,
-        "userInfo": user_info(attributes.user),
-        "object": seen.object,
-        "oldObject": seen.old_object,
-        "dryRun": attributes.dry_run,
-        "options": attributes.options or None,
-    }
-    if attributes.subresource:
-        request["subResource"] = request["requestSubResource"] = attributes.subresource
-    return request

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.builtins import columns, defaults
+from clusterwright.apiserver.builtins import columns, defaults, policies
 from clusterwright.apiserver.builtins.handler import Builtin
 from clusterwright.apiserver.builtins.rows import GENERATION, RETURNED, STRICT, builtin, fields, filled, shown
 from clusterwright.apiserver.builtins.validation import immutable
@@ -450,25 +450,25 @@ FURTHER: Final[tuple[Resource, ...]] = (
         _ADMISSION, "ValidatingAdmissionPolicy", "admissionregistration.v1.ValidatingAdmissionPolicy", plural="validatingadmissionpolicies",
         namespaced=False, status=True, status_keeps=None, defaults=_policy_defaults("matchConstraints", failurePolicy="Fail"),
         table=shown(("Validations", "len spec.validations", "integer"), ("ParamKind", "spec.paramKind.kind"), _AGE),
-        resource={**GENERATION, **STRICT},
+        validate=policies.validating, resource={**GENERATION, **STRICT},
     ),
     builtin(
         _ADMISSION, "ValidatingAdmissionPolicyBinding", "admissionregistration.v1.ValidatingAdmissionPolicyBinding", namespaced=False,
         defaults=_policy_defaults("matchResources"), table=shown(("PolicyName", "spec.policyName"), ("ParamRef", "spec.paramRef.name"),
         _AGE),
-        resource={**GENERATION, **STRICT},
+        validate=policies.validating_binding, resource={**GENERATION, **STRICT},
     ),
     builtin(
         _ADMISSION, "MutatingAdmissionPolicy", "admissionregistration.v1.MutatingAdmissionPolicy", plural="mutatingadmissionpolicies",
         namespaced=False, defaults=_policy_defaults("matchConstraints", failurePolicy="Fail"),
         table=shown(("Mutations", "len spec.mutations", "integer"), ("ParamKind", "spec.paramKind.kind"), _AGE),
-        resource={**GENERATION, **STRICT},
+        validate=policies.mutating, resource={**GENERATION, **STRICT},
     ),
     builtin(
         _ADMISSION, "MutatingAdmissionPolicyBinding", "admissionregistration.v1.MutatingAdmissionPolicyBinding", namespaced=False,
         defaults=_policy_defaults("matchResources"), table=shown(("PolicyName", "spec.policyName"), ("ParamRef", "spec.paramRef.name"),
         _AGE),
-        resource={**GENERATION, **STRICT},
+        validate=policies.binding, resource={**GENERATION, **STRICT},
     ),
     builtin("resource.k8s.io", "DeviceClass", "resource.v1.DeviceClass", plural="deviceclasses", namespaced=False, resource=GENERATION),
     builtin(
