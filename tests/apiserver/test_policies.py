@@ -158,8 +158,8 @@ async def test_a_policy_changes_objects_by_configuration(api: Api):
 
 
 async def test_a_policy_changes_objects_by_patch(api: Api):
-    operations = "[JSONPatch{op: 'add', path: '/metadata/labels', value: {}}, " \
-                 "JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('a/b'), value: 'c'}]"  # fmt: skip
+    label = "JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('a/b'), value: 'c'}"
+    operations = f"[JSONPatch{{op: 'add', path: '/metadata/labels', value: {{}}}}, {label}]"
     await bind(api, mutating({"patchType": "JSONPatch", "jsonPatch": {"expression": operations}}))
 
     assert (await api.post(WIDGETS, widget("w")))["metadata"]["labels"] == {"a/b": "c"}
