@@ -41,11 +41,6 @@ class Applier:
         self._client = client
         self._in_force: dict[ObjectKey, dict[tuple[str, str], _InForce]] = {}
 
-    def is_in_force(self, owner: ObjectKey, uid: str, resource_version: str, intent: Json, manager: str) -> bool:
-        """Whether this very intent was seen in force for this very version of the object."""
-        known = self._in_force.get(owner, {}).get((uid, manager))
-        return known == _InForce(field_ownership.digest(intent), resource_version)
-
     async def create(self, owner: ObjectKey, intent: Json, manager: str) -> Unstructured:
         """Apply an intent for an object that is not expected to exist; raises ApiError."""
         answer = await self._client.apply(intent, field_manager=manager)
@@ -72,9 +67,12 @@ class Applier:
         """Apply the intent unless it is in force; raises ApiError. `known` is the object as a cache shows it."""
         metadata, digest = known.metadata, field_ownership.digest(intent)
         before = self._in_force.get(owner, {}).get((metadata.uid, manager))
-        if before is not None and before.digest == digest and field_ownership.contains(known.json, intent):
-            self._note(owner, known, intent, manager)
-            return Applied()
+        if before is not None and before.digest == digest:
+            if before.resource_version == metadata.resource_version:
+                return Applied()
+            if field_ownership.contains(known.json, intent):
+                self._note(owner, known, intent, manager)
+                return Applied()
         fresh = await self._client.live.get(known.gvk, known.key)
         repair = field_ownership.repaired(fresh.json, manager)
         if repair is not None:

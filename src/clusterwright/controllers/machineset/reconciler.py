@@ -21,7 +21,7 @@ from clusterwright.api.wellknown import (
     MAX_REPLICAS_ANNOTATION,
 )
 from clusterwright.conditions import delete_condition, get, v1beta1
-from clusterwright.controllers.applying import Applier
+from clusterwright.controllers.applying import Applied, Applier
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import with_condition, with_v1beta1, with_v1beta1_status
@@ -188,14 +188,18 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
 
     async def _sync(self, run: Run, maker: Maker) -> bool:
         """Bring every Machine, and what belongs to it, in step with the template; False if that failed, so that none is added or taken."""
-        key, mended, uids = run.object.key, False, set[str]()
+        key, mended, uids, kept = run.object.key, False, set[str](), set[str]()
         try:
             for machine in run.seen.machines or ():
                 uids.add(machine.metadata.uid)
                 if is_deleting(machine):
                     await self._sync_deleting(run, machine)
                     continue
-                mended |= await self._sync_machine(run, maker, machine)
+                applied = await self._sync_machine(run, maker, machine)
+                if applied is None:
+                    continue
+                mended |= applied.mended
+                kept.add(machine.metadata.name)
                 async for neighbour in self._neighbours(machine):
                     uids.add(neighbour.metadata.uid)
                     intent = desired.metadata_intent(maker, neighbour)
@@ -203,16 +207,20 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         except (ApiError, ContractUnknown) as error:
             run.fail(f"failed to keep Machines in step: {error}", error)
             return False
+        finally:
+            run.seen = with_(run.seen, kept=frozenset(kept))
         self._applier.keep_only(key, uids)
         if mended:
             run.vote(_SOON)
         return not mended
 
-    async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> bool:
+    async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> Applied | None:
+        """Bring one Machine in step; None if it is gone."""
         original = await self._deps.client.read(Machine, machine.key)
         if original is None or original.object.metadata.uid != machine.metadata.uid:
-            return False
-        self._hands.took_over(run, original.object)  # it may just have been deleted, to be replaced
+            return None
+        if original.object.metadata.resource_version != machine.metadata.resource_version:
+            self._hands.took_over(run, original.object)  # it may just have been deleted, to be replaced
         known = Unstructured(msgspec.json.decode(original.raw))
         intent = desired.updated_machine(maker, known.json)
         applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
@@ -220,8 +228,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
             self._hands.took_over(run, typed(applied.object.json))
         if any(r.kind == "Cluster" and not r.controller for r in machine.metadata.owner_references):
             await self._hands.patch(run, machine.key, _without_cluster)
-        run.seen = with_(run.seen, kept=run.seen.kept | {machine.metadata.name})
-        return applied.mended
+        return applied
 
     async def _neighbours(self, machine: Machine) -> AsyncIterator[Unstructured]:
         """InfraMachine and BootstrapConfig; both must be there."""
