@@ -156,6 +156,7 @@ def _add(
                 dynamic=OwnerWatches(controller),
                 features=features,
                 enqueue=controller.enqueue,
+                enqueue_after=controller.enqueue_after,
                 trace=trace,
                 extensions=extensions,
                 options=flags,

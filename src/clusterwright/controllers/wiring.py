@@ -49,6 +49,8 @@ class Dependencies:
     """Which row of which table fired for an object."""
     extensions: Extensions = field(default_factory=NoExtensions)
     """Runtime extensions; who may not use them (feature gate RuntimeSDK) does not ask."""
+    enqueue_after: Callable[[ObjectKey, timedelta, str], None] = lambda _key, _delay, _reason: None
+    """Wake a key after a while: to tell what time alone changes, where the pass itself waits for nothing."""
     options: Mapping[str, Any]
     """Flags by name, e.g. `watch-filter`, `remote-conditions-grace-period`; absent means the default."""
 

@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace as replace_struct
@@ -92,6 +93,10 @@ class Controller:
     def enqueue(self, key: ObjectKey, reason: str) -> None:
         """Wake a key."""
         self.queue.add(key, reason)
+
+    def enqueue_after(self, key: ObjectKey, delay: timedelta, reason: str) -> None:
+        """Wake a key after a while, unless something else does before."""
+        self.queue.add_after(key, delay.total_seconds(), reason)
 
     async def watch(self, watch: Watch) -> None:
         """Let changes of one more kind wake keys, from now on; the second time for the same kind and mapping does nothing.

@@ -98,9 +98,12 @@ def _issuer() -> Json:
 
 def _paths(server: Core) -> list[str]:
     found = ["/api", "/api/v1", "/apis", "/apis/"]
-    for group in sorted(g for g in server.registry.groups() if g):
+    versions: dict[str, set[str]] = {}
+    for resource in server.registry:  # once: every connection is probed by asking for this
+        versions.setdefault(resource.group, set()).add(resource.version)
+    for group in sorted(g for g in versions if g):
         found.append(f"/apis/{group}")
-        found.extend(f"/apis/{group}/{v}" for v in discovery.versions_of(server.registry, group))
+        found.extend(f"/apis/{group}/{v}" for v in sorted(versions[group], key=discovery.version_order))
     return [*found, "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]
 
 

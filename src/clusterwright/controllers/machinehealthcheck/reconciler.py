@@ -93,8 +93,11 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
             return
         done = [await self._handled(run, target) for target in run.seen.targets]
         run.seen = replace(run.seen, targets=tuple(done))
+        wait = next_check([t.evaluation for t in done])
         if run.seen.is_remediation_allowed:
-            run.vote(next_check([t.evaluation for t in done]))
+            run.vote(wait)
+        elif wait is not None:  # nothing will be remediated then, but who is unhealthy shall be told
+            self._deps.enqueue_after(run.object.key, wait, "a timeout has passed")
 
     async def _handled(self, run: CheckPass, target: TargetSnapshot) -> TargetSnapshot:
         try:
