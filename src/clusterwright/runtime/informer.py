@@ -117,7 +117,10 @@ class Informer:
             )
 
         found = [entry for entry in self._candidates(labels, field_tests, owner) if entry.key not in self._own and matches(entry)]
-        found += [own.entry for own in self._own.values() if own.entry is not None and matches(own.entry)]
+        # our own writes have no index, and in a crowd they are many: one cheap question comes before the others
+        name, value = labels.equal[0] if labels.equal else ("", None)
+        written = [own.entry for own in self._own.values() if own.entry is not None and (not name or own.entry.labels.get(name) == value)]
+        found += filter(matches, written)
         found.sort(key=_by_key)
         return found
 

@@ -67,8 +67,8 @@ class Pools:
     def __init__(self, *pools: MachinePool) -> None:
         self.pools = pools
 
-    async def list(self, kind: Any, *, namespace: str) -> Any:
-        return self.pools
+    async def list(self, kind: Any, *, namespace: str, labels: dict[str, str]) -> Any:
+        return [p for p in self.pools if p.spec.cluster_name == labels["cluster.x-k8s.io/cluster-name"]]
 
 
 @pytest.mark.parametrize(

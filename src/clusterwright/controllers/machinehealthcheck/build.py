@@ -9,7 +9,7 @@ from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get
-from clusterwright.controllers.kit.watching import SETTLE, changed
+from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
 from clusterwright.controllers.label_selectors import UnsupportedSelector, parsed
 from clusterwright.controllers.machinehealthcheck.reconciler import make
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
@@ -17,16 +17,13 @@ from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 
 
-async def checks_of_cluster(cluster: Any, reader: Reader) -> Sequence[ObjectKey]:
-    """Every check of a Cluster."""
-    checks = await reader.list(MachineHealthCheck, namespace=cluster.metadata.namespace)
-    return [c.key for c in checks if c.spec.cluster_name == cluster.metadata.name]
-
-
 async def checks_of_machine(machine: Any, reader: Reader) -> Sequence[ObjectKey]:
     """Every check that selects a Machine of its Cluster."""
-    checks = await reader.list(MachineHealthCheck, namespace=machine.metadata.namespace)
-    return [c.key for c in checks if c.spec.cluster_name == machine.metadata.labels.get(CLUSTER_NAME_LABEL) and _selects(c, machine)]
+    cluster = machine.metadata.labels.get(CLUSTER_NAME_LABEL)
+    if not cluster:
+        return ()
+    checks = await reader.list(MachineHealthCheck, namespace=machine.metadata.namespace, labels={CLUSTER_NAME_LABEL: cluster})
+    return [c.key for c in checks if _selects(c, machine)]
 
 
 def _selects(check: MachineHealthCheck, machine: Machine) -> bool:
@@ -52,8 +49,11 @@ def _of_machine(machine: Machine) -> Any:
 CONTROLLER = ControllerDefinition(
     name="machinehealthcheck",
     kind=MachineHealthCheck,
-    watches=(Watch(Cluster, checks_of_cluster, changed(_of_cluster)), Watch(Machine, checks_of_machine, changed(_of_machine), SETTLE)),
+    watches=(
+        Watch(Cluster, of_cluster(MachineHealthCheck), changed(_of_cluster)),
+        Watch(Machine, checks_of_machine, changed(_of_machine), SETTLE),
+    ),
     make=make,
     settle=SETTLE,
-    workload_wake=WorkloadWake(map=checks_of_cluster),
+    workload_wake=WorkloadWake(map=of_cluster(MachineHealthCheck)),
 )

@@ -27,15 +27,22 @@ class Wakes:
     def __init__(self, enqueue: Callable[[ObjectKey, str], None]) -> None:
         self._enqueue = enqueue
         self._known: dict[ObjectKey, _Known] = {}
+        self._of: dict[ObjectKey, set[ObjectKey]] = {}
+        """The pools of a cluster."""
 
     def learn(self, pool: MachinePool, cluster: ObjectKey) -> None:
         """Remember which Nodes a pool has or awaits. To be called before Nodes are read, so that no change is missed."""
         names = frozenset(r.name for r in pool.status.node_refs)
         self._known[pool.key] = _Known(cluster, names, frozenset(filter(None, pool.spec.provider_id_list)))
+        self._of.setdefault(cluster, set()).add(pool.key)
 
     def forget(self, pool: ObjectKey) -> None:
         """The pool is gone."""
-        self._known.pop(pool, None)
+        known = self._known.pop(pool, None)
+        if known is not None:
+            self._of[known.cluster].discard(pool)
+            if not self._of[known.cluster]:
+                del self._of[known.cluster]
 
     def node_changed(self, cluster: ObjectKey) -> Callable[[Object], None]:
         """What to call for changes of Nodes of a cluster."""
@@ -49,7 +56,7 @@ class Wakes:
 
     def pools_of(self, cluster: ObjectKey, name: str, provider_id: str) -> tuple[ObjectKey, ...]:
         """The pool of a Node; none where that is not exactly one."""
-        here = [(key, known) for key, known in self._known.items() if known.cluster == cluster]
+        here = [(key, self._known[key]) for key in sorted(self._of.get(cluster, ()))]
         found = [key for key, known in here if name in known.names] or [k for k, known in here if provider_id in known.provider_ids]
         return (found[0],) if len(found) == 1 else ()
 
@@ -65,8 +72,8 @@ def _is_of(node: Node, cluster: ObjectKey) -> bool:
 async def pools_of_infra_machine(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
     """The pool that an infrastructure machine's labels name, plainly or by hash."""
     labels = obj.metadata.labels
-    name = labels.get(MACHINE_POOL_NAME_LABEL)
-    if not name:
+    name, cluster = labels.get(MACHINE_POOL_NAME_LABEL), labels.get(CLUSTER_NAME_LABEL)
+    if not name or not cluster:
         return ()
-    pools = await reader.list(MachinePool, namespace=obj.metadata.namespace)
-    return [p.key for p in pools if name == label_value(p.metadata.name) and p.spec.cluster_name == labels.get(CLUSTER_NAME_LABEL)]
+    pools = await reader.list(MachinePool, namespace=obj.metadata.namespace, labels={CLUSTER_NAME_LABEL: cluster})
+    return [p.key for p in pools if name == label_value(p.metadata.name)]
