@@ -178,6 +178,12 @@ def _cluster() -> Iterator[Case]:
         by_class = of_class({"workers": {"machineDeployments": [WORKERS["machineDeployments"][0] | scaled]}})
         yield from case("CL-29", "Cluster", deployment(replicas=2), f"{mds}[md].replicas", deployment(), facts=by_class)
     yield from case("CL-30", "Cluster", {}, f"{T}.class", facts=ClusterFacts(), keeps_facts=FACTS, old={})
+    # what is being deleted must be able to lose its finalizers
+    deleting = {"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}}
+    yield from case("CL-30", "Cluster", {}, f"{T}.class", deleting, facts=ClusterFacts(), old=deleting)
+    yield from case("CL-15", "Cluster", {}, f"{T}.class", deleting, facts=ClusterFacts(class_error="no connection"), old=deleting)
+    off = without("ClusterTopology")
+    yield from case("CL-8", "Cluster", {}, T, deleting, facts=ClusterFacts(), old=deleting, gates=off, keeps_gates=off)
     yield from case(
         "CL-31",
         "Cluster",

@@ -88,3 +88,19 @@ async def test_while_nobody_has_connections_a_pool_keeps_its_version() -> None:
     with pytest.raises(Invalid, match="unable to get client for workload cluster: nobody here has connections"):
         await client.patch(Cluster, CLUSTER, UP)
     await client.patch(Cluster, CLUSTER, {"metadata": {"labels": {"a": "b"}}})
+
+
+async def test_a_cluster_whose_class_is_gone_can_still_be_deleted() -> None:
+    """CL-30 holds for Clusters that live."""
+    client = await plane(Workloads())
+    await client.patch(Cluster, CLUSTER, {"metadata": {"finalizers": ["example.com/a"]}})
+    await client.delete(Cluster, CLUSTER)
+    # past admission: nobody else can take a class from a Cluster
+    transport = client.transport
+    assert isinstance(transport, InProcessTransport)
+    classes = transport.server.store.table("clusterclasses.cluster.x-k8s.io")
+    transport.server.remove_system(classes, classes.objects["n/cc"])
+
+    await client.patch(Cluster, CLUSTER, {"metadata": {"finalizers": None}})
+
+    assert await client.find(Cluster, CLUSTER) is None

@@ -23,6 +23,11 @@ def topology_of(cluster: Any) -> Json | None:
     return topology if is_filled(topology) else None
 
 
+def is_deleting(cluster: Any) -> bool:
+    """Whether it is only waiting for its finalizers to go."""
+    return bool(at(cluster, "metadata", "deletionTimestamp"))
+
+
 def class_key(cluster: Any, namespace: str) -> ObjectKey:
     """Which class a Cluster in that namespace is of; the name is empty where it has none."""
     reference = at(cluster, "spec", "topology", "classRef")

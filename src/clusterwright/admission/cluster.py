@@ -14,6 +14,7 @@ from clusterwright.admission.classes import (
     VALUE_RULES,
     class_key,
     incompatibilities,
+    is_deleting,
     scaled_by_class,
     scaled_by_itself,
     topology_of,
@@ -64,6 +65,11 @@ _INTERNAL: Final = ErrorType.INTERNAL
 
 def _managed(review: Review) -> bool:
     return topology_of(review.new) is not None
+
+
+def _lives(review: Review) -> bool:
+    """A Cluster that is being deleted must be able to lose its finalizers, also after its class or the gate is gone."""
+    return _managed(review) and not is_deleting(review.new)
 
 
 def _has_class(review: Review) -> bool:
@@ -316,7 +322,7 @@ CLUSTER: Final = Hook(
         _cidr("CL-6", "services"),
         Rule("CL-7", FORBIDDEN, _TOPOLOGY, _removed("topology"), "cannot be removed from an existing Cluster", on=UPDATE),
         Rule("CL-8", FORBIDDEN, _TOPOLOGY, gate_off("ClusterTopology"), "can be set only if the ClusterTopology feature flag is enabled",
-             when=_managed, stop=True),
+             when=_lives, stop=True),
         Rule("CL-9", REQUIRED, f"{_TOPOLOGY}.classRef.name", lambda _, v: not v, "classRef.name cannot be empty", path=_CLASS, when=_managed, stop=True),
         kubernetes_version("CL-10", f"{_TOPOLOGY}.version", text=_SEMANTIC, when=_managed),
         *template_metadata("CL-11", f"{_TOPOLOGY}.controlPlane.metadata", when=_managed),
@@ -328,7 +334,7 @@ CLUSTER: Final = Hook(
         *taints("CL-13", f"{_MPS}[name].taints", when=_managed),
         Rule("CL-14", INVALID, "metadata.annotations", _unread_concurrency, "{problem}", path=f"metadata.annotations.{UPGRADE_CONCURRENCY_ANNOTATION}",
              when=_managed),
-        Rule("CL-15", _INTERNAL, _TOPOLOGY, _class_unread, "{error}", path=_CLASS, when=_managed, stop=True),
+        Rule("CL-15", _INTERNAL, _TOPOLOGY, _class_unread, "{error}", path=_CLASS, when=_lives, stop=True),
         Rule("CL-16", INVALID, f"{_TOPOLOGY}.version", _other_version, "version must match one of the versions defined in the ClusterClass",
              when=_has_class),
         Rule("CL-17", INVALID, f"{_MDS}[].class", _unknown_class("machineDeployments"),
@@ -352,7 +358,7 @@ CLUSTER: Final = Hook(
              path=f"{_MDS}[{{}}].replicas", when=_managed),
         Rule("CL-29", INVALID, "spec.topology", lambda r, _: scaled_by_class(r.new, _facts(r).cluster_class, r.name, r.namespace), CLASS_SCALED,
              path=f"{_MDS}[{{}}].replicas", when=_has_class),
-        Rule("CL-30", _INTERNAL, _TOPOLOGY, _no_class, "ClusterClass {key} not found", on=UPDATE, path=_CLASS, when=_managed, stop=True),
+        Rule("CL-30", _INTERNAL, _TOPOLOGY, _no_class, "ClusterClass {key} not found", on=UPDATE, path=_CLASS, when=_lives, stop=True),
         Rule("CL-31", FORBIDDEN, _TOPOLOGY, _class_added, "classRef cannot be set on an existing Cluster", on=UPDATE, path=_CLASS, when=_managed, stop=True),
         Rule("CL-32", INVALID, f"{_TOPOLOGY}.version", _unread_versions, "{which}version must be a valid semantic version", on=UPDATE, when=_stays_managed),
         Rule("CL-33", INVALID, f"{_TOPOLOGY}.version", _refused_for("CL-33"), 'version cannot be decreased from "{old}" to "{new}"',

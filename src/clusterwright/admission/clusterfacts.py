@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusterwright.admission.classes import class_key, is_reconciled, topology_of
+from clusterwright.admission.classes import class_key, is_deleting, is_reconciled, topology_of
 from clusterwright.admission.hook import Access, Unobserved
 from clusterwright.admission.rule import Review, at, items
 from clusterwright.admission.selectors import fits
@@ -130,7 +130,7 @@ def _name(obj: Json) -> str:
 async def observe_class(review: Review, access: Access) -> ClusterFacts:
     """For defaulting: the class, if the Cluster has one."""
     facts = await _with_class(review, access)
-    if facts.class_error:
+    if facts.class_error and not is_deleting(review.new):
         key = class_key(review.new, review.namespace)
         raise Unobserved(f"Cluster {review.name} can't be defaulted. ClusterClass {key.name} can not be retrieved: {facts.class_error}")
     return facts
@@ -163,7 +163,7 @@ async def _with_class(review: Review, access: Access) -> ClusterFacts:
     if review.operation == "DELETE" or topology_of(review.new) is None or not key.name:
         return ClusterFacts()
     facts = ClusterFacts()
-    for attempt in range(_TRIES):
+    for attempt in range(1 if is_deleting(review.new) else _TRIES):
         if attempt:
             await access.pause(_INTERVAL)
         try:
