@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from clusterwright.apiserver.schema.celtypes import shape_of
+from clusterwright.apiserver.schema.rulecosts import EXPRESSION_LIMIT, TOTAL_LIMIT
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.status import ErrorType
 from clusterwright.cel.cost import maximum_cost
 from clusterwright.topology.variables import validate_definitions
-from clusterwright.topology.variables.costs import EXPRESSION_LIMIT, TOTAL_LIMIT
 
 RECORDED = json.loads((Path(__file__).parent / "costs.json").read_text())
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
-from clusterwright.cel.costs import CostExceeded, charge, size
+from clusterwright.cel.metering import CostExceeded, charge, size
 from clusterwright.cel.operations import OPERATIONS, Env, Run, arithmetic_type
 from clusterwright.cel.syntax import Node
 from clusterwright.cel.types import (

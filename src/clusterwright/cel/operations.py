@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
-from clusterwright.cel.costs import CostExceeded, charge
+from clusterwright.cel.metering import CostExceeded, charge
 from clusterwright.cel.types import DURATION, DYN, TIMESTAMP, Type, joined
 from clusterwright.cel.values import CelError, UInt
 

@@ -1,7 +1,7 @@
 """Checking and compiling CEL: a syntax tree becomes a closure over an environment of slots.
 
 Types are checked as far as they are known; where an operand is `dyn` (int-or-string, mixed lists) the overload is chosen at run
-time. Work is charged before it is done (`costs`), so that no rule can run away with the server.
+time. Work is charged before it is done (`metering`), so that no rule can run away with the server.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from clusterwright.cel import functions, kubernetes  # noqa: F401 - they define the overloads
 from clusterwright.cel import overloads as fn
-from clusterwright.cel.costs import CALL_LIMIT, CALLS, charge, linear, weight
 from clusterwright.cel.expressions import Expressions, common, no_overload
+from clusterwright.cel.metering import CALL_LIMIT, CALLS, charge, linear, weight
 from clusterwright.cel.operations import Env, Run, exactly_one, filtered, mapped, pairs, quantified, singles
 from clusterwright.cel.syntax import Node, SyntaxProblem, parse
 from clusterwright.cel.types import BOOL, DYN, INT, TYPE, Type, list_of, map_of, optional_of

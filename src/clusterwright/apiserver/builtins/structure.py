@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from clusterwright.apiserver.schema.celtypes import type_of
+from clusterwright.apiserver.schema.rulecosts import cost_errors
 from clusterwright.apiserver.schema.rules import RuleSet, compiled_rules, field_path
 from clusterwright.apiserver.schema.structural import META_FIELDS, Node, copy_json, prune_value
 from clusterwright.apiserver.schema.validation import find_errors
@@ -58,7 +59,8 @@ def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldEr
     problems: list[FieldError] = []
     rules: list[FieldError] = []
     _walk(source, path, _Context(root=True), problems, rules, node)
-    return [*errors, *problems, *rules]
+    costs = cost_errors(node, path, root=True) if node is not None and node.has_rules and not problems and not rules else []
+    return [*errors, *problems, *rules, *costs]
 
 
 def every_schema(s: Schema) -> Iterator[Schema]:

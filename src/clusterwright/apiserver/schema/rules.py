@@ -10,7 +10,7 @@ from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.schema.validation import ABSENT, correlated_item
 from clusterwright.apiserver.status import OMITTED, ErrorType, FieldError, duplicate, forbidden, invalid, required
-from clusterwright.cel.costs import OBJECT_LIMIT, CostExceeded
+from clusterwright.cel.metering import OBJECT_LIMIT, CostExceeded
 from clusterwright.cel.program import CompileError, Program, compile_expression
 from clusterwright.cel.types import BOOL, STRING, Type, optional_of
 from clusterwright.cel.values import NONE, CelError, Optional

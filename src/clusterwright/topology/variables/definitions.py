@@ -10,12 +10,12 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.structure import default_errors, invariants
 from clusterwright.apiserver.metadata import validate_annotations, validate_labels
 from clusterwright.apiserver.schema.celtypes import type_of
+from clusterwright.apiserver.schema.rulecosts import cost_errors
 from clusterwright.apiserver.schema.rules import RuleSet, compiled_rules, field_path
 from clusterwright.apiserver.schema.structural import Node, copy_json
 from clusterwright.apiserver.schema.validation import find_errors
 from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
 from clusterwright.golang.quoting import quote
-from clusterwright.topology.variables.costs import cost_errors
 from clusterwright.topology.variables.schema import VALUE, structural
 
 BUILTIN: Final = "builtin"

@@ -1,8 +1,9 @@
-"""What the CEL rules of a variable may cost: each alone, and all together."""
+"""What the CEL rules of a schema may cost, judged before they ever run: each alone, and all together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from clusterwright.apiserver.schema.celtypes import most_values, shape_of, type_of
@@ -18,9 +19,14 @@ _NAMED: Final = 4
 _ADVICE: Final = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
 
 
-def cost_errors(node: Node, field: str) -> list[FieldError]:
-    """Rules and messages that may cost too much."""
-    costs = list(_costs(node, field, 1))
+_NAME: Final = Shape("string", 3 * 1024 * 1024 - 2, smallest=2)
+_METADATA: Final = Shape("object", fields={"name": _NAME, "generateName": _NAME}, smallest=2)
+_OF_RESOURCES: Final = {"apiVersion": _NAME, "kind": _NAME}
+
+
+def cost_errors(node: Node, field: str, *, root: bool = False) -> list[FieldError]:
+    """Rules and messages that may cost too much. `root`: the schema is that of a resource, which has a name."""
+    costs = list(_costs(node, field, 1, root=root))
     errors = [_exceeded(path, f"estimated {what} cost", cost, EXPRESSION_LIMIT) for path, what, cost in costs if cost > EXPRESSION_LIMIT]
     total = min(sum(cost for *_, cost in costs), UNBOUNDED)
     if total > TOTAL_LIMIT:
@@ -38,12 +44,15 @@ def _exceeded(field: str, what: str, cost: int, limit: int) -> FieldError:
     return forbidden(field, f"{what} exceeds budget by factor of {shown} {_ADVICE}")
 
 
-def _costs(node: Node, field: str, times: int | None) -> Iterator[tuple[str, str, int]]:
+def _costs(node: Node, field: str, times: int | None, *, root: bool = False) -> Iterator[tuple[str, str, int]]:
     """Path, what it is, and cost of each expression. `times` is how often values of the node can occur; None: nobody says."""
     rules = node.source.get("x-kubernetes-validations") or ()
     shape = shape_of(node) if rules else None
     if shape is not None:
-        yield from _of_rules(node, shape, field, times)
+        root = root or node.embedded
+        if root:
+            shape = replace(shape, fields={**_OF_RESOURCES, **shape.fields, "metadata": _METADATA})
+        yield from _of_rules(node, shape, field, times, root=root)
     for name, child in node.properties.items():
         yield from _costs(child, f"{field}.properties[{name}]", times)
     if node.additional is not None:
@@ -56,9 +65,9 @@ def _multiplied(times: int | None, most: int | None) -> int | None:
     return None if times is None or most is None else min(times * max(most, 0), UNBOUNDED)
 
 
-def _of_rules(node: Node, shape: Shape, field: str, times: int | None) -> Iterator[tuple[str, str, int]]:
+def _of_rules(node: Node, shape: Shape, field: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:
     variables = {"self": shape, "oldSelf": shape}
-    for n, rule in enumerate(compiled_rules(node, type_of(node)[0])):
+    for n, rule in enumerate(compiled_rules(node, type_of(node, root=root)[0])):
         here = f"{field}.x-kubernetes-validations[{n}]"
         if not rule.problem:
             cost = maximum_cost(str(rule.source["rule"]), variables)
