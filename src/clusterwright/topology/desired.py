@@ -5,7 +5,6 @@ It asks and writes nothing itself; see `hooks.Computing`. So it also tells what 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ from clusterwright.topology.extensions import ExtensionError
 from clusterwright.topology.hooks import Computing
 from clusterwright.topology.model import Blueprint, Current, CurrentWorker, Desired, DesiredWorker, Progress
 from clusterwright.topology.patches import PatchError, apply_patches
-from clusterwright.topology.paths import at
+from clusterwright.topology.paths import at, copied
 from clusterwright.topology.planning import PlanError, lowest, upgrade_plan
 from clusterwright.topology.upgrading import UpgradeError, concurrency, control_plane_version, worker_version
 
@@ -56,7 +55,7 @@ class _Problem(Exception):
 
 def desired_state(blueprint: Blueprint, current: Current, *, runtime_sdk: bool) -> Computing[Computed]:
     """What every object of the topology should be. Raises DesiredStateError."""
-    current = replace(current, cluster=copy.deepcopy(current.cluster))
+    current = replace(current, cluster=copied(current.cluster))
     cluster = current.cluster
     progress = Progress(pending_hooks=hooks.pending_hooks(cluster))
     progress.machine_deployments.upgrading = set(current.upgrading_deployments)

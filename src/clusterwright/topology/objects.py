@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,7 +22,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.topology.model import CurrentWorker, DesiredWorker
 from clusterwright.topology.patches.variables import LAST_APPLIED_ANNOTATION
-from clusterwright.topology.paths import at, put
+from clusterwright.topology.paths import at, copied, put
 
 CORE: Final = "cluster.x-k8s.io/v1beta2"
 NODE_STARTUP_TIMEOUT: Final = 600
@@ -88,7 +87,7 @@ def object_from_template(
     owners: Sequence[Json] = (),
 ) -> Json:
     """An object as a class's template describes it."""
-    content = copy.deepcopy(at(template, "spec", "template") or {})
+    content = copied(at(template, "spec", "template") or {})
     given = content.pop("metadata", None) or {}
     metadata: Json = {
         "name": name,
@@ -111,7 +110,7 @@ def template_from_template(template: Json, cluster: Json, name: str, labels: Map
     given = template["metadata"]
     annotations = {k: v for k, v in (given.get("annotations") or {}).items() if k != LAST_APPLIED_ANNOTATION}
     return {
-        **copy.deepcopy({k: v for k, v in template.items() if k not in ("metadata", "status")}),
+        **copied({k: v for k, v in template.items() if k not in ("metadata", "status")}),
         "metadata": {
             "name": name,
             "namespace": cluster["metadata"].get("namespace", ""),
@@ -162,7 +161,7 @@ def control_plane(
     for part in ("readinessGates", "taints"):
         listed = _first(entry.get(part), of_class.get(part))
         if listed is not None:
-            put(made, copy.deepcopy(listed), *base, part)
+            put(made, copied(listed), *base, part)
     for timeout in _TIMEOUTS:
         seconds = _first(at(entry, "deletion", timeout), at(of_class, "deletion", timeout))
         if seconds is not None:
@@ -221,11 +220,11 @@ def machine_deployment(
     spec["selector"] = {"matchLabels": dict(own)}
     rollout = _without_empty(entry.get("rollout") or {})
     if rollout:
-        put(made, {k: copy.deepcopy(rollout[k]) for k in ("after", "strategy") if k in rollout}, "spec", "rollout")
+        put(made, {k: copied(rollout[k]) for k in ("after", "strategy") if k in rollout}, "spec", "rollout")
         if "after" in spec["rollout"]:
             spec["rollout"]["after"] = _utc(spec["rollout"]["after"])
     elif strategy := _without_empty(at(of_class, "rollout", "strategy") or {}):
-        put(made, copy.deepcopy(strategy), "spec", "rollout", "strategy")
+        put(made, copied(strategy), "spec", "rollout", "strategy")
     in_flight = _first(at(entry, "healthCheck", "remediation", "maxInFlight"), at(of_class, "healthCheck", "remediation", "maxInFlight"))
     if in_flight is not None:
         put(made, in_flight, "spec", "remediation", "maxInFlight")
@@ -235,7 +234,7 @@ def machine_deployment(
     if domain := entry.get("failureDomain") or of_class.get("failureDomain"):
         template["failureDomain"] = domain
     if (gates := _first(entry.get("readinessGates"), of_class.get("readinessGates"))) is not None:
-        template["readinessGates"] = copy.deepcopy(gates)
+        template["readinessGates"] = copied(gates)
     check = health_check(
         entry.get("healthCheck"), of_class.get("healthCheck"), cluster, name, {TOPOLOGY_DEPLOYMENT_NAME_LABEL: entry["name"]}
     )
@@ -270,14 +269,14 @@ def _worker_object(
         if (seconds := _first(at(entry, "deletion", timeout), at(of_class, "deletion", timeout))) is not None:
             put(template, seconds, "deletion", timeout)
     if (taints := _first(entry.get("taints"), of_class.get("taints"))) is not None:
-        template["taints"] = copy.deepcopy(taints)
+        template["taints"] = copied(taints)
     if (seconds := _first(entry.get("minReadySeconds"), of_class.get("minReadySeconds"))) is not None:
         template["minReadySeconds"] = seconds
     made: Json = {
         "apiVersion": CORE,
         "kind": kind,
-        "metadata": {"name": name, "namespace": cluster["metadata"].get("namespace", ""), **copy.deepcopy(metadata)},
-        "spec": {"clusterName": cluster_name, "template": {"metadata": copy.deepcopy(metadata), "spec": template}},
+        "metadata": {"name": name, "namespace": cluster["metadata"].get("namespace", ""), **copied(metadata)},
+        "spec": {"clusterName": cluster_name, "template": {"metadata": copied(metadata), "spec": template}},
     }
     if entry.get("replicas") is not None:
         made["spec"]["replicas"] = entry["replicas"]
@@ -310,9 +309,9 @@ def health_check(topology: Json | None, of_class: Json | None, cluster: Json, na
     if chosen is None:
         return None
     given = chosen.get("checks") or {}
-    checks: Json = {k: copy.deepcopy(given[k]) for k in _CHECKS if given.get(k) is not None}
+    checks: Json = {k: copied(given[k]) for k in _CHECKS if given.get(k) is not None}
     checks.setdefault("nodeStartupTimeoutSeconds", NODE_STARTUP_TIMEOUT)
-    remediation = {k: copy.deepcopy(v) for k, v in (chosen.get("remediation") or {}).items() if k in ("triggerIf", "templateRef") and v}
+    remediation = {k: copied(v) for k, v in (chosen.get("remediation") or {}).items() if k in ("triggerIf", "templateRef") and v}
     spec: Json = {
         "clusterName": cluster["metadata"]["name"],
         "selector": {"matchLabels": {TOPOLOGY_OWNED_LABEL: "", **selected}},
@@ -338,7 +337,7 @@ CONTROL_PLANE_SELECTION: Final = {CONTROL_PLANE_LABEL: ""}
 
 def cluster_object(cluster: Json, infrastructure: Json, control_plane: Json, step: str) -> Json:
     """The Cluster as it should be: the rest of it stays as it is."""
-    made = copy.deepcopy(cluster)
+    made: Json = copied(cluster)
     metadata = made["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), **own_labels(cluster)}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), UPGRADE_STEP_ANNOTATION: step}

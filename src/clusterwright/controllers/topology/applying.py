@@ -6,7 +6,6 @@ difference. A dry run that found none is remembered for the very object and inte
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from clusterwright.controllers.topology.failures import TopologyFailed
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.topology.objects import own_labels
-from clusterwright.topology.paths import at, drop
+from clusterwright.topology.paths import at, copied, drop
 
 MANAGER: Final = "capi-topology"
 _REMEMBERED_FOR: Final = 1800.0
@@ -58,8 +57,8 @@ def _filtered(obj: Json, *, is_cluster: bool, managed_fields: bool = False) -> J
     """An object without what is not ours to say. Of a Cluster only the references, our labels and the step of the upgrade are."""
     allowed = (*_METADATA, "managedFields") if managed_fields else _METADATA
     given = obj["metadata"]
-    metadata = {k: copy.deepcopy(given[k]) for k in allowed if given.get(k) not in (None, {}, [], "")}
-    spec = copy.deepcopy(obj.get("spec"))
+    metadata = {k: copied(given[k]) for k in allowed if given.get(k) not in (None, {}, [], "")}
+    spec = copied(obj.get("spec"))
     if is_cluster:
         labels = {k: v for k, v in (given.get("labels") or {}).items() if k in own_labels(obj)}
         step = {k: v for k, v in (given.get("annotations") or {}).items() if k == UPGRADE_STEP_ANNOTATION}
@@ -125,7 +124,7 @@ class Applier:
         return Change(before != after, before.get("spec") != after.get("spec"))
 
     async def _dry_run(self, intent: Json) -> Unstructured:
-        marked = copy.deepcopy(intent)
+        marked = copied(intent)
         marked["metadata"].setdefault("annotations", {})[TOPOLOGY_DRY_RUN_ANNOTATION] = ""
         return await self._client.apply(marked, field_manager=MANAGER, force=True, dry_run=True)
 
@@ -170,7 +169,7 @@ def _is_ours(entry: Json) -> bool:
 
 
 def _owned_fields(entry: Json) -> Json:
-    fields = copy.deepcopy(entry.get("fieldsV1") or {})
+    fields = copied(entry.get("fieldsV1") or {})
     for name in _NOT_COMPARED:
         drop(fields, "f:metadata", "f:annotations", f"f:{name}")
     return {"apiVersion": entry.get("apiVersion"), "fieldsV1": fields}

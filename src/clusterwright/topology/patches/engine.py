@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
+
+import msgspec
 
 from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import Json
@@ -19,6 +23,7 @@ from clusterwright.topology.patches.variables import PatchVariables, Values, mer
 from clusterwright.topology.paths import at, has, put
 
 INLINE: Final = "inline"
+_encode = msgspec.json.Encoder(order="sorted").encode
 _TEMPLATE_SPEC: Final = ("spec", "template", "spec")
 KEPT: Final = tuple(
     tuple(path.split("."))
@@ -63,6 +68,9 @@ def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runt
     if blueprint.contract is None:
         raise PatchError(f"failed to get contract version for the ControlPlane object: {blueprint.contract_problem}")
     items = items_of(blueprint, desired, blueprint.contract)
+    if not any(patch.get("external") for patch in patches) and _patched_alone(cluster, blueprint, desired, patches, items):
+        _take_over(items, desired)
+        return desired
     for patch in patches:
         variables = _variables(cluster, blueprint, desired, patch, blueprint.contract)
         yield from _apply(cluster, patch, items, variables, runtime_sdk=runtime_sdk)
@@ -70,6 +78,46 @@ def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runt
         yield from _validate(cluster, blueprint, desired, patch, items, blueprint.contract)
     _take_over(items, desired)
     return desired
+
+
+_ALONE: dict[bytes, Any] = {}
+_MOST_ALONE: Final = 8192
+
+
+def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patches: Sequence[Json], items: Sequence[Item]) -> bool:
+    """Apply inline patches item by item, remembering what became of the same template, patches and variables before.
+
+    False, and nothing is done, if one of them fails: then all are asked, for the error tells of all items.
+    """
+    assert blueprint.contract is not None
+    variables = patch_variables(cluster, blueprint.cluster_class, desired, INLINE, blueprint.contract)
+    prefix = hashlib.sha256(_encode((patches, variables.everywhere))).digest()
+    specs = []
+    for item in items:
+        own = item.own_variables(variables)
+        key = hashlib.sha256(prefix + _encode((item.role, item.worker_class, item.template, own))).digest()
+        if key not in _ALONE:
+            try:
+                spec = _spec_alone(item, patches, variables)
+            except (PatchError, jsonpatch.PatchFailed):
+                return False
+            if len(_ALONE) >= _MOST_ALONE:
+                del _ALONE[next(iter(_ALONE))]
+            _ALONE[key] = spec
+        specs.append(_ALONE[key])
+    for item, spec in zip(items, specs, strict=True):
+        item.template = {**item.template, "spec": spec} if spec is not None else item.template
+    return True
+
+
+def _spec_alone(item: Item, patches: Sequence[Json], variables: PatchVariables) -> Any:
+    alone = replace(item)
+    for patch in patches:
+        if not patch.get("definitions"):
+            raise PatchError(f"failed to create patch generator for patch {quote(patch['name'])}", patch["name"])
+        for _, kind, content in _generated(patch, [alone], variables):
+            _patch_item(alone, kind, content)
+    return alone.template.get("spec")
 
 
 def _variables(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, contract: ContractVersion) -> PatchVariables:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any, Final
+
+from clusterwright.topology.paths import copied
 
 _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
 
@@ -30,7 +31,7 @@ def merge(target: Any, patch: Any) -> Any:
 
 def _merged(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
+        return copied(patch)
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
@@ -44,7 +45,7 @@ def apply(document: Any, operations: Any) -> Any:
     """A JSON patch applied to a copy of a document; raises PatchFailed."""
     if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
         raise PatchFailed("a JSON patch must be a list of operations")
-    result = copy.deepcopy(document)
+    result = copied(document)
     for operation in operations:
         result = _operate(result, operation)
     return result
@@ -61,13 +62,13 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
     if op in ("add", "replace"):
         if op != "remove" and "value" not in operation:
             raise PatchFailed(f"{op} operation for path '{path}' has no value")
-        return _put(document, path, copy.deepcopy(operation["value"]), op)
+        return _put(document, path, copied(operation["value"]), op)
     if op == "remove":
         return _remove(document, path)
     source = operation.get("from")
     if not isinstance(source, str):
         raise PatchFailed(f"{op} operation has no from")
-    value = copy.deepcopy(_get(document, source, op))
+    value = copied(_get(document, source, op))
     if op == "move":
         document = _remove(document, source)
     return _put(document, path, value, "add")
