@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from admission_cases import BASES, CLAIM, MACHINE_SPEC, POOL_REF, SELECTOR, Case, Json, case, of_class, taint, variable, without
+from admission_cases import CLAIM, POOL_REF, SELECTOR, Case, Json, case, of_class, taint, variable, without
 
 from clusterwright.admission.ipam import Claim
 from clusterwright.kubeadm.naming import label_value
@@ -365,5 +365,3 @@ DEFAULTS: list[tuple[str, str, Json, str, Any]] = [
     ("CL-D4", "Cluster", {"spec": {"topology": {"variables": [{"name": "v", "value": 1}]}}, "$facts": of_class(variables=variable({"type": "integer", "default": 3}))},
      "spec|topology|variables", [{"name": "v", "value": 1}]),
 ]  # fmt: skip
-assert MACHINE_SPEC
-assert BASES

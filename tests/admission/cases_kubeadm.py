@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from admission_cases import Case, Json, case, taint, without
+from admission_cases import Case, Json, case, merge, without
 from cases_kinds import _metadata, _naming, _taints
 
 SOURCE = {"secret": {"name": "n", "key": "k"}}
@@ -130,8 +130,6 @@ def _shared(kind: str, where: str, ids: dict[str, str]) -> Iterator[Case]:
     early = configured(certificateValidityPeriodDays=30)
 
     def before(days: int) -> Json:
-        from admission_cases import merge
-
         return merge(early, put(rollout={"before": {"certificatesExpiryDays": days}}))
 
     yield from case("KCP-14", kind, before(30), f"{where}.rollout.before.certificatesExpiryDays", before(29))
@@ -245,4 +243,3 @@ def _configs() -> Iterator[Case]:
 
 
 KUBEADM_CASES = [*_configs(), *_control_plane(), *_scale(), *_template()]
-assert taint

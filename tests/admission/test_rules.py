@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from admission_cases import BASES, Case, merge
 from cases_cluster import CLUSTER_CASES
+from cases_clusterclass import CLASS_CASES
 from cases_kinds import DEFAULTS, KIND_CASES, MAX, MIN
 from cases_kubeadm import KUBEADM_CASES
 
@@ -17,7 +18,7 @@ from clusterwright.admission.hook import Hook
 from clusterwright.admission.registry import HOOKS, KEPT_ELSEWHERE
 from clusterwright.admission.rule import Refused, Review, Rule, judge
 
-CASES = [*CLUSTER_CASES, *KIND_CASES, *KUBEADM_CASES]
+CASES = [*CLUSTER_CASES, *CLASS_CASES, *KIND_CASES, *KUBEADM_CASES]
 IDS = (Path(__file__).parent / "rule_ids.txt").read_text().split()
 
 

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from clusterwright.admission.rule import Fault, Guard, Review, Rule, at
 from clusterwright.admission.sets import FORBIDDEN, INVALID, REQUIRED, is_filled
+from clusterwright.admission.showing import as_written
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.status import Verbatim
 from clusterwright.kubeadm.tokens import parse_token
 
 GATE: Final = "KubeadmBootstrapFormatIgnition"
@@ -77,9 +79,6 @@ def _lacks_secret(key: str) -> Guard:
 
 
 def _repeated_paths(where: tuple[str, ...]) -> Guard:
-    from clusterwright.admission.showing import as_written  # here, because only this row shows another value than its field's
-    from clusterwright.apiserver.status import Verbatim
-
     def guard(review: Review, value: Any) -> Iterator[Fault]:
         known: set[str] = set()
         for n, file in enumerate(value or ()):
