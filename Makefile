@@ -51,7 +51,7 @@ $(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt
 	touch $@
 
 bench: $(VENV)/.stamp-bench ## run the benchmarks side by side
-	for b in apiserver admission runtime scale; do $(BIN)/python -m bench.$$b; done
+	for b in apiserver admission runtime scale topology; do $(BIN)/python -m bench.$$b; done
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist

@@ -21,6 +21,7 @@ from clusterwright.controllers.topology.conditions import TOPOLOGY_RECONCILED, T
 from clusterwright.controllers.topology.current import MACHINE_HEALTH_CHECK, CurrentReader
 from clusterwright.controllers.topology.failures import ClassNotReady, TopologyFailed
 from clusterwright.controllers.topology.repair import ASSUME_OWNERS, Repairer
+from clusterwright.controllers.topology.rotations import Rotations
 from clusterwright.controllers.topology.writing import Writer, unmatched_health_checks
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
@@ -54,6 +55,7 @@ class TopologyReconciler:
         self._applier = Applier(deps.client, deps.clock.monotonic)
         self._repairer = Repairer(deps.client, deps.clock.monotonic)
         self._asker = Asker(deps.client, deps.extensions, deps.clock.now)
+        self._rotations = Rotations(deps.clock.monotonic)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass."""
@@ -101,6 +103,8 @@ class _Pass:
         self._applier = reconciler._applier
         self._repairer = reconciler._repairer
         self._asker = reconciler._asker
+        self._rotations = reconciler._rotations
+        self._class_generation = 0
         self.key = original.object.key
         self.cluster: Json = msgspec.json.decode(original.raw)
         spec = self.cluster["spec"]
@@ -121,6 +125,7 @@ class _Pass:
         if cluster.metadata.deletion_timestamp is not None:
             return await self._delete()
         cluster_class = await read_class(self._client, self.cluster)
+        self._class_generation = cluster_class["metadata"].get("generation") or 0
         self._default_variables(cluster_class)
         try:
             blueprint = await BlueprintReader(self._client).read(cluster_class)
@@ -202,7 +207,7 @@ class _Pass:
 
     async def _write(self, current: Current, computed: Computed) -> None:
         desired, progress = computed.desired, computed.progress
-        writer = Writer(self._client, self._applier, self._record, current, desired, progress)
+        writer = Writer(self._client, self._applier, self._record, current, desired, progress, self._note_rotation)
         await writer.shim()
         if self._runtime_sdk:
             await self._lifecycle(progress)
@@ -219,6 +224,15 @@ class _Pass:
         checks = [dict(c.json) for c in found if TOPOLOGY_OWNED_LABEL in c.metadata.labels]
         for check in unmatched_health_checks(checks, current, desired):
             await writer.delete_health_check(check)
+
+    def _note_rotation(self, slot: str, template: Json) -> None:
+        generations = (self.seen.object.metadata.generation, self._class_generation)
+        if self._rotations.note(self.seen.object.metadata.uid, slot, generations):
+            text = (
+                f"{template['kind']} {template['metadata']['name']} is the third in ten minutes for {slot}, although neither Cluster nor "
+                "ClusterClass changed: a patch may use the name of the template that it changes"
+            )
+            self._deps.events.record(self.seen.object, "Warning", "TopologyRotation", text)
 
     def _record(self, obj: Json, reason: str, message: str) -> None:
         about: Any = self.seen.object if obj.get("kind") == "Cluster" else Unstructured(obj)

@@ -37,8 +37,18 @@ def key_of(obj: Json) -> ObjectKey:
 class Writer:
     """Writes one topology. Every method raises TopologyFailed."""
 
-    def __init__(self, client: Client, applier: Applier, record: Record, current: Current, desired: Desired, progress: Progress) -> None:
+    def __init__(
+        self,
+        client: Client,
+        applier: Applier,
+        record: Record,
+        current: Current,
+        desired: Desired,
+        progress: Progress,
+        rotated: Callable[[str, Json], None] = lambda _slot, _template: None,
+    ) -> None:
         self._client = client
+        self._rotated = rotated
         self._applier = applier
         self._record = record
         self._current = current
@@ -242,6 +252,7 @@ class Writer:
         uid = self._cluster["metadata"].get("uid", "")
         desired["metadata"]["name"] = names.rotated(prefix, uid, slot, old, desired.get("spec"))
         await self._created(intent_of(desired, None), replaces=old)
+        self._rotated(slot, desired)
         return True
 
     async def _take_back(self, created: Sequence[Json]) -> None:
