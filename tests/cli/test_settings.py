@@ -10,6 +10,7 @@ import pytest
 
 from clusterwright.cli import settings
 from clusterwright.cli.up import _parse
+from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 
 
 def parsed(tmp_path: Path, text: str, *flags: str) -> Any:
@@ -44,7 +45,7 @@ def test_a_file_gives_what_flags_do_not(tmp_path: Path) -> None:
     """
     arguments = parsed(tmp_path, text, "--bootstrap-token-ttl=5m", "--concurrency", "machine=9")
 
-    assert arguments.features == {"ClusterTopology": True, "MachinePool": False}
+    assert arguments.features == {**EMBEDDED_FEATURES, "ClusterTopology": True, "MachinePool": False}
     assert arguments.passes == {"machine": 9}
     assert (arguments.leader_elect, arguments.qps, arguments.log_level, arguments.data_dir) == (True, 7.0, "debug", Path("/somewhere"))
     assert settings.controller_options(arguments) == {
