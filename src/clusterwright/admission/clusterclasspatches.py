@@ -54,7 +54,7 @@ def _unreadable(name: str) -> Callable[[Review, Any], Iterator[Fault]]:
 
 def _pretty(value: Any) -> str:
     """A value as text over several lines, which is how these errors show it."""
-    return json.dumps(ordered(value), indent=2, ensure_ascii=False)
+    return json.dumps(ordered(value if value is not None else {}), indent=2, ensure_ascii=False)
 
 
 def _repeated(review: Review, value: Any) -> Iterator[Fault]:

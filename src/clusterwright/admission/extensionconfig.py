@@ -8,7 +8,7 @@ from typing import Any, Final
 from clusterwright.admission.hook import Hook
 from clusterwright.admission.rule import Default, Fault, Guard, Review, Rule, at
 from clusterwright.admission.selectors import valid_selector
-from clusterwright.admission.sets import FORBIDDEN, INVALID, REQUIRED, below, gated
+from clusterwright.admission.sets import FORBIDDEN, INVALID, REQUIRED, below, gated, is_filled
 from clusterwright.api.meta import Json
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.apiserver.names import dns_label, dns_label_1035
@@ -29,7 +29,7 @@ def _selector(obj: Json, review: Review) -> None:
 def _port(obj: Json, review: Review) -> None:
     del review
     service = at(obj, "spec", "clientConfig", "service")
-    if service and service.get("port") is None:
+    if is_filled(service) and service.get("port") is None:
         service["port"] = 443
 
 
@@ -41,7 +41,7 @@ def _name(review: Review, value: Any) -> Iterator[Fault]:
 
 def _of_service(guard: Callable[[Any], Any]) -> Guard:
     """A guard that is asked only where there is a service."""
-    return lambda review, value: guard(value) if at(review.new, "spec", "clientConfig", "service") else False
+    return lambda review, value: guard(value) if is_filled(at(review.new, "spec", "clientConfig", "service")) else False
 
 
 def _each(problems: Callable[[str], tuple[str, ...]]) -> Guard:
@@ -75,8 +75,8 @@ EXTENSION_CONFIG: Final = Hook(
     ),
     rules=(
         Rule("EX-2", INVALID, "metadata.name", _name, "ExtensionConfig name should be a valid DNS1123 label name: [{problems}]"),
-        Rule("EX-3", REQUIRED, _CLIENT, lambda _, v: not at(v, "url") and not at(v, "service"), "either url or service must be defined"),
-        Rule("EX-4", FORBIDDEN, _CLIENT, lambda _, v: bool(at(v, "url") and at(v, "service")), "only one of url or service can be defined"),
+        Rule("EX-3", REQUIRED, _CLIENT, lambda _, v: not at(v, "url") and not is_filled(at(v, "service")), "either url or service must be defined"),
+        Rule("EX-4", FORBIDDEN, _CLIENT, lambda _, v: bool(at(v, "url")) and is_filled(at(v, "service")), "only one of url or service can be defined"),
         Rule("EX-5", INVALID, f"{_CLIENT}.url", _not_a_request, "must be a valid URL, e.g. https://example.com: {error}"),
         Rule("EX-6", INVALID, f"{_CLIENT}.url", _not_https, "'https' is the only allowed URL scheme, e.g. https://example.com"),
         Rule("EX-7", REQUIRED, f"{_SERVICE}.name", _of_service(lambda v: not v), "must not be empty"),

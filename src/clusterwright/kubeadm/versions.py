@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from clusterwright.golang.quoting import quote
+
 _IDENTIFIERS = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*")
 
 
@@ -91,7 +93,7 @@ def _number(part: str, of: str) -> int:
     if not part:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
     if not part.isascii() or not part.isdigit():
-        raise ValueError(f'Invalid character(s) found in {of} number "{part}"')
+        raise ValueError(f"Invalid character(s) found in {of} number {quote(part)}")
     return int(part)
 
 
