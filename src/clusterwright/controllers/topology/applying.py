@@ -1,13 +1,14 @@
 """Server-side apply that writes only when something of ours would change.
 
-What would change is found by two dry runs: of what we want, and of what is there, so that defaults which are newer than the object are no
-difference. A dry run that found none is remembered for the very object and intent.
+What would change is found by a dry run of what we want; where that differs, by another of what is there, so that defaults which are newer
+than the object are no difference. A dry run that found none is remembered for the very object and intent.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,12 +18,13 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructur
 from clusterwright.api.wellknown import CONVERSION_DATA_ANNOTATION, TOPOLOGY_DRY_RUN_ANNOTATION, UPGRADE_STEP_ANNOTATION
 from clusterwright.controllers.topology.failures import TopologyFailed
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, ServerError
 from clusterwright.topology.objects import own_labels
 from clusterwright.topology.paths import at, copied, drop
 
 MANAGER: Final = "capi-topology"
 _REMEMBERED_FOR: Final = 1800.0
+_TRIES: Final = 3
 _METADATA: Final = ("name", "namespace", "uid", "labels", "annotations", "ownerReferences")
 _NOT_COMPARED: Final = (TOPOLOGY_DRY_RUN_ANNOTATION, CONVERSION_DATA_ANNOTATION)
 
@@ -115,17 +117,24 @@ class Applier:
             modified = await self._dry_run(intent)
         except ApiError as error:
             raise TopologyFailed(f"server side apply dry-run failed for modified object: {error}") from error
+        after = _comparable(dict(modified.json), is_cluster=is_cluster, ignore=ignore)
+        if _comparable(dict(live.json), is_cluster=is_cluster, ignore=ignore) == after:
+            return NOTHING
         try:
             original = await self._dry_run(intent_of(dict(live.json), dict(live.json)))
         except ApiError as error:
             raise TopologyFailed(f"server side apply dry-run failed for original object: {error}") from error
         owned = {**dict(original.json), "metadata": {**original.json["metadata"], "managedFields": live.at("metadata", "managedFields")}}
-        before, after = (_comparable(o, is_cluster=is_cluster, ignore=ignore) for o in (owned, dict(modified.json)))
+        before = _comparable(owned, is_cluster=is_cluster, ignore=ignore)
         return Change(before != after, before.get("spec") != after.get("spec"))
 
     async def _dry_run(self, intent: Json) -> Unstructured:
+        """What applying would make of an object. It has no effect, so that it is tried again where the way there was bad."""
         marked = copied(intent)
         marked["metadata"].setdefault("annotations", {})[TOPOLOGY_DRY_RUN_ANNOTATION] = ""
+        for _ in range(_TRIES - 1):
+            with suppress(ConnectionFailed, ServerError, Conflict):
+                return await self._client.apply(marked, field_manager=MANAGER, force=True, dry_run=True)
         return await self._client.apply(marked, field_manager=MANAGER, force=True, dry_run=True)
 
     async def apply(self, intent: Json) -> Json:
