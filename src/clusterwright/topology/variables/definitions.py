@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.structure import default_errors, invariants
 from clusterwright.apiserver.metadata import validate_annotations, validate_labels
@@ -14,7 +16,7 @@ from clusterwright.apiserver.schema.rulecosts import cost_errors
 from clusterwright.apiserver.schema.rules import RuleSet, compiled_rules, field_path
 from clusterwright.apiserver.schema.structural import Node, copy_json
 from clusterwright.apiserver.schema.validation import find_errors
-from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
+from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, not_supported, required
 from clusterwright.golang.quoting import quote
 from clusterwright.topology.variables.schema import VALUE, structural
 
@@ -176,11 +178,19 @@ def _rule_programs(source: Json, field: str, node: Node, uncorrelatable: str) ->
     kind, _ = type_of(node)
     for i, rule in enumerate(compiled_rules(node, kind)):
         here = f"{field}.x-kubernetes-validations[{i}]"
-        shown = dict(source["x-kubernetes-validations"][i])
+        shown = _dumped(source["x-kubernetes-validations"][i])
         if rule.problem:
             yield invalid(f"{here}.rule", shown, rule.problem)
         if rule.message_problem:
             yield invalid(f"{here}.messageExpression", shown, rule.message_problem)
         if rule.uses_old and uncorrelatable:
             text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
-            yield invalid(f"{here}.rule", shown.get("rule"), text)
+            yield invalid(f"{here}.rule", rule.source.get("rule"), text)
+
+
+def _dumped(rule: Json) -> Verbatim:
+    """A whole rule as errors show it: with the names that its fields have inside upstream's program."""
+    texts = {name: rule.get(name[0].lower() + name[1:]) or "" for name in ("Rule", "Message", "MessageExpression", "FieldPath")}
+    others = {name: rule.get(name[0].lower() + name[1:]) for name in ("Reason", "OptionalOldSelf")}
+    ordered = {name: (texts | others)[name] for name in ("Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf")}
+    return Verbatim(msgspec.json.encode(ordered).decode())
