@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gzip
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,15 +14,20 @@ import msgspec
 
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import Json, Object, ObjectKey
-from clusterwright.api.scheme import CUSTOM
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.cli import connect
+from clusterwright.cli import connect, subjects
 from clusterwright.cli.record import gather
+from clusterwright.cli.subjects import Subject
 from clusterwright.conditions.words import plural
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 from clusterwright.offline.explain import Answer, explain
-from clusterwright.runtime.errors import ApiError
+from clusterwright.offline.verdict import State, Verdict
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.tables import explanation_as_text
+
+_INTERVAL = 2.0
+_MOST_OTHERS = 5
 
 
 def run(argv: Sequence[str]) -> int:
@@ -30,10 +36,14 @@ def run(argv: Sequence[str]) -> int:
         prog="clusterwright explain",
         description="Say why an object is in its state: causes first, then the chain that leads there, then the decisions.",
     )
-    parser.add_argument("subject", metavar="KIND/NAME", help="e.g. cluster/c1, or Cluster/namespace/c1")
     parser.add_argument(
-        "condition", nargs="?", default="", metavar="CONDITION", help="print the table of this condition with every guard's value"
+        "words",
+        nargs="+",
+        metavar="KIND/NAME [CONDITION]",
+        help="e.g. cluster/c1, cluster c1, kcp/namespace/c1; with a condition, its table with every guard's value",
     )
+    parser.add_argument("--decisions", action="store_true", help="also list the decision of every table")
+    parser.add_argument("-w", "--watch", action="store_true", help="look again every few seconds, and tell when the verdict changes")
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     connect.add_arguments(parser)
@@ -42,18 +52,54 @@ def run(argv: Sequence[str]) -> int:
     except SystemExit as stop:  # argparse has said why
         return int(stop.code or 0)
     try:
-        bundle = _read(arguments.source) if arguments.source else assemble(asyncio.run(_live(arguments)))
-        subject = find_subject(bundle, arguments.subject, arguments.namespace)
-        answer = explain(bundle, subject)
-        condition = _table_name(answer, arguments.condition)
+        subject, rest = subjects.parse(arguments.words)
+        if len(rest) > 1:
+            raise subjects.BadSubject(f"what is {' '.join(rest[1:])!r}? KIND/NAME and at most one CONDITION are expected")
+    except subjects.BadSubject as error:
+        print(f"clusterwright explain: {error}", file=sys.stderr)
+        return 2
+    try:
+        if arguments.watch:
+            return _watch(arguments, subject)
+        answer = _explained(arguments, subject)
+        condition = _table_name(answer, rest[0] if rest else "")
     except (BadBundle, InvalidKubeconfig, ApiError, OSError) as error:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 1
     if arguments.output == "json":
         print(msgspec.json.format(msgspec.json.encode(answer.to_json(condition))).decode())
     else:
-        print(as_text(answer, condition))
+        print(as_text(answer, condition, decisions=arguments.decisions))
     return 0
+
+
+def _explained(arguments: argparse.Namespace, subject: Subject) -> Answer:
+    bundle = _read(arguments.source) if arguments.source else assemble(asyncio.run(_live(arguments, subject)))
+    return explain(bundle, find_subject(bundle, subject, arguments.namespace))
+
+
+def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
+    """Print the verdict whenever it is another one, until interrupted or the object is gone."""
+    shown: tuple[str, ...] = ()
+    while True:
+        try:
+            answer = _explained(arguments, subject)
+        except (NotFound, BadBundle) as error:
+            if not shown:
+                raise
+            print(f"{SystemClock().now():%H:%M:%S}  gone: {error}", flush=True)
+            return 0
+        verdict = answer.verdict
+        told = (verdict.state, verdict.object, verdict.what)
+        if told != shown:
+            if arguments.output == "json":
+                print(msgspec.json.encode(answer.to_json()).decode(), flush=True)
+            else:
+                print(f"{SystemClock().now():%H:%M:%S}  {verdict.headline}", flush=True)
+            shown = told
+        if arguments.source:
+            return 0
+        time.sleep(_INTERVAL)
 
 
 def _read(source: str) -> Bundle:
@@ -68,19 +114,17 @@ def _read(source: str) -> Bundle:
     return parse(raw.decode())
 
 
-async def _live(arguments: argparse.Namespace) -> list[Json]:
+async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:
     """The bundle of the Cluster that the subject is, or belongs to."""
-    kind, _, rest = arguments.subject.partition("/")
-    namespace, _, name = rest.rpartition("/")
-    arguments.namespace = namespace or arguments.namespace
-    if kind.lower() in {"cluster", "clusters", "cl"}:
-        return await gather(arguments, name, keep_secrets=True)
-    model = next((r.model for r in CUSTOM if kind.lower() in {r.singular, r.plural, *r.short_names}), None)
-    if model is None:
-        raise BadBundle(f"{kind} is no kind of ours: record its cluster and use --from")
+    arguments.namespace = subject.namespace or arguments.namespace
+    if subject.kind == "Cluster":
+        return await gather(arguments, subject.name, keep_secrets=True)
+    resource = subjects.resource_of(subject.kind)
+    if resource is None or not resource.custom:
+        raise BadBundle(f"{subject.kind} is no kind of ours: record its cluster and use --from")
     connection = connect.resolve(arguments)
     async with connect.connected(connection) as client:
-        found = await client.get(model, ObjectKey(arguments.namespace or connection.namespace, name))
+        found = await client.get(resource.model, ObjectKey(arguments.namespace or connection.namespace, subject.name))
     return await gather(arguments, _cluster_of(found), keep_secrets=True)
 
 
@@ -93,11 +137,10 @@ def _cluster_of(obj: Object) -> str:
     return str(name)
 
 
-def find_subject(bundle: Bundle, given: str, namespace: str = "") -> str:
+def find_subject(bundle: Bundle, given: Subject, namespace: str = "") -> str:
     """`Kind/namespace/name` of the object that a user named: any case, plural or singular, with or without namespace."""
-    kind, _, rest = given.partition("/")
-    given_namespace, _, name = rest.rpartition("/")
-    namespace = given_namespace or namespace
+    kind, name = given.kind, given.name
+    namespace = given.namespace or namespace
     hits = []
     for obj in bundle.objects:
         singular = obj["kind"].lower()
@@ -107,9 +150,9 @@ def find_subject(bundle: Bundle, given: str, namespace: str = "") -> str:
         if not namespace or metadata.get("namespace") == namespace:
             hits.append(f"{obj['kind']}/{metadata.get('namespace') or ''}/{name}")
     if not hits:
-        raise BadBundle(f"{given} is not in the bundle")
+        raise BadBundle(f"{kind.lower()}/{name} is not in the bundle")
     if len(set(hits)) > 1:
-        raise BadBundle(f"{given} is ambiguous: {', '.join(sorted(set(hits)))}")
+        raise BadBundle(f"{kind.lower()}/{name} is ambiguous: {', '.join(sorted(set(hits)))}")
     return hits[0]
 
 
@@ -123,25 +166,20 @@ def _table_name(answer: Answer, given: str) -> str:
     raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
 
 
-def as_text(answer: Answer, condition: str = "") -> str:
-    """The answer for a terminal."""
-    lines = [answer.subject]
+def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> str:
+    """The answer for a terminal: one screen, unless decisions are asked for."""
+    lines = [*verdict_lines(answer.verdict)]
     if condition:
         table = [t for t in answer.tables if t.table == condition][-1]
         outcome = table.decision.outcome
         lines += ["", explanation_as_text(table), ""]
         if outcome is not None:
             lines.append(f"{condition}={outcome.status}  {outcome.reason}  {outcome.message}".rstrip())
-    if not answer.causes:
-        lines += ["", "Nothing is wrong."]
-    for n, cause in enumerate(answer.causes):
-        lines += ["", f"{'Cause' if n == 0 else 'Also'}: {cause['object']}", f"  what   {_indented(cause['what'])}"]
-        lines += [f"  since  {cause['since']}"] if cause["since"] else []
-        lines += [f"  who    {cause['who']}", f"  next   {cause['next']}"]
-    if len(answer.chain) > 1:
-        lines += ["", "How it gets there:"]
-        lines += [f"  {'  ' * n}{_indented(link, 4 + 2 * n)}" for n, link in enumerate(answer.chain)]
-    if answer.tables and not condition:
+    others = [c for c in answer.causes if c["object"] != answer.verdict.object]
+    if others and answer.verdict.state is not State.FINE:
+        lines += ["", "Also:", *(f"  {c['object']}: {c['what'].partition(chr(10))[0]}" for c in others[:_MOST_OTHERS])]
+        lines += [f"  and {len(others) - _MOST_OTHERS} more (-o json)"] if len(others) > _MOST_OTHERS else []
+    if decisions and answer.tables:
         lines += ["", "Decisions of this pass:"]
         width = max(len(t.table) for t in answer.tables)
         for table in {t.table: t for t in answer.tables}.values():
@@ -152,6 +190,17 @@ def as_text(answer: Answer, condition: str = "") -> str:
         lines += ["", f"The pass ends in an error: {answer.error}"]
     lines += [line for note in answer.notes for line in ("", f"Note: {note}")]
     return "\n".join(lines)
+
+
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """A verdict for a terminal: what is shown wherever there is room for more than its headline."""
+    lines = [verdict.headline, *(f"    {line}" for line in verdict.what.splitlines()[1:])]
+    told = {"field": verdict.field, "since": verdict.since, "who": verdict.who, "next": verdict.next, "command": verdict.command}
+    lines += [f"  {name:<7}  {value}" for name, value in told.items() if value]
+    if len(verdict.evidence) > 1:
+        lines += ["", "How it gets there:"]
+        lines += [f"  {'  ' * n}{_indented(link, 4 + 2 * n)}" for n, link in enumerate(verdict.evidence)]
+    return lines
 
 
 def _indented(text: str, by: int = 9) -> str:

@@ -99,8 +99,10 @@ class Absences(Testimony):
         A kind that is there, or whose CRD is, or words that say so, are proof; so is a bundle with Events and Secrets: all was dumped.
         Where others of its API group are there and who names it is in trouble, that is likely enough.
         """
-        if reference.kind in self._kinds or reference.kind in self._served:
-            return True
+        if reference.kind in self._unseen:
+            return False
+        if reference.kind in self._kinds or reference.kind in self._served or self._seen:
+            return True  # what was looked for and not found is not there; nor is what no API serves
         if reference.path.startswith(_RESOURCES) or reference.path.endswith(EXTERNAL_ETCD):
             return True  # the binding, or the lack of certificates, bears witness
         if {"Event", "Secret"} <= self._dumped and reference.path.endswith(_CORE_REFERENCES):
@@ -128,7 +130,9 @@ class Absences(Testimony):
         missing.referrers.append(by)
         worst = referrer.worst
         text = f"does not exist, but {by} names it in {reference.path}" if by == referrer.id else f"does not exist, but {by} needs it"
-        missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else ""))
+        if self._seen and reference.group and reference.kind not in self._seen:
+            text += f"; no {reference.kind} is served here at all: its provider is not installed"
+        missing.complaints.append(Complaint(Tier.MISSING, text, worst.since if worst else "", path=reference.path))
         if not referrer.complaints:
             referrer.complaints.append(Complaint(Tier.PROGRESS, f"refers to {target}, which does not exist"))
         referrer.because_of[target] = f"refers to it in {reference.path}"

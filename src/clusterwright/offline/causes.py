@@ -9,10 +9,9 @@ infrastructure, the bootstrap data, the connection). What nothing else explains 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 
-from clusterwright.api.meta import Condition, Json
+from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.conditions import get, is_true
 from clusterwright.offline.absences import Absences
@@ -32,7 +31,8 @@ from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.kinship import class_of
 from clusterwright.offline.kinship import name_of as node_id
-from clusterwright.offline.testimony import Node
+from clusterwright.offline.neglect import QUORUM, lost_quorum, without_contract
+from clusterwright.offline.testimony import Finding, Node, Sight
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
@@ -44,20 +44,43 @@ class Investigation(Absences):
     """The objects of a cluster with their complaints, and the graph of whose trouble comes from whom."""
 
     def __init__(
-        self,
-        objects: Iterable[Json],
-        subject: str,
-        conditions: Sequence[Condition] | None = None,
-        *,
-        error: str = "",
-        now: datetime | None = None,
+        self, objects: Iterable[Json], subject: str, findings: Mapping[str, Finding] | None = None, sight: Sight | None = None
     ) -> None:
         """See Testimony."""
-        super().__init__(objects, subject, conditions, error=error, now=now)
+        super().__init__(objects, subject, findings, sight)
         self.look_for_absences()
+        self._look_for_contracts()
+        self._look_for_quorum()
         for node in list(self.nodes.values()):
             if node.complaints:
                 self._connect(node)
+
+    def _look_for_contracts(self) -> None:
+        """Providers' kinds that others name and whose CRD does not say which contract it follows."""
+        for node in [n for n in self.nodes.values() if n.object is not None and n.complaints and "#" not in n.id]:
+            assert node.object is not None
+            for reference in references(node.object.at("spec"), home=node.namespace):
+                definition = self._definitions.get((reference.group, reference.kind))
+                complaint = without_contract(definition) if definition is not None else None
+                if definition is None or complaint is None:
+                    continue
+                name = node_id(definition.kind, "", definition.metadata.name)
+                found = self.nodes.setdefault(name, Node(name, definition.kind, "", definition.metadata.name, definition, [complaint]))
+                node.because_of[found.id] = f"refers to a {reference.kind} in {reference.path}"
+
+    def _look_for_quorum(self) -> None:
+        """The etcd members of a control plane that has them on its Machines."""
+        if self.cluster is None or self.cluster.object is None or self.cluster.deleting:
+            return
+        for name in self._control_plane():
+            node = self.nodes.get(name)
+            if node is None or node.object is None or node.kind == "Machine" or node.deleting:
+                continue
+            below = [self.nodes[c] for c in self._children.get(name, ()) if c in self.nodes and c.startswith("Machine/")]
+            machines = [(n.object, self._conditions(n)) for n in below if n.object is not None]
+            complaint = lost_quorum(machines, reachable=self._shared("connection") is None)
+            if complaint is not None:
+                node.complaints = [complaint]
 
     # --------------------------------------------------------------------------------------------- edges
 
@@ -68,7 +91,13 @@ class Investigation(Absences):
             return
         if node.object is None:
             return
-        if any(c.tier is Tier.PAUSED or c.about == TEMPLATE for c in node.complaints):
+        if node.tier is Tier.UNRECONCILED:
+            node.because_of.clear()
+            owner = self.cluster
+            if owner is not None and owner.id != node.id and owner.tier is Tier.UNRECONCILED:
+                node.because_of[owner.id] = "has no owner before its Cluster is reconciled"
+            return
+        if any(c.tier is Tier.PAUSED or c.about in {TEMPLATE, QUORUM} for c in node.complaints):
             node.because_of.clear()  # nothing will happen to it before it is released, or nothing good before it is corrected
             return
         if node.deleting:
@@ -85,6 +114,7 @@ class Investigation(Absences):
         for target in self._partners(node):
             if self.nodes[target].complaints:
                 node.because_of.setdefault(target, "depends on it")
+        self._connect_by_rows(node)
         self._connect_by_words(node)
         self._connect_to_infrastructure(node)
         cluster = self.cluster
@@ -211,6 +241,14 @@ class Investigation(Absences):
             and not n.object.metadata.owner_references
         ]
 
+    def _connect_by_rows(self, node: Node) -> None:
+        """To those whom the rows that fired had asked, where these are in trouble themselves."""
+        finding = self._findings.get(node.id)
+        for complaint in node.complaints if finding is not None else ():
+            for target in finding.asked.get(complaint.about, ()) if finding is not None else ():
+                if target != node.id and target in self.nodes and self.nodes[target].complaints:
+                    node.because_of.setdefault(target, f"{complaint.about} depends on it")
+
     def _connect_by_words(self, node: Node) -> None:
         assert node.object is not None
         for complaint in node.complaints:
@@ -279,6 +317,34 @@ class Investigation(Absences):
         return is_true(self._conditions(node), "Paused") or node.kind.endswith(("Config", "Template")) or bool(node.complaints)
 
     # ------------------------------------------------------------------------------------------- verdict
+
+    @property
+    def unseen(self) -> Mapping[str, str]:
+        """The kinds that could not be listed, and why."""
+        return self._unseen
+
+    @property
+    def named_kinds(self) -> set[str]:
+        """The kinds that objects of the cluster name in their references."""
+        objects = [n.object for n in self.nodes.values() if n.object is not None]
+        return {r.kind for o in objects for r in references(o.at("spec"), home=o.key.namespace)}
+
+    @property
+    def is_being_set_up(self) -> bool:
+        """Whether the cluster's control plane has not been there yet."""
+        return self._shared("initialization") is not None
+
+    def owners(self, node: Node) -> list[Node]:
+        """Whoever owns the object, and their owners."""
+        found: dict[str, Node] = {}
+        queue = [node]
+        for one in queue:
+            for reference in one.object.metadata.owner_references if one.object is not None else ():
+                owner = self.nodes.get(node_id(reference.kind, one.namespace, reference.name))
+                if owner is not None and owner.id not in found and owner is not self.cluster:
+                    found[owner.id] = owner
+                    queue.append(owner)
+        return list(found.values())
 
     def causes(self) -> list[Node]:
         """What nothing else explains, the most telling first; empty if all is well."""

@@ -15,6 +15,7 @@ from clusterwright.conditions import InvalidConditions, conditions_of, get, is_t
 
 OWN_FINALIZER = "cluster.x-k8s.io"
 """In the finalizers of Cluster API's own controllers and providers."""
+SPEC_PAUSED = "spec.paused"
 SOON = timedelta(seconds=30)
 TEMPLATE = "template"
 """What a complaint about the wrong kind of template is about."""
@@ -49,11 +50,12 @@ class Tier(IntEnum):
     PAUSED = 1
     DELETING = 2
     ERROR = 3
-    UNHEALTHY = 4
-    WAITING = 5
-    SILENT = 6
-    UNKNOWN = 7
-    PROGRESS = 8
+    UNRECONCILED = 4
+    UNHEALTHY = 5
+    WAITING = 6
+    SILENT = 7
+    UNKNOWN = 8
+    PROGRESS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Complaint:
     """Reason and message as reported, for finding what they point at."""
     secondary: bool = False
     """It says itself that another complaint of the same object comes first."""
+    path: str = ""
+    """The field that it is about: of the object, or of the one that names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +127,15 @@ def secret_sources(value: Any, path: str = "spec") -> Iterator[Reference]:
 def own_pause(obj: Unstructured) -> str:
     """How the object itself is paused; empty if it is not."""
     if obj.at("spec", "paused") is True:
-        return "is paused by spec.paused"
+        return f"is paused by {SPEC_PAUSED}"
     if PAUSED_ANNOTATION in obj.metadata.annotations:
         return f"is paused by the annotation {PAUSED_ANNOTATION}"
     return ""
+
+
+def pause_path(obj: Unstructured) -> str:
+    """The field that pauses the object."""
+    return SPEC_PAUSED if obj.at("spec", "paused") is True else f"metadata.annotations[{PAUSED_ANNOTATION}]"
 
 
 def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime | None) -> Complaint:
@@ -137,12 +146,13 @@ def deletion(obj: Unstructured, conditions: Sequence[Condition], now: datetime |
     words = f": {said.reason}: {said.message}" if said is not None and said.status == "True" else ""
     pause = own_pause(obj)
     if pause:
-        return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", begun, "Deleting")
+        return Complaint(Tier.PAUSED, f"is being deleted, but {pause}", begun, "Deleting", path=pause_path(obj))
     foreign = any(OWN_FINALIZER not in f for f in metadata.finalizers)
     young = now is not None and metadata.deletion_timestamp is not None and now - metadata.deletion_timestamp < SOON
     finalizers = ", ".join(metadata.finalizers)
     held = f"is being deleted and held by finalizers: {finalizers}" if finalizers else "is being deleted"
-    return Complaint(Tier.SILENT if young and not foreign else Tier.DELETING, held + words, begun, "Deleting", raw=words)
+    tier = Tier.SILENT if young and not foreign else Tier.DELETING
+    return Complaint(tier, held + words, begun, "Deleting", raw=words, path="metadata.finalizers")
 
 
 def complaint_of(condition: Condition) -> Complaint | None:
@@ -155,12 +165,17 @@ def complaint_of(condition: Condition) -> Complaint | None:
         if condition.status != "True":
             return None
         tier = Tier.ERROR if BLOCKED.search(condition.message) else Tier.PROGRESS
-        return Complaint(tier, shown, since(condition), condition.type, raw)
+        return Complaint(tier, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
     if condition.status == "True":
         return None
     progress = condition.reason != "InternalError" and (condition.type.endswith("UpToDate") or condition.type == "OwnerRemediated")
     tier = Tier.PROGRESS if progress else _tier(condition, raw)
-    return Complaint(tier, shown, since(condition), condition.type, raw)
+    return Complaint(tier, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
+
+
+def condition_path(type_: str) -> str:
+    """The field of a condition."""
+    return f"status.conditions[{type_}]"
 
 
 def _tier(condition: Condition, raw: str) -> Tier:
@@ -230,3 +245,11 @@ def time_of(event: Mapping[str, Any]) -> str:
     series = event.get("series")
     newest = series.get("lastObservedTime") if isinstance(series, Mapping) else None
     return str(newest or event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
+
+
+def earlier(moment: str, by: timedelta) -> str:
+    """A moment in the text form of the API, a while before; what is none stays as it is."""
+    try:
+        return f"{datetime.fromisoformat(moment) - by:%Y-%m-%dT%H:%M:%SZ}"
+    except ValueError:
+        return moment

@@ -1,29 +1,25 @@
-"""Why an object is in its state: the causes of its trouble, the chain that leads there, and the tables that decided.
+"""Why an object is in its state: the verdict, the causes of its trouble, the chain that leads there, and the tables that decided.
 
-Works on a bundle, so that a live cluster and a file are explained by the same code: the pass that `decide` runs gives the status
-that our controller would write and the truth value of every guard; `causes` finds whom the trouble comes from.
+Works on a bundle, so that a live cluster and a file are explained by the same code: passes of our controllers give what they would
+write, the truth value of every guard and whom it asked; `causes` finds whom the trouble comes from; `verdict` says how bad it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
 
-from clusterwright.api.meta import Condition, Json, ObjectKey
-from clusterwright.conditions import InvalidConditions, conditions_of
+from clusterwright.api.meta import Json, Unstructured
 from clusterwright.controllers.kit import registry
 from clusterwright.offline import topologies
+from clusterwright.offline.advice import advise
 from clusterwright.offline.bundle import BadBundle, Bundle
 from clusterwright.offline.causes import Investigation
-from clusterwright.offline.complaints import OWN_FINALIZER, Complaint, Tier
-from clusterwright.offline.contracts import complete
-from clusterwright.offline.decide import run_pass, run_to_completion
-from clusterwright.offline.standins import with_stand_ins
-from clusterwright.offline.testimony import Node
-from clusterwright.offline.world import World
-from clusterwright.runtime.keys import sample_keys
-from clusterwright.tables import Explanation, Table, explanation_as_json, observing
+from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.kinship import related
+from clusterwright.offline.passes import Pass, run_passes
+from clusterwright.offline.testimony import Finding, Node, Sight
+from clusterwright.offline.verdict import State, Verdict, judge, link
+from clusterwright.tables import Explanation, explanation_as_json
 
 MOST_CAUSES = 20
 UNOBSERVED = (
@@ -36,6 +32,7 @@ class Answer:
     """Everything that an explanation says; `to_json` has the documented form."""
 
     subject: str
+    verdict: Verdict = field(default_factory=lambda: Verdict("", State.UNSEEN, ""))
     causes: list[Json] = field(default_factory=list)
     chain: list[str] = field(default_factory=list)
     status: Json = field(default_factory=dict)
@@ -48,8 +45,8 @@ class Answer:
 
     def to_json(self, condition: str = "") -> Json:
         """The answer as plain data; `tables` only those asked for."""
-        answer: Json = {"subject": self.subject, "causes": self.causes, "chain": self.chain, "status": self.status}
-        answer |= {"error": self.error or None, "requeueAfterSeconds": self.requeue, "actions": self.actions}
+        answer: Json = {"subject": self.subject, "verdict": self.verdict.to_json(), "causes": self.causes, "chain": self.chain}
+        answer |= {"status": self.status, "error": self.error or None, "requeueAfterSeconds": self.requeue, "actions": self.actions}
         answer["notes"] = self.notes
         answer["rows"] = {t.table: t.decision.row for t in self.tables}
         if condition:
@@ -59,27 +56,33 @@ class Answer:
 
 def explain(bundle: Bundle, subject: str) -> Answer:
     """Why the subject (`Kind/namespace/name`) is in its state; raises BadBundle if the bundle does not hold it."""
-    kind, _, rest = subject.partition("/")
-    namespace, _, name = rest.rpartition("/")
+    kind = subject.partition("/")[0]
     known = {f"{o['kind']}/{_namespaced(o)}" for o in bundle.objects}
     if subject not in known:
         raise BadBundle(f"{subject} is not in the bundle")
+    observation = bundle.observation
+    unseen = {t.kind: t.error for t in observation.unseen}
+    # where the workload cluster was looked at, passes over all objects find what they would find there; elsewhere what was written counts
+    is_observed = bool(observation.workload_clusters)
+    passes = run_passes(bundle, [subject, *(_kin(bundle, subject) if is_observed and not unseen else ())])
     answer = Answer(subject)
-    conditions: tuple[Condition, ...] | None = None
-    if registry.find(kind) is not None:
-        conditions = _run(bundle, kind, ObjectKey(namespace, name), answer)
+    if subject in passes:
+        _tell(answer, passes[subject])
     if kind == "Cluster":
         _explain_topology(bundle, next(o for o in bundle.objects if f"{o['kind']}/{_namespaced(o)}" == subject), answer)
-    if kind == "Cluster" or bundle.observation.workload_clusters:
-        investigation = Investigation(bundle.objects, subject, conditions, error=answer.error, now=bundle.observation.now)
-    else:
-        # what such a pass finds depends on the workload cluster, of which this bundle knows nothing: what was written counts
-        answer.notes += [UNOBSERVED] if answer.tables else []
-        investigation = Investigation(bundle.objects, subject, now=bundle.observation.now)
+    findings: dict[str, Finding] = {}
+    if not unseen and (is_observed or kind == "Cluster"):
+        findings = {name: one.finding() for name, one in passes.items()}
+    elif answer.tables and not is_observed:
+        answer.notes.append(UNOBSERVED)
+    answer.notes += [f"Could not read {kind}: {why}" for kind, why in unseen.items()]
+    sight = Sight(observation.now, frozenset(observation.seen), unseen)
+    investigation = Investigation(bundle.objects, subject, findings, sight)
     found = investigation.causes()
-    answer.causes = [_cause(investigation, node, answer) for node in found[:MOST_CAUSES]]
+    answer.causes = [_cause(investigation, node) for node in found[:MOST_CAUSES]]
+    answer.verdict = judge(investigation, found, observation.now)
     if found:
-        answer.chain = [_link(investigation, link) for link in investigation.path_to(found[0].id)]
+        answer.chain = [link(investigation, name) for name in investigation.path_to(found[0].id)]
     return answer
 
 
@@ -92,102 +95,33 @@ def _explain_topology(bundle: Bundle, cluster: Json, answer: Answer) -> None:
     """What the other controller of a Cluster decides, where the bundle holds all that it looks at; and whom the condition blames."""
     status = cluster.get("status") or {}
     if topologies.can_run(bundle, cluster):
-        metadata = cluster["metadata"]
         other = Answer(answer.subject)
-        _run(bundle, "Cluster", ObjectKey(metadata.get("namespace") or "", metadata["name"]), other, topologies.CONTROLLER)
-        answer.tables += other.tables
-        answer.actions += other.actions
+        _tell(other, run_passes(bundle, [answer.subject], topologies.CONTROLLER)[answer.subject])
+        answer.tables = [*answer.tables, *other.tables]
+        answer.actions = [*answer.actions, *other.actions]
         status = other.status or status
     answer.notes += topologies.notes(cluster, status.get("conditions") or ())
 
 
-def _run(bundle: Bundle, kind: str, key: ObjectKey, answer: Answer, controller: str = "") -> tuple[Condition, ...] | None:
-    """One pass of our controller; what it decided goes into the answer."""
-    entry = registry.find(kind, controller)
-    assert entry is not None
-    definition = registry.definition(entry)
-    now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
-    keys = sample_keys()
-
-    def observe(table: Table[Any], snapshot: Any) -> None:
-        answer.tables.append(table.explain(snapshot))
-
-    async def observed() -> Json:
-        world = World(await with_stand_ins(complete(bundle), now, keys), now, keys)
-        with observing(observe):
-            return await run_pass(world, definition.make(world.dependencies()), definition.kind, key)
-
-    result = run_to_completion(observed())
-    answer.error = result["error"] or ""
-    answer.requeue = result["requeueAfterSeconds"]
-    answer.actions = result["actions"]
-    after = result["object"]
-    if after is None:
-        return None
-    answer.status = after.get("status") or {}
-    try:
-        return conditions_of(after)
-    except InvalidConditions:
-        return None
+def _kin(bundle: Bundle, subject: str) -> list[str]:
+    """The objects of the subject's Cluster that controllers of ours reconcile."""
+    objects = [o for o in map(Unstructured, bundle.objects) if o.kind not in {"Event", "CustomResourceDefinition"}]
+    clusters = [o for o in objects if o.kind == "Cluster" and str(o.key) in bundle.observation.workload_clusters]
+    names = set().union(*(related(objects, cluster, subject) for cluster in clusters)) if clusters else set()
+    return sorted(n for n in names if n.partition("/")[0] in registry.KINDS)
 
 
-# ------------------------------------------------------------------------------------------------- words
+def _tell(answer: Answer, own: Pass) -> None:
+    """What the pass over the subject itself came to."""
+    answer.tables = own.tables
+    answer.error = own.result["error"] or ""
+    answer.requeue = own.result["requeueAfterSeconds"]
+    answer.actions = own.result["actions"]
+    answer.status = (own.result["object"] or {}).get("status") or {}
 
 
-def _cause(investigation: Investigation, node: Node, answer: Answer) -> Json:
+def _cause(investigation: Investigation, node: Node) -> Json:
     worst = node.worst or Complaint(Tier.UNKNOWN, "")
-    return {
-        "object": node.id.partition("#")[0],
-        "what": worst.text,
-        "since": worst.since or None,
-        "who": who_must_act(node, worst),
-        "next": _next(node, worst, answer),
-    }
-
-
-def who_must_act(node: Node, complaint: Complaint) -> str:
-    """Whose move it is."""
-    if complaint.tier is Tier.MISSING:
-        return f"the author of {', '.join(dict.fromkeys(node.referrers))}: create {node.kind} {node.name} or correct the reference"
-    if complaint.tier is Tier.PAUSED:
-        return f"whoever paused {node.kind} {node.name}: take spec.paused or the annotation away when it may go on"
-    if complaint.tier is Tier.DELETING:
-        finalizers = node.object.metadata.finalizers if node.object else ()
-        foreign = [f for f in finalizers if OWN_FINALIZER not in f]
-        if foreign:
-            return f"whoever set the finalizer {', '.join(foreign)}"
-        return f"the controller of {node.kind}, which has not finished its clean-up"
-    if complaint.about == "RemoteConnectionProbe":
-        return _who_answers(node)
-    group = node.object.gvk.group if node.object else ""
-    if group.startswith("infrastructure."):
-        return f"the infrastructure provider that reconciles {node.kind}"
-    if group.startswith("bootstrap."):
-        return f"the bootstrap provider that reconciles {node.kind}"
-    if group.startswith("controlplane."):
-        return f"the control plane provider that reconciles {node.kind}"
-    if node.kind in {"Cluster", "MachineDeployment", "MachinePool", "MachineHealthCheck", "ClusterClass", "ResourceQuota"}:
-        return f"the owner of {node.kind} {node.name}"
-    return f"the controller of {node.kind}"
-
-
-def _who_answers(cluster: Node) -> str:
-    """Nothing here tells more of a connection that is lost; the two ends of it and what lies between are for people to look at."""
-    host, port = (cluster.object.at("spec", "controlPlaneEndpoint", part) if cluster.object else None for part in ("host", "port"))
-    where = f" at {host}:{port}" if host else ""
-    return f"whoever runs the API server of {cluster.name}{where}, or the network between here and there"
-
-
-def _next(node: Node, complaint: Complaint, answer: Answer) -> str:
-    watched = "when it is created" if complaint.tier is Tier.MISSING else f"when {node.kind} {node.name} changes"
-    if answer.error:
-        return f"{watched}, and again with backoff: {answer.error}"
-    if answer.requeue is not None:
-        return f"{watched}, at the latest in {answer.requeue:g} s"
-    return watched
-
-
-def _link(investigation: Investigation, name: str) -> str:
-    node = investigation.nodes[name]
-    worst = node.worst
-    return f"{name.partition('#')[0]}: {worst.text}" if worst else name
+    advice = advise(investigation, node, worst)
+    step = f"{advice.next}: {advice.command}" if advice.command else advice.next
+    return {"object": node.id.partition("#")[0], "what": worst.text, "since": worst.since or None, "who": advice.who, "next": step}

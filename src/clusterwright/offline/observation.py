@@ -108,6 +108,10 @@ class Observation(msgspec.Struct, frozen=True, rename="camel"):
     unreadable: tuple[Target, ...] = ()
     unlistable: tuple[Target | str, ...] = ()
     unwritable: tuple[Refusal, ...] = ()
+    seen: tuple[str, ...] = ()
+    """The kinds that the recorder has listed, whether there were any or not."""
+    unseen: tuple[Target, ...] = ()
+    """The kinds that it could not list, and why; of controllers, which have rights of their own, nothing follows from that."""
     workload_clusters: Mapping[str, WorkloadCluster] = {}
     features: Mapping[str, bool] = {}
     runtime_registry: Registry = Registry()

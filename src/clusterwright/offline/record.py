@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -52,12 +53,13 @@ async def record(
 ) -> list[Json]:
     """The documents of a bundle; raises NotFound where the Cluster does not exist.
 
-    Kinds that may not be listed are left out: a bundle is better than none. So is the workload cluster where it cannot be
-    reached. `keep_secrets` is for a bundle that is used here and now and written nowhere.
+    Kinds that may not be listed are left out, and the Observation says so: a bundle is better than none. So is the workload
+    cluster where it cannot be reached. `keep_secrets` is for a bundle that is used here and now and written nowhere.
     """
     shown = _kept if keep_secrets else redacted
     subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
-    found = [subject, *(o for o in await _everything(client, cluster.namespace) if o.json != subject.json)]
+    everything = await _everything(client, cluster.namespace)
+    found = [subject, *(o for o in everything.objects if o.json != subject.json)]
     related = kinship.related((o for o in found if o.kind != "Event"), subject)
     events = [o for o in found if o.kind == "Event" and _involved(o) in related]
     kept = [o for o in found if o.kind != "Event" and _name(o) in related]
@@ -65,6 +67,7 @@ async def record(
     documents += await _definitions(client, kept)
     documents += await _cluster_class(client, subject)
     observation: Json = {"apiVersion": API_VERSION, "kind": "Observation", "now": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+    observation |= {"seen": everything.seen, "unseen": everything.unseen}
     survey = await surveyor.survey(cluster, _leaving(kept)) if surveyor is not None else None
     if survey is not None:
         survey |= probe_as_said(subject)
@@ -97,38 +100,60 @@ def _kept(obj: Mapping[str, Any]) -> Json:
     return dict(obj)
 
 
-async def _everything(client: Client, namespace: str) -> list[Unstructured]:
+@dataclass(slots=True)
+class _Everything:
+    """What could be listed in a namespace, and what could not."""
+
+    objects: list[Unstructured] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    """The kinds that were listed: of these, what is not there does not exist."""
+    unseen: list[Json] = field(default_factory=list)
+    """The kinds that were not, and why."""
+
+
+async def _everything(client: Client, namespace: str) -> _Everything:
     gate = asyncio.Semaphore(_AT_ONCE)
+    found = _Everything()
 
     async def listed(kind: GroupVersionKind) -> list[Unstructured]:
         async with gate:
             try:
-                return list(await client.live.list(kind, namespace=namespace))
-            except ApiError:
+                objects = list(await client.live.list(kind, namespace=namespace))
+            except ApiError as error:
+                found.unseen.append({"kind": kind.kind, "error": str(error)})
                 return []
+        found.seen.append(kind.kind)
+        return objects
 
-    kinds = await _kinds(client)
-    return [o for objects in await asyncio.gather(*(listed(k) for k in kinds)) for o in objects]
+    kinds = await _kinds(client, found)
+    found.objects = [o for objects in await asyncio.gather(*(listed(k) for k in kinds)) for o in objects]
+    found.unseen = [u for u in found.unseen if u["kind"] not in found.seen]
+    return found
 
 
-async def _kinds(client: Client) -> list[GroupVersionKind]:
-    """Every namespaced kind that can be listed, in its preferred version."""
+async def _kinds(client: Client, found: _Everything) -> list[GroupVersionKind]:
+    """Every namespaced kind that can be listed, in the version that its group prefers among those that serve it."""
     groups = msgspec.json.decode(await client.raw_get("/apis")).get("groups") or []
     paths = [("", "v1", "/api/v1")]
     for group in groups:
-        version = (group.get("preferredVersion") or {}).get("version")
-        if group.get("name") and version and group["name"] != "events.k8s.io":
-            paths.append((group["name"], version, f"/apis/{group['name']}/{version}"))
-    found: dict[GroupVersionKind, None] = {}
-    for group_name, version, path in paths:
+        preferred = (group.get("preferredVersion") or {}).get("version")
+        versions = dict.fromkeys([preferred, *(v.get("version") for v in group.get("versions") or ())])
+        if group.get("name") and group["name"] != "events.k8s.io":
+            paths += [(group["name"], version, f"/apis/{group['name']}/{version}") for version in versions if version]
+
+    async def resources(path: str) -> tuple[_Resource, ...]:
         try:
-            served = msgspec.json.decode(await client.raw_get(path), type=_ResourceList)
-        except ApiError:
-            continue
-        for resource in served.resources:
+            return msgspec.json.decode(await client.raw_get(path), type=_ResourceList).resources
+        except ApiError as error:
+            found.unseen.append({"kind": path.removeprefix("/apis/"), "error": str(error)})
+            return ()
+
+    kinds: dict[tuple[str, str], GroupVersionKind] = {}
+    for (group_name, version, _), served in zip(paths, await asyncio.gather(*(resources(p) for _, _, p in paths)), strict=True):
+        for resource in served:
             if resource.namespaced and "/" not in resource.name and "list" in resource.verbs and resource.kind not in _SKIPPED:
-                found[GroupVersionKind(group_name, version, resource.kind)] = None
-    return list(found)
+                kinds.setdefault((group_name, resource.kind), GroupVersionKind(group_name, version, resource.kind))
+    return list(kinds.values())
 
 
 def _name(obj: Unstructured) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
@@ -19,8 +20,10 @@ from clusterwright.offline.complaints import (
     Tier,
     complaint_of,
     deletion,
+    earlier,
     old_conditions,
     own_pause,
+    pause_path,
     references,
     since,
     time_of,
@@ -29,7 +32,12 @@ from clusterwright.offline.complaints import (
 from clusterwright.offline.graph import reachable
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.kinship import related
+from clusterwright.offline.neglect import unreconciled
 
+SLACK = timedelta(seconds=10)
+"""An Event may come a little before the condition that it explains."""
+ABSENT = re.compile(r"not found|does not exist|no such|missing", re.IGNORECASE)
+KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
 
 
@@ -63,20 +71,39 @@ class Node:
         return self.worst.tier if self.worst else Tier.PROGRESS
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a pass of our own controller over an object has found."""
+
+    conditions: tuple[Condition, ...] | None = None
+    """They replace those that were written; None: there is nothing to replace them with."""
+    error: str = ""
+    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By condition: the objects that the row which fired had asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What could be seen of a cluster: whoever looked may not have looked at everything, nor been allowed to."""
+
+    now: datetime | None = None
+    seen: frozenset[str] = frozenset()
+    """Kinds of which all objects are known, though there be none."""
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    """Kinds that could not be listed, and why."""
+
+
 class Testimony:
     """The objects that belong to a cluster, with what each of them complains about."""
 
     def __init__(
-        self,
-        objects: Iterable[Json],
-        subject: str,
-        conditions: Sequence[Condition] | None = None,
-        *,
-        error: str = "",
-        now: datetime | None = None,
+        self, objects: Iterable[Json], subject: str, findings: Mapping[str, Finding] | None = None, sight: Sight | None = None
     ) -> None:
-        """`conditions` replace those of the subject: what our controller finds, not what another one wrote; `error`: how its pass ended."""
-        self._now = now
+        """`findings` by object: what our controllers find now, not what they or others wrote."""
+        sight = sight or Sight()
+        self._now, self._seen, self._unseen = sight.now, sight.seen, sight.unseen
+        self._findings = findings or {}
+        self._definitions: dict[tuple[str, str], Unstructured] = {}
         self.nodes: dict[str, Node] = {}
         self.events: dict[str, list[Json]] = {}
         self._children: dict[str, list[str]] = {}
@@ -86,7 +113,6 @@ class Testimony:
         self._served: set[str] = set()
         self._dumped: set[str] = set()
         self.subject = subject
-        self._subject_conditions = conditions
         for json in objects:
             self._add(json)
         for node in list(self.nodes.values()):
@@ -98,8 +124,9 @@ class Testimony:
             self._hear(node)
         for node in list(self.nodes.values()):
             self._notice_standstill(node)
-        if error and subject in self.nodes:
-            self.nodes[subject].complaints.append(Complaint(Tier.ERROR, error, raw=error))
+        for name, finding in self._findings.items():
+            if finding.error and name in self.nodes:
+                self.nodes[name].complaints.append(Complaint(Tier.ERROR, finding.error, raw=finding.error))
         self._add_shared_states()
 
     def _find_cluster(self) -> Node | None:
@@ -107,7 +134,8 @@ class Testimony:
         node = self.nodes.get(self.subject)
         if node is None or node.kind == "Cluster" or node.object is None:
             return node
-        return self.nodes.get(node_id("Cluster", node.namespace, node.object.metadata.labels.get(CLUSTER_NAME_LABEL, "")))
+        name = node.object.metadata.labels.get(CLUSTER_NAME_LABEL) or node.object.at("spec", "clusterName") or ""
+        return self.nodes.get(node_id("Cluster", node.namespace, str(name)))
 
     def _forget_strangers(self) -> None:
         """What belongs to other clusters, or to none, has no part in this."""
@@ -124,6 +152,7 @@ class Testimony:
         self._dumped.add(obj.kind)
         if obj.kind == "CustomResourceDefinition":
             self._served.add(str(obj.at("spec", "names", "kind")))
+            self._definitions[str(obj.at("spec", "group")), str(obj.at("spec", "names", "kind"))] = obj
         if obj.kind == "Event":
             involved = json.get("involvedObject") or json.get("regarding") or {}
             about = node_id(str(involved.get("kind", "")), str(involved.get("namespace", "")), str(involved.get("name", "")))
@@ -146,8 +175,9 @@ class Testimony:
                 self._children.setdefault(owner, []).append(node.id)
 
     def _conditions(self, node: Node) -> tuple[Condition, ...]:
-        if node.id == self.subject and self._subject_conditions is not None:
-            return tuple(self._subject_conditions)
+        finding = self._findings.get(node.id)
+        if finding is not None and finding.conditions is not None:
+            return finding.conditions
         try:
             return conditions_of(node.object) if node.object else ()
         except InvalidConditions as error:
@@ -166,7 +196,7 @@ class Testimony:
         if all(c.type in QUIET for c in conditions):
             conditions = (*conditions, *old_conditions(node.object))
         if pause:
-            node.complaints.append(Complaint(Tier.PAUSED, pause, since(get(conditions, "Paused")), "Paused"))
+            node.complaints.append(Complaint(Tier.PAUSED, pause, since(get(conditions, "Paused")), "Paused", path=pause_path(node.object)))
         for condition in conditions:
             complaint = complaint_of(condition)
             if complaint is not None:
@@ -176,6 +206,8 @@ class Testimony:
                 text = node.object.at(*path)
                 if isinstance(text, str) and text:
                     node.complaints.append(Complaint(Tier.ERROR, f"{name}: {text}", raw=text))
+        if not pause and (neglected := unreconciled(node.object, self._now)) is not None:
+            node.complaints.append(neglected)
         node.complaints += self._stall(node, conditions)
         if node.complaints:
             node.complaints += self._warnings(node)
@@ -216,9 +248,20 @@ class Testimony:
         return found
 
     def _latest_warnings(self, node: Node) -> list[Json]:
+        """Warnings that no good news followed, none from before what is wrong now began, none about what is gone."""
         told = self.events.get(node.id, [])
         good = max((time_of(e) for e in told if e.get("type") == "Normal"), default="")
-        return [e for e in told if e.get("type") == "Warning" and time_of(e) >= good]
+        begun = min((c.since for c in node.complaints if c.since and c.tier is not Tier.PROGRESS), default="")
+        oldest = max(good, earlier(begun, SLACK))
+        return [e for e in told if e.get("type") == "Warning" and time_of(e) >= oldest and not self._names_the_gone(node, e)]
+
+    def _names_the_gone(self, node: Node, event: Json) -> bool:
+        """Whether an Event tells of an object that is no more, other than to say that it is missing."""
+        text = str(event.get("message") or "")
+        if ABSENT.search(text):
+            return False
+        named = [(m[1], m[2].rpartition("/")[2]) for m in KIND_AND_NAME.finditer(text) if m[1] in self._kinds]
+        return any(node_id(kind, node.namespace, name.rstrip(".")) not in self._there for kind, name in named)
 
     # -------------------------------------------------------------------------------------- shared states
 

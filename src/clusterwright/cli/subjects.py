@@ -1,0 +1,71 @@
+"""How users name an object, the same in every command: `cluster/c1`, `cluster c1`, `cluster/ns/c1`, `kcp/c1`, or `c1` for a Cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from clusterwright.api.scheme import BUILT_IN, CUSTOM, Resource
+
+
+class Subject(NamedTuple):
+    """The object that a user means. `kind` is the Kind where it is one that we know, else the user's own word."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class BadSubject(ValueError):
+    """The words name no object; the message says what is expected."""
+
+
+def parse(words: Sequence[str], *, default: str = "Cluster") -> tuple[Subject, list[str]]:
+    """The object that the first words name, and the words that are left; raises BadSubject.
+
+    A name alone means an object of the kind `default`.
+    """
+    if not words or not words[0]:
+        raise BadSubject("KIND/NAME or KIND NAME is expected")
+    first, rest = words[0], list(words[1:])
+    if "/" in first:
+        kind, _, tail = first.partition("/")
+        namespace, _, name = tail.rpartition("/")
+        if not kind or not name or "/" in namespace:
+            raise BadSubject(f"{first!r} is not KIND/NAME or KIND/NAMESPACE/NAME")
+        return Subject(kind_of(kind), namespace, name), rest
+    if is_kind(first):
+        if rest:
+            namespace, _, name = rest[0].rpartition("/")
+            return Subject(kind_of(first), namespace, name), rest[1:]
+        if kind_of(first) == default:
+            raise BadSubject(f"{first} without a name: KIND/NAME or KIND NAME is expected")
+    return Subject(default, "", first), rest
+
+
+def kind_of(word: str) -> str:
+    """The Kind that a word means: singular, plural, short name, in any case, with or without its group; else the word itself."""
+    found = resource_of(word)
+    return found.gvk.kind if found is not None else word
+
+
+def is_kind(word: str) -> bool:
+    """Whether the word means a kind that we know."""
+    return resource_of(word) is not None
+
+
+def resource_of(word: str) -> Resource | None:
+    """The resource that a word means, if it is one that we know; of ours before others'."""
+    bare, _, group = word.lower().partition(".")
+    found = _words().get(bare)
+    return found if found is not None and group in {"", found.group, f"{found.version}.{found.group}"} else None
+
+
+@cache
+def _words() -> dict[str, Resource]:
+    known: dict[str, Resource] = {}
+    for resource in (*CUSTOM, *BUILT_IN):
+        for word in (resource.singular, resource.plural, *resource.short_names):
+            known.setdefault(word, resource)
+    return known

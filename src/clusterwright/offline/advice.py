@@ -1,0 +1,222 @@
+"""Who must act on a cause, how, and with which command: one piece of advice for each class of cause. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from clusterwright.api.contract import crd_name
+from clusterwright.api.wellknown import PAUSED_ANNOTATION
+from clusterwright.offline.causes import Investigation
+from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
+from clusterwright.offline.credentials import KEYS
+from clusterwright.offline.neglect import CONTRACT, QUORUM
+from clusterwright.offline.testimony import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Whose move it is, what the move is, and a command that makes it or shows more."""
+
+    who: str
+    next: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cause to be advised on."""
+
+    investigation: Investigation
+    node: Node
+    complaint: Complaint
+
+    @property
+    def name(self) -> str:
+        """Kind and name."""
+        return f"{self.node.kind} {self.node.name}"
+
+    def kubectl(self, words: str, node: Node | None = None) -> str:
+        """A kubectl command about an object; `{}` stands for it."""
+        node = node or self.node
+        group = node.object.gvk.group if node.object is not None else ""
+        resource = crd_name(group, node.kind).partition(".")[0] if group else node.kind.lower()
+        where = f" -n {node.namespace}" if node.namespace else ""
+        return f"kubectl{where} {words.replace('{}', f'{resource}/{node.name}')}"
+
+
+_HOOK: Final = re.compile(r"^(pre-drain|pre-terminate)\.delete\.hook\.machine\.cluster\.x-k8s\.io")
+_PROVIDERS: Final = {"infrastructure.": "infrastructure", "bootstrap.": "bootstrap", "controlplane.": "control plane"}
+_NODE: Final = frozenset({"NodeHealthy", "NodeReady", "HealthCheckSucceeded", "NodeKubeadmLabelsAndTaintsSet"})
+_COMPONENT: Final = re.compile(r"^(APIServer|ControllerManager|Scheduler|Etcd)PodHealthy$|ControlPlaneComponentsHealthy")
+
+
+def advise(investigation: Investigation, node: Node, complaint: Complaint) -> Advice:
+    """The advice of the first class of causes that this one belongs to."""
+    case = Case(investigation, node, complaint)
+    return next(give(case) for applies, give in _CLASSES if applies(case))
+
+
+# ------------------------------------------------------------------------------------------------------ absences
+
+
+def _is_credential(case: Case) -> bool:
+    cluster = case.investigation.cluster
+    return case.node.kind == "Secret" and cluster is not None and case.node.name in {f"{cluster.name}-{p}" for p in KEYS}
+
+
+def _credential(case: Case) -> Advice:
+    is_gone = case.node.object is None
+    if case.node.name.endswith("-kubeconfig"):
+        who = f"whoever {'deleted' if is_gone else 'changed'} Secret {case.node.name}"
+        return Advice(
+            who, "delete it, if it is there: it is made again from the cluster's CA", case.kubectl("delete {} --ignore-not-found")
+        )
+    who = f"whoever keeps the backups of the management cluster, and whoever {'deleted' if is_gone else 'changed'} Secret {case.node.name}"
+    return Advice(who, "restore it from a backup: a new one would not fit what is in use", case.kubectl("get {} -o yaml"))
+
+
+def _missing(case: Case) -> Advice:
+    referrers = list(dict.fromkeys(case.node.referrers))
+    first = case.investigation.nodes.get(referrers[0]) if referrers else None
+    if first is not None and first.kind == "Machine" and first.object is not None and case.complaint.path.endswith("infrastructureRef"):
+        remade = "its owner makes a new one" if first.object.metadata.owner_references else "then make it again"
+        who = f"whoever deleted {case.name}, or the owner of Machine {first.name}"
+        return Advice(who, f"delete Machine {first.name}; {remade}", case.kubectl("delete {}", first))
+    by = ", ".join(r.replace("/", " ", 1) for r in referrers) or "whoever names it"
+    path = f" in {case.complaint.path}" if case.complaint.path.startswith("spec") else ""
+    command = case.kubectl("edit {}", first) if first is not None and first.object is not None else ""
+    return Advice(f"the author of {by}", f"create {case.name}, or correct the reference{path}", command)
+
+
+# ----------------------------------------------------------------------------------------------- pauses, deletions
+
+
+def _paused(case: Case) -> Advice:
+    if case.complaint.path == SPEC_PAUSED:
+        command = case.kubectl("""patch {} --type=merge -p '{"spec":{"paused":false}}'""")
+    else:
+        command = case.kubectl(f"annotate {{}} {PAUSED_ANNOTATION}-")
+    return Advice(f"whoever paused {case.name}", f"take {case.complaint.path} away when it may go on", command)
+
+
+def _deleting(case: Case) -> Advice:
+    assert case.node.object is not None
+    metadata = case.node.object.metadata
+    if foreign := [f for f in metadata.finalizers if OWN_FINALIZER not in f]:
+        named = ", ".join(foreign)
+        who = f"whoever set the finalizer {named}"
+        return Advice(who, f"finish the clean-up that {named} stands for; it is then taken away", case.kubectl("get {} -o yaml"))
+    if hooks := {k: v for k, v in metadata.annotations.items() if _HOOK.match(k)}:
+        hook, owner = next(iter(hooks.items()))
+        who = f"the owner of the deletion hook {hook}" + (f" ({owner})" if owner else "")
+        return Advice(who, "finish what the hook is for, then take its annotation away", case.kubectl(f"annotate {{}} {hook}-"))
+    if "Drain" in case.complaint.raw:
+        cluster = case.investigation.cluster.name if case.investigation.cluster else ""
+        who = "whoever runs the Pods that may not be evicted, and their PodDisruptionBudgets"
+        return Advice(who, "let them be evicted, or scale them down", f"{_kubeconfig(cluster)} get pdb,pods -A")
+    return Advice(
+        f"{_controller(case)}, which has not finished its clean-up", "look at its Events and its log", case.kubectl("describe {}")
+    )
+
+
+# --------------------------------------------------------------------------------------------------- what is wrong
+
+
+def _unreconciled(case: Case) -> Advice:
+    who = f"whoever runs the management cluster: {_controller(case)} does not run, or does not see it"
+    return Advice(who, "install or start it, switch on its feature gate, or correct the watch filter", case.kubectl("get {} -o yaml"))
+
+
+def _contract(case: Case) -> Advice:
+    label = case.complaint.path.removeprefix("metadata.labels[").removesuffix("]")
+    served = [str(v.get("name")) for v in (case.node.object.at("spec", "versions") or () if case.node.object else ()) if v.get("served")]
+    command = f"kubectl label crd {case.node.name} {label}={'_'.join(served)}"
+    return Advice(f"whoever installed the provider of {case.node.name}", f"label the CRD with {label}", command)
+
+
+def _quorum(case: Case) -> Advice:
+    who = f"whoever runs the machines of the control plane of {case.node.name}"
+    return Advice(
+        who,
+        "start the members that are down; without them nothing here can help",
+        case.kubectl("get machines.cluster.x-k8s.io -o wide").replace("machines", "machines", 1),
+    )
+
+
+def _unreachable(case: Case) -> Advice:
+    host, port = (case.node.object.at("spec", "controlPlaneEndpoint", part) if case.node.object else None for part in ("host", "port"))
+    where = f" at {host}:{port}" if host else ""
+    who = f"whoever runs the API server of {case.node.name}{where}, or the network between here and there"
+    command = f"{_kubeconfig(case.node.name)} get --raw /readyz?verbose"
+    return Advice(who, "see whether it runs and answers from here; nothing on this side tells more", command)
+
+
+def _alarm(case: Case) -> Advice:
+    who = f"whoever runs the etcd of {case.name}"
+    if "NOSPACE" in case.complaint.text:
+        return Advice(who, "free space, defragment, then disarm the alarm", "etcdctl defrag --cluster && etcdctl alarm disarm")
+    return Advice(who, "replace the member: delete its Machine, if the others are healthy", "etcdctl alarm list")
+
+
+def _machine_of_node(case: Case) -> Advice:
+    node = str(case.node.object.at("status", "nodeRef", "name") or "") if case.node.object else ""
+    checks = [n for n in case.investigation.nodes.values() if n.kind == "MachineHealthCheck" and n.object is not None]
+    who = f"whoever runs the machine behind {case.name}" + (f" (Node {node})" if node else "")
+    if checks:
+        return Advice(who, f"repair it, or let MachineHealthCheck {checks[0].name} have it replaced", case.kubectl("describe {}"))
+    return Advice(who, "repair it, or delete the Machine if something makes a new one", case.kubectl("describe {}"))
+
+
+def _quota(case: Case) -> Advice:
+    return Advice(f"the owner of ResourceQuota {case.node.name}", "raise the quota, or free what it counts", case.kubectl("edit {}"))
+
+
+def _provider(case: Case) -> Advice:
+    who = f"the {_provider_word(case)} provider that reconciles {case.node.kind}"
+    return Advice(who, f"look at {case.name} and at what it stands for", case.kubectl("describe {}"))
+
+
+def _content(case: Case) -> Advice:
+    return Advice(f"the author of {case.name}", f"correct {case.name}", case.kubectl("edit {}"))
+
+
+def _core(case: Case) -> Advice:
+    if case.complaint.tier in {Tier.WAITING, Tier.SILENT, Tier.UNKNOWN, Tier.PROGRESS}:
+        return Advice(_controller(case), "wait; it goes on when what it waits for changes", case.kubectl("describe {}"))
+    who = f"the owner of {case.name}"
+    return Advice(who, f"correct the spec of {case.name}, or what it depends on", case.kubectl("describe {}"))
+
+
+def _provider_word(case: Case) -> str:
+    group = case.node.object.gvk.group if case.node.object else ""
+    return next((word for prefix, word in _PROVIDERS.items() if group.startswith(prefix)), "")
+
+
+def _kubeconfig(cluster: str) -> str:
+    return f"clusterwright get kubeconfig {cluster} > kubeconfig; kubectl --kubeconfig kubeconfig"
+
+
+def _controller(case: Case) -> str:
+    word = _provider_word(case)
+    return f"the {word} provider that reconciles {case.node.kind}" if word else f"the controller of {case.node.kind}"
+
+
+_CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], ...]] = (
+    (_is_credential, _credential),
+    (lambda c: c.complaint.tier is Tier.MISSING, _missing),
+    (lambda c: c.complaint.tier is Tier.PAUSED, _paused),
+    (lambda c: c.complaint.tier is Tier.DELETING or (c.node.deleting and c.node.object is not None), _deleting),
+    (lambda c: c.complaint.tier is Tier.UNRECONCILED, _unreconciled),
+    (lambda c: c.complaint.about == CONTRACT, _contract),
+    (lambda c: c.complaint.about == QUORUM, _quorum),
+    (lambda c: c.complaint.about == "RemoteConnectionProbe", _unreachable),
+    (lambda c: "alarm" in c.complaint.text.lower(), _alarm),
+    (lambda c: c.node.kind == "ResourceQuota", _quota),
+    (lambda c: c.node.kind == "Machine" and (c.complaint.about in _NODE or bool(_COMPONENT.search(c.complaint.about))), _machine_of_node),
+    (lambda c: c.node.kind in {"Secret", "ConfigMap"} or c.complaint.about == TEMPLATE, _content),
+    (lambda c: bool(_provider_word(c)), _provider),
+    (lambda c: True, _core),
+)

@@ -1,0 +1,101 @@
+"""What is wrong with an object though nobody says so: nobody reconciles it, its kind follows no contract, its etcd has no quorum."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from clusterwright.api.meta import Condition, Unstructured
+from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX
+from clusterwright.conditions import get
+from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
+
+AT_ONCE: Final = timedelta(seconds=15)
+"""A controller that runs has said something of a new object by then."""
+QUORUM: Final = "quorum"
+"""What a complaint about a lost quorum is about."""
+CONTRACT: Final = "contract"
+"""What a complaint about a CRD without a contract label is about."""
+_CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
+_GROUP: Final = "cluster.x-k8s.io"
+_UNREPORTED: Final = ("Template", "Binding", "ClusterResourceSet", "ExtensionConfig", "Revision")
+"""Ends of kinds that report nothing, or only when they have something to do."""
+
+
+def unreconciled(obj: Unstructured, now: datetime | None) -> Complaint | None:
+    """That no controller has said anything of an object of Cluster API since it was made, or since its spec was changed."""
+    group = obj.gvk.group
+    if now is None or not (group == _GROUP or group.endswith(f".{_GROUP}")) or obj.kind.endswith(_UNREPORTED):
+        return None
+    made = obj.metadata.creation_timestamp
+    status = obj.at("status")
+    if not (isinstance(status, Mapping) and status):
+        if made is None or now - made < AT_ONCE:
+            return None
+        text = f"nothing has reconciled it since it was made {ago(now - made)} ago"
+        return Complaint(Tier.UNRECONCILED, text, f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")
+    observed, generation = obj.at("status", "observedGeneration"), obj.at("metadata", "generation")
+    changed = _spec_changed(obj)
+    if not isinstance(observed, int) or not isinstance(generation, int) or observed >= generation or changed is None:
+        return None
+    if now - changed < AT_ONCE:
+        return None
+    text = f"nothing has reconciled it since its spec was changed {ago(now - changed)} ago"
+    return Complaint(Tier.UNRECONCILED, text, f"{changed:%Y-%m-%dT%H:%M:%SZ}", path="status.observedGeneration")
+
+
+def _spec_changed(obj: Unstructured) -> datetime | None:
+    """When somebody last wrote anything but the status, as far as the fields' managers tell."""
+    times = [m.get("time") for m in obj.at("metadata", "managedFields") or () if isinstance(m, Mapping) and not m.get("subresource")]
+    written = sorted(t for t in times if isinstance(t, str))
+    try:
+        return datetime.fromisoformat(written[-1]) if written else None
+    except ValueError:
+        return None
+
+
+def ago(span: timedelta) -> str:
+    """A span of time in at most two units, as people say it."""
+    seconds = max(0, int(span.total_seconds()))
+    for unit, length, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= length:
+            rest = seconds % length // part
+            return f"{seconds // length} {unit} {rest} {smaller}" if rest else f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+def without_contract(definition: Unstructured) -> Complaint | None:
+    """That a CRD of a provider says of none of its versions which contract it follows."""
+    if any(_CONTRACT_LABEL.match(label) for label in definition.metadata.labels):
+        return None
+    versions = [str(v.get("name")) for v in definition.at("spec", "versions") or () if isinstance(v, Mapping) and v.get("served")]
+    label = f"{CONTRACT_LABEL_PREFIX}v1beta2"
+    text = f"has no label like {label}={'_'.join(versions)}: nobody can tell which contract its versions follow"
+    return Complaint(Tier.ERROR, text, about=CONTRACT, path=f"metadata.labels[{label}]")
+
+
+def lost_quorum(machines: Sequence[tuple[Unstructured, Iterable[Condition]]], *, reachable: bool) -> Complaint | None:
+    """That too few etcd members of a managed control plane are left to decide anything, by what its Machines say.
+
+    What was known before contact was lost counts. At the edge of the quorum, losing contact is taken for the last straw.
+    """
+    down: dict[str, Condition] = {}
+    for machine, conditions in machines:
+        member = get(tuple(conditions), "EtcdMemberHealthy")
+        if member is not None and member.status == "False":
+            down[machine.metadata.name] = member
+    voters = len(machines)
+    spare = voters - (voters // 2 + 1)
+    if voters < 3 or len(down) < spare or (len(down) == spare and reachable) or not down:
+        return None
+    times = sorted(since(c) for c in down.values())
+    left = [m.metadata.name for m, _ in machines if m.metadata.name not in down]
+    sure = "has lost its quorum" if len(down) > spare else "has lost its quorum, it seems: nothing answers any more"
+    gone = f"{', '.join(sorted(down))} {'are' if len(down) > 1 else 'is'} down"
+    text = (
+        f"etcd {sure}: of {voters} members {gone}, {voters // 2 + 1} are needed; left: {', '.join(sorted(left)) or 'none'}. "
+        "What runs on the Nodes goes on running; nothing can be changed until a member is back"
+    )
+    return Complaint(Tier.ERROR, text, times[-1], QUORUM, path=condition_path("EtcdClusterHealthy"))

@@ -1,0 +1,82 @@
+"""Passes of our own controllers over a bundle, for explanations: what they would find, and whom they would ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.conditions import InvalidConditions, conditions_of
+from clusterwright.controllers.kit import registry
+from clusterwright.offline.bundle import Bundle
+from clusterwright.offline.contracts import complete
+from clusterwright.offline.decide import run_pass, run_to_completion
+from clusterwright.offline.kinship import name_of
+from clusterwright.offline.standins import with_stand_ins
+from clusterwright.offline.testimony import Finding
+from clusterwright.offline.world import World
+from clusterwright.runtime.keys import sample_keys
+from clusterwright.tables import Explanation, Table, observing
+
+MOST: Final = 100
+"""Passes of one explanation: each has a world of its own."""
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one pass came to."""
+
+    subject: str
+    result: Json
+    tables: list[Explanation] = field(default_factory=list)
+
+    def finding(self) -> Finding:
+        """What it says of its object."""
+        asked: dict[str, tuple[str, ...]] = {}
+        for table in self.tables:
+            subjects = [s for row in table.rows if row.fired for s in row.about]
+            asked[table.table] = tuple(dict.fromkeys(name_of(s.kind, s.namespace, s.name) for s in subjects))
+        after, error = self.result["object"], self.result["error"] or ""
+        try:
+            return Finding(None if after is None else conditions_of(after), error, asked)
+        except InvalidConditions:
+            return Finding(None, error, asked)
+
+
+def run_passes(bundle: Bundle, subjects: Iterable[str], controller: str = "") -> Mapping[str, Pass]:
+    """A pass over each of the subjects (`Kind/namespace/name`) that a controller of ours reconciles, each as if it were the only one.
+
+    `controller` names one of the kind's controllers; empty means the first.
+    """
+    wanted = [s for s in dict.fromkeys(subjects) if registry.find(s.partition("/")[0], controller) is not None][:MOST]
+    passes: dict[str, Pass] = {}
+    now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
+
+    async def all_of_them() -> Json:
+        keys = sample_keys()
+        prepared = await with_stand_ins(complete(bundle), now, keys)
+        for subject in wanted:
+            passes[subject] = await _one(World(prepared, now, keys), subject, controller)
+        return {}
+
+    if wanted:
+        run_to_completion(all_of_them())
+    return passes
+
+
+async def _one(world: World, subject: str, controller: str) -> Pass:
+    kind, _, rest = subject.partition("/")
+    namespace, _, name = rest.rpartition("/")
+    entry = registry.find(kind, controller)
+    assert entry is not None
+    definition = registry.definition(entry)
+    tables: list[Explanation] = []
+
+    def observe(table: Table[Any], snapshot: Any) -> None:
+        tables.append(table.explain(snapshot))
+
+    with observing(observe):
+        result = await run_pass(world, definition.make(world.dependencies()), definition.kind, ObjectKey(namespace, name))
+    return Pass(subject, result, tables)

@@ -1,0 +1,223 @@
+"""The verdict on an object: how it is, through whose fault, who must act and how. One type for everybody who shows it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from clusterwright.api.meta import Json, Unstructured
+from clusterwright.offline.advice import Advice, advise
+from clusterwright.offline.causes import Investigation
+from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.neglect import ago
+from clusterwright.offline.testimony import Node
+
+
+class State(StrEnum):
+    """How an object is."""
+
+    FINE = "fine"
+    PROGRESSING = "progressing"
+    WAITING = "waiting"
+    BROKEN = "broken"
+    UNSEEN = "could not see"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What there is to say of an object. `object` is the cause, or what progresses; empty where all is well."""
+
+    subject: str
+    state: State
+    what: str
+    object: str = ""
+    field: str = ""
+    """Of the cause, or of the object that names it."""
+    since: str = ""
+    who: str = ""
+    next: str = ""
+    command: str = ""
+    evidence: tuple[str, ...] = ()
+    """From the subject to the cause, each with what it says."""
+    now: datetime | None = None
+
+    @property
+    def headline(self) -> str:
+        """All of it in one line."""
+        span = _span(self.since, self.now)
+        lasting = f", for {ago(span)}" if span is not None and self.state is not State.FINE else ""
+        about = f"{self.object} " if self.object else ""
+        first = self.what.partition("\n")[0]
+        return f"{self.state.capitalize()}: {about}{first}{lasting}"
+
+    def to_json(self) -> Json:
+        """The verdict as plain data."""
+        return {
+            "state": str(self.state),
+            "headline": self.headline,
+            "object": self.object or None,
+            "field": self.field or None,
+            "what": self.what,
+            "since": self.since or None,
+            "who": self.who or None,
+            "next": self.next or None,
+            "command": self.command or None,
+            "evidence": list(self.evidence),
+        }
+
+
+GRACE: Final = timedelta(seconds=30)
+"""How long something may look wrong while it is being made, changed or removed."""
+PATIENCE: Final = timedelta(minutes=5)
+"""How long a wait counts as getting on."""
+_BAD: Final = frozenset({Tier.MISSING, Tier.ERROR, Tier.UNRECONCILED, Tier.UNHEALTHY})
+_UNDER_WAY: Final[Mapping[str, str]] = {
+    "RollingOut": "is rolling out",
+    "ScalingUp": "is scaling up",
+    "ScalingDown": "is scaling down",
+    "Remediating": "is replacing what is unhealthy",
+    "Updating": "is being updated",
+    "Deleting": "is being deleted",
+}
+_SETS: Final = ("MachinePool", "MachineDeployment", "MachineSet")
+
+
+def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | None) -> Verdict:
+    """The verdict on the investigation's subject, whose `causes` were found, the most telling first."""
+    judged = [(node, state_of(investigation, node, now)) for node in causes]
+    for wanted in (State.BROKEN, State.WAITING):
+        for node, state in judged:
+            if state is wanted and (wanted is State.BROKEN or not _unseen(investigation)):
+                return _of_cause(investigation, node, state, now)
+    if unseen := _unseen(investigation):
+        what = "; ".join(f"could not read {kind}s: {why}" for kind, why in unseen.items())
+        who = "whoever grants rights: " + ", ".join(f"list {kind}s" for kind in unseen)
+        advice = "ask for the right to read them, or ask somebody who has it"
+        return Verdict(investigation.subject, State.UNSEEN, what, who=who, next=advice, command="kubectl auth can-i --list", now=now)
+    for node, complaint in _under_way(investigation):
+        what, advice = _progress(node, complaint), "nothing: it goes on by itself"
+        who = f"nobody: the controller of {node.kind} is at it"
+        evidence = (f"{node.id}: {what}",)
+        return Verdict(
+            investigation.subject, State.PROGRESSING, what, node.id, complaint.path, complaint.since, who, advice, "", evidence, now
+        )
+    if judged:
+        return _of_cause(investigation, judged[0][0], State.PROGRESSING, now)
+    return Verdict(investigation.subject, State.FINE, _well(investigation), now=now)
+
+
+def state_of(investigation: Investigation, node: Node, now: datetime | None) -> State:
+    """How bad it is that an object is the cause of trouble."""
+    worst = node.worst or Complaint(Tier.UNKNOWN, "")
+    span = _span(worst.since or _made(node), now)
+    if worst.tier in {Tier.PAUSED, Tier.DELETING}:
+        return State.WAITING
+    if worst.tier in _BAD:
+        is_early = span is not None and span < GRACE and _is_moving(investigation, node, now)
+        return State.PROGRESSING if is_early else State.BROKEN
+    return State.PROGRESSING if span is None or span < PATIENCE else State.WAITING
+
+
+def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -> bool:
+    """Whether the object, or what it is part of, is being made, changed or removed."""
+    cluster = investigation.cluster
+    if cluster is None or cluster.deleting or investigation.is_being_set_up:
+        return True
+    near = [investigation.nodes[n] for n in investigation.path_to(node.id) if n in investigation.nodes and n != cluster.id]
+    near += [investigation.nodes[r] for r in node.referrers if r in investigation.nodes and r != cluster.id]
+    for one in (*near, *(o for n in near for o in investigation.owners(n))):
+        age = _span(_made(one), now)
+        if one.deleting or (age is not None and age < PATIENCE) or any(c.about in _UNDER_WAY for c in one.complaints):
+            return True
+    return False
+
+
+def _of_cause(investigation: Investigation, node: Node, state: State, now: datetime | None) -> Verdict:
+    worst = node.worst or Complaint(Tier.UNKNOWN, "")
+    advice: Advice = advise(investigation, node, worst)
+    evidence = tuple(link(investigation, name) for name in investigation.path_to(node.id))
+    name = node.id.partition("#")[0]
+    return Verdict(
+        investigation.subject, state, worst.text, name, worst.path, worst.since, advice.who, advice.next, advice.command, evidence, now
+    )
+
+
+def link(investigation: Investigation, name: str) -> str:
+    """One link of the chain of evidence."""
+    worst = investigation.nodes[name].worst
+    return f"{name.partition('#')[0]}: {worst.text}" if worst else name
+
+
+def _unseen(investigation: Investigation) -> dict[str, str]:
+    """The kinds that objects of the cluster name and that could not be read."""
+    return {kind: why for kind, why in investigation.unseen.items() if kind in investigation.named_kinds}
+
+
+# ----------------------------------------------------------------------------------------------- what is under way
+
+
+def _under_way(investigation: Investigation) -> Iterator[tuple[Node, Complaint]]:
+    """What progresses: the whole cluster when it goes, else control planes, then workers, then the rest; Machines speak last."""
+    cluster = investigation.cluster
+    said = [(node, complaint) for node in investigation.nodes.values() if "#" not in node.id for complaint in node.complaints]
+    found = [(n, c) for n, c in said if c.about in _UNDER_WAY and c.tier in {Tier.PROGRESS, Tier.SILENT}]
+
+    def rank(item: tuple[Node, Complaint]) -> tuple[int, int, str]:
+        node, complaint = item
+        is_cluster = cluster is not None and node.id == cluster.id
+        if is_cluster and node.deleting:
+            place = 0
+        elif node.object is not None and node.object.gvk.group.startswith("controlplane."):
+            place = 1
+        elif node.kind in _SETS:
+            place = 2 + _SETS.index(node.kind)
+        else:
+            place = 9 if node.kind == "Machine" else 7 if is_cluster else 8
+        return place, list(_UNDER_WAY).index(complaint.about), node.id
+
+    yield from sorted(found, key=rank)
+
+
+def _progress(node: Node, complaint: Complaint) -> str:
+    """What an object is doing, and how far it has come."""
+    words = _UNDER_WAY[complaint.about]
+    counts = _counts(node.object) if node.object is not None else ""
+    if complaint.about == "Deleting":
+        return complaint.text
+    return f"{words}: {counts}" if counts else words
+
+
+def _counts(obj: Unstructured) -> str:
+    wanted = obj.at("spec", "replicas")
+    if not isinstance(wanted, int):
+        return ""
+    parts = []
+    for name, word in (("replicas", "there"), ("upToDateReplicas", "up to date"), ("readyReplicas", "ready")):
+        value = obj.at("status", name)
+        parts.append(f"{value if isinstance(value, int) else 0} {word}")
+    return f"{wanted} wanted, {', '.join(parts)}"
+
+
+def _well(investigation: Investigation) -> str:
+    """What is there of a cluster that is well."""
+    node = investigation.nodes.get(investigation.subject)
+    if node is None or node.object is None or node.kind != "Cluster":
+        return "nothing is wrong"
+    leaders, workers = (node.object.at("status", part, "readyReplicas") or 0 for part in ("controlPlane", "workers"))
+    return f"nothing is wrong; {leaders} control plane and {workers} worker Machines are ready"
+
+
+def _made(node: Node) -> str:
+    made = node.object.metadata.creation_timestamp if node.object is not None else None
+    return f"{made:%Y-%m-%dT%H:%M:%SZ}" if made is not None else ""
+
+
+def _span(moment: str, now: datetime | None) -> timedelta | None:
+    """How long ago; None where that is not known."""
+    try:
+        return now - datetime.fromisoformat(moment) if now is not None and moment else None
+    except (ValueError, TypeError):
+        return None
