@@ -20,7 +20,6 @@ from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.encoding import bodies, negotiation, protobuf, rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form
 from clusterwright.apiserver.interfaces import DecodeError, Resource
-from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import (
     FieldError,
@@ -57,6 +56,8 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     heavy: bool = False
     """Whether its work would be felt by others, and is therefore done beside the event loop where there is a place for it."""
+    _table: Table | None = None
+    _versions: Versions | None = None
     _made: dict[int, bytes] = field(default_factory=dict)
     """Objects that were converted ahead, by revision."""
 
@@ -73,12 +74,15 @@ class Call:
 
     def weigh(self, *texts: bytes) -> None:
         """Take note of what the call works on."""
-        self.heavy = self.heavy or bodies.is_heavy(*texts) or bool(getattr(self.resource.handler, "is_costly", False))
+        if not self.heavy:
+            self.heavy = bodies.is_heavy(*texts) or bool(getattr(self.resource.handler, "is_costly", False))
 
     @property
     def table(self) -> Table:
         """The table of the resource's objects."""
-        return self.server.store.table(storage_key(self.resource))
+        if self._table is None:
+            self._table = self.server.store.table(self.resource.storage_key)
+        return self._table
 
     def now(self) -> datetime:
         """The server's time."""
@@ -87,7 +91,7 @@ class Call:
     @property
     def storage_version(self) -> str:
         """The apiVersion that objects are stored in."""
-        return self.resource.storage or self.resource.api_version
+        return self.resource.storage
 
     @property
     def manager(self) -> str:
@@ -118,7 +122,14 @@ class Call:
     @property
     def versions(self) -> Versions:
         """The versions of the resource's kind."""
-        return self.server.registry.versions(self.resource)
+        if self._versions is None:
+            self._versions = self.server.registry.versions(self.resource)
+        return self._versions
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether stored objects are in the version that is asked for, or can be converted at once: `prepare` has nothing to do."""
+        return self.resource.api_version == self.resource.storage and self.versions.immediate
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
         """Have these entries converted to the version asked for, if that must be waited for: `load` does not wait."""

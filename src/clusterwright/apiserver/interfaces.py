@@ -112,10 +112,16 @@ class Resource:
         """The kind as objects name it."""
         return GroupVersionKind(self.group, self.version, self.kind)
 
-    @property
-    def api_version(self) -> str:
-        """`group/version`."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    api_version: str = field(init=False, default="")
+    """`group/version`."""
+
+    def __post_init__(self) -> None:
+        """What every request asks for is made once."""
+        object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
+        if not self.storage_key:
+            object.__setattr__(self, "storage_key", f"{self.plural}.{self.group}" if self.group else self.plural)
+        if not self.storage:
+            object.__setattr__(self, "storage", self.api_version)
 
 
 class KindHandler(Protocol):

@@ -87,7 +87,7 @@ class Registry:
 
 def storage_key(resource: Resource) -> str:
     """The name of the table that holds the resource's objects."""
-    return resource.storage_key or (f"{resource.plural}.{resource.group}" if resource.group else resource.plural)
+    return resource.storage_key
 
 
 def index(resources: Iterable[Resource]) -> dict[ResourceKey, Resource]:

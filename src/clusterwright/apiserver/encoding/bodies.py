@@ -77,7 +77,10 @@ def _has_too_many(body: bytes) -> bool:
 
 def is_heavy(*texts: bytes) -> bool:
     """Whether reading these would be felt by others."""
-    return sum(map(len, texts)) > 4 * HEAVY and sum(map(weight, texts)) > HEAVY
+    size = 0
+    for text in texts:
+        size += len(text)
+    return size > 4 * HEAVY and sum(map(weight, texts)) > HEAVY
 
 
 def too_deep(value: Any, limit: int) -> bool:

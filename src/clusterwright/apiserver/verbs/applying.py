@@ -29,11 +29,23 @@ def _applied(call: Call, old: Json | None, applied: Json, versions: Versions) ->
     )
 
 
+def _fit(call: Call, obj: Json) -> None:
+    """Have the merged object decoded and defaulted, in place."""
+    resource = call.resource
+    if not resource.custom:  # a merged custom resource fits its schema already, nulls included
+        try:
+            resource.handler.decode(obj, subresource=call.info.subresource)
+        except DecodeError as e:
+            raise undecodable(resource, resource.kind, str(e)) from None
+    resource.handler.default(obj)
+
+
 async def apply(call: Call, *, dry_run: bool) -> Response:
     """PATCH with an apply patch: creates the object if it is not there."""
     resource = call.resource
     try:
-        applied, repeated = await call.off(bodies.decode_yaml_strictly, call.request.body)
+        body = call.request.body
+        applied, repeated = await call.off(bodies.decode_yaml_strictly, body) if call.heavy else bodies.decode_yaml_strictly(body)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding YAML: {e}") from None
     if applied is None:
@@ -48,20 +60,23 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
         if entry is None and call.info.subresource:
             raise not_found(resource.group, resource.plural, call.info.name)
         if entry is not None:
-            await call.prepare((entry,))
+            if not call.is_plain:
+                await call.prepare((entry,))
             call.weigh(entry.raw)
         old = call.load(entry) if entry is not None else None
-        obj = await call.versions.settled(lambda versions, old=old: _applied(call, old, applied, versions), call.off)  # type: ignore[misc]
+        versions = call.versions
+        if versions.immediate and not call.heavy:
+            obj = _applied(call, old, applied, versions)
+        else:
+            obj = await versions.settled(lambda versions, old=old: _applied(call, old, applied, versions), call.off)  # type: ignore[misc]
         problem = strictness(call, [], repeated)
         if problem:
             said = problem.removeprefix("strict decoding error: ")
             raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {said}")
-        if not resource.custom:  # a merged custom resource fits its schema already, nulls included
-            try:
-                await call.off(resource.handler.decode, obj, subresource=call.info.subresource)
-            except DecodeError as e:
-                raise undecodable(resource, resource.kind, str(e)) from None
-        await call.off(resource.handler.default, obj)
+        if call.heavy:
+            await call.off(_fit, call, obj)
+        else:
+            _fit(call, obj)
         writes.meta_of(obj)
         if entry is None or old is None:
             if uid := obj["metadata"].get("uid"):

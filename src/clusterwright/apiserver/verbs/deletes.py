@@ -144,7 +144,8 @@ def _success(call: Call, uid: str) -> Json:
 async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, Json, bytes] | None:
     """Begin or finish the deletion of an object; None when it changed meanwhile. The answer says whether it is gone."""
     server, resource = call.server, call.resource
-    await call.prepare((entry,))
+    if not call.is_plain:
+        await call.prepare((entry,))
     obj = call.load(entry)
     _preconditions(call, entry, options)
     dry_run = bool(options.get("dryRun"))
@@ -197,7 +198,8 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
         return None
     new = put(call, written)
     await server.store.durable(new.rv)
-    await call.prepare((new,))
+    if not call.is_plain:
+        await call.prepare((new,))
     return False, obj, call.raw(new)
 
 

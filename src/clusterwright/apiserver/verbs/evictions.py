@@ -144,4 +144,4 @@ async def bind_named(call: Call) -> Response:
     pods = call.server.registry.find("", "v1", "pods")
     assert pods is not None
     info = dataclasses.replace(call.info, resource="pods", subresource="binding", name=name)
-    return await bind(dataclasses.replace(call, resource=pods, info=info))
+    return await bind(dataclasses.replace(call, resource=pods, info=info, _table=None, _versions=None))

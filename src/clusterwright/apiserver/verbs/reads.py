@@ -49,7 +49,8 @@ async def get(call: Call) -> Response:
         if int(wanted) > call.server.store.revision:
             raise too_large(int(wanted), call.server.store.revision)
     await call.server.store.durable(entry.rv)
-    await call.prepare((entry,))
+    if not call.is_plain:
+        await call.prepare((entry,))
     if call.form is PLAIN:
         return call.answer(200, raw=call.raw(entry))
     return call.answer(200, call.load(entry), call.raw(entry))

@@ -46,7 +46,7 @@ _SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "delet
 async def create(call: Call) -> Response:
     """POST to a collection."""
     dry_run = write_options(call, "CreateOptions")
-    obj = await call.off(read, call)
+    obj = await call.off(read, call) if call.heavy else read(call)
     stored, raw = await create_object(call, obj, dry_run=dry_run)
     return call.answer(201, stored, raw)
 
@@ -87,7 +87,10 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     if (resource.group, resource.plural) in server.terminating:
         text = "create not allowed while custom resource definition is terminating"
         raise forbidden_error(resource.group, resource.plural, meta.get("name") or "", text)
-    await call.off(_judge_new, call, obj)
+    if call.heavy:
+        await call.off(_judge_new, call, obj)
+    else:
+        _judge_new(call, obj)
     meta = obj["metadata"]
     if call.heavy:  # time has passed
         namespaces.check_open(server, resource, call.info.namespace, meta["name"])
@@ -129,7 +132,7 @@ def _judge_new(call: Call, obj: Json) -> None:
 async def update(call: Call) -> Response:
     """PUT of an object or of a subresource that has its shape."""
     dry_run = write_options(call, "UpdateOptions")
-    obj = await call.off(read, call)
+    obj = await call.off(read, call) if call.heavy else read(call)
     meta = meta_of(obj)
     name = meta.get("name")
     if not name:
@@ -146,7 +149,8 @@ async def update(call: Call) -> Response:
     uid = meta.get("uid")
     if uid and uid != entry.uid:
         raise other_uid(call, entry, uid)
-    await call.prepare((entry,))
+    if not call.is_plain:
+        await call.prepare((entry,))
     snapshot = _encode(obj)
     for _ in range(ATTEMPTS):
         call.weigh(entry.raw)
@@ -173,10 +177,17 @@ def _registry_path(resource: Resource) -> str:
 
 async def current_entry(call: Call, name: str) -> Entry:
     """The stored object of that name in the call's namespace, ready to be loaded; raises 404."""
+    entry = stored_entry(call, name)
+    if not call.is_plain:
+        await call.prepare((entry,))
+    return entry
+
+
+def stored_entry(call: Call, name: str) -> Entry:
+    """The stored object of that name in the call's namespace; raises 404."""
     entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
     if entry is None:
         raise not_found(call.resource.group, call.resource.plural, name)
-    await call.prepare((entry,))
     return entry
 
 
@@ -209,7 +220,10 @@ async def replace_object(
         if subresource == "scale":
             _settle_scale_owners(resource, obj)
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
-    await call.off(_judge_change, call, obj, old)
+    if call.heavy:
+        await call.off(_judge_change, call, obj, old)
+    else:
+        _judge_change(call, obj, old)
     meta = obj["metadata"]
     if resource.group == rbac.GROUP:
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
@@ -305,10 +319,13 @@ async def _owned(call: Call, old: Json, obj: Json) -> Json:
         ownership.update(old, new, manager=call.manager, subresource=call.info.subresource, time=now, handlers=versions)
         return new
 
-    return await call.versions.settled(update, call.off)
+    versions = call.versions
+    if versions.immediate and not call.heavy:
+        return update(versions)
+    return await versions.settled(update, call.off)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Written:
     """An object that passed everything: as it is stored, and as it is answered. One and the same where no version differs."""
 
