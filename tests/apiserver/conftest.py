@@ -118,10 +118,13 @@ def kube_apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[s
             time.sleep(0.2)
         yield f"https://127.0.0.1:{secure}", "test-token"
     finally:
-        server.terminate()
-        etcd.terminate()
-        server.wait()
-        etcd.wait()
+        for process in (server, etcd):  # in this order: without its etcd the server would wait for it
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 @pytest_asyncio.fixture(params=["ours", "kube-apiserver"])

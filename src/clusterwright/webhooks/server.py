@@ -55,7 +55,7 @@ class WebhookServer:
             for tail in ("", "/{subresource}"):
                 app.router.add_post(f"/{verb}/{{group}}/{{kind}}{tail}", self._answering(self._admit))
         app.router.add_get("/healthz", self._healthy)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
 
     def use(self, identity: Identity) -> None:
         """Serve new connections with this certificate."""
