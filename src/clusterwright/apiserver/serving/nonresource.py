@@ -97,9 +97,22 @@ def _issuer() -> Json:
 
 
 def _paths(server: Core) -> list[str]:
+    """What is served; remembered, because every connection is probed by asking for this."""
+    registry = server.registry
+    generation, found = _PATHS.get(registry, (-1, []))
+    if generation != registry.generation:
+        found = _made_paths(registry)
+        _PATHS[registry] = registry.generation, found
+    return found
+
+
+_PATHS: WeakKeyDictionary[Registry, tuple[int, list[str]]] = WeakKeyDictionary()
+
+
+def _made_paths(registry: Registry) -> list[str]:
     found = ["/api", "/api/v1", "/apis", "/apis/"]
     versions: dict[str, set[str]] = {}
-    for resource in server.registry:  # once: every connection is probed by asking for this
+    for resource in registry:
         versions.setdefault(resource.group, set()).add(resource.version)
     for group in sorted(g for g in versions if g):
         found.append(f"/apis/{group}")
