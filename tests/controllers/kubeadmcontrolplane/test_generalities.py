@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import clusterwright
+from clusterwright.api.meta import Unstructured
 from clusterwright.controllers.kubeadmcontrolplane.addons import coredns_upgrade, kube_proxy_image
+from clusterwright.controllers.kubeadmcontrolplane.desired import Owner, metadata_intent
 
 from . import harness as h
 
@@ -207,6 +209,27 @@ def test_without_a_corefile_the_deployment_of_coredns_is_not_looked_at() -> None
     assert decide(objects).error is None
 
 
+def test_a_coredns_version_that_the_corefile_cannot_be_brought_to_stops_coredns_alone() -> None:
+    world = h.World(h.machines(1))
+    objects, control_plane = objects_of(world, "KubeadmControlPlane", "kcp1")
+    control_plane["spec"]["kubeadmConfigSpec"]["clusterConfiguration"] = {"dns": {"imageTag": "v1.99.0"}}
+    system = {"namespace": "kube-system"}
+    container = {"name": "coredns", "image": "registry.k8s.io/coredns/coredns:v1.11.1"}
+    known = objects[-1]["workloadClusters"]["ns/c1"]["objects"]
+    known[:] = [o for o in known if o["metadata"]["name"] not in {"coredns", "kubeadm-config"}]
+    known += [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "coredns", **system}, "data": {"Corefile": ".:53 {\n    errors\n}\n"}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "coredns", **system}, "spec": {"template": {"spec": {"containers": [container]}}}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kubeadm-config", **system}, "data": {"ClusterConfiguration": "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n"}},
+    ]  # fmt: skip
+
+    answer = decide(objects)
+
+    assert "cannot migrate up to '1.99.0' from '1.11.1'" in str(answer.error)
+    assert answer.did("patch", "ConfigMap") == ["kubeadm-config"]
+    assert answer.did("patch", "Deployment") == []
+
+
 def test_members_that_the_recorder_did_not_have_could_not_be_listed() -> None:
     answer = h.run(h.World(h.machines(1), inspected=False, members=None))
 
@@ -226,3 +249,11 @@ def test_an_update_in_place_waits_for_what_the_other_machines_lack() -> None:
 
     assert found is not None
     assert found[2].splitlines()[1:] == ["* waiting for control plane components to become healthy"]
+
+
+def test_the_map_of_annotations_is_applied_also_where_the_template_has_none() -> None:
+    """Another Cluster API's manager of our name may own the map: left out, all annotations in it would go."""
+    obj = Unstructured({"apiVersion": "x/v1", "kind": "Infra", "metadata": {"name": "m", "namespace": "ns", "uid": "u"}})
+    owner = Owner(name="k", namespace="ns", uid="u", cluster="c", api_version="x/v1", managed_etcd=True, spec={})
+
+    assert metadata_intent(owner, obj)["metadata"]["annotations"] == {}

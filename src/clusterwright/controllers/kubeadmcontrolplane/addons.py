@@ -207,8 +207,9 @@ async def _upgrade(scope: Scope, client: Client, config_map: Unstructured, deplo
     current = config_map.at("data", COREFILE_BACKUP) or config_map.at("data", COREFILE)
     if config_map.at("data", COREFILE_BACKUP) is None or not _reads(deployment, COREFILE_BACKUP):
         current = config_map.at("data", COREFILE)
-    migrated = corefile.migrate(str(current), upgrade.from_version, upgrade.to_version)
+    # what kubeadm reads is right also where the Corefile cannot be brought to this version: then CoreDNS alone stays as it is
     await kubeadm_config_map.update(client, scope.owner.version, kubeadm_config_map.dns_mutator(upgrade.repository, upgrade.tag))
+    migrated = corefile.migrate(str(current), upgrade.from_version, upgrade.to_version)
     await client.patch(CONFIG_MAP, config_map.key, {"data": {COREFILE: current, COREFILE_BACKUP: current}})
     await client.patch(DEPLOYMENT, deployment.key, _deployment_patch(deployment, COREFILE_BACKUP, None))
     await client.patch(CONFIG_MAP, config_map.key, {"data": {COREFILE: migrated, COREFILE_BACKUP: current}})

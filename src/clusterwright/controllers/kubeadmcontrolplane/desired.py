@@ -242,6 +242,6 @@ def metadata_intent(owner: Owner, obj: Unstructured) -> Json:
     """Only labels and annotations of an existing InfraMachine or KubeadmConfig, for the metadata manager."""
     metadata = obj.metadata
     intent: Json = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "labels": labels(owner)}
-    if wanted := template_annotations(owner):
-        intent["annotations"] = wanted
+    # always there, though it may be empty: left out, the map would go with all annotations if this manager ever owned it
+    intent["annotations"] = template_annotations(owner)
     return {"apiVersion": str(obj.json.get("apiVersion", "")), "kind": obj.kind, "metadata": intent}

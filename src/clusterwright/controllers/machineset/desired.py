@@ -198,8 +198,8 @@ def metadata_intent(maker: Maker, obj: Unstructured) -> Json:
     """Only labels and annotations of an InfraMachine or BootstrapConfig, for the metadata manager."""
     metadata = obj.metadata
     intent: Json = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "labels": maker.labels}
-    if annotations := maker.annotations:
-        intent["annotations"] = annotations
+    # always there, though it may be empty: left out, the map would go with all annotations if this manager ever owned it
+    intent["annotations"] = maker.annotations
     return {"apiVersion": str(obj.json.get("apiVersion", "")), "kind": obj.kind, "metadata": intent}
 
 
