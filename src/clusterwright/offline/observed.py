@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -52,13 +52,25 @@ def _gvk_and_key(obj: Object | Json) -> tuple[GroupVersionKind, ObjectKey]:
     return unstructured.gvk, unstructured.key
 
 
+Serve = Callable[[GroupVersionKind, bool], None]
+"""Serve a kind from now on; true: it is namespaced."""
+
+
 class ObservedClient:
     """A `Client` of one offline cluster."""
 
-    def __init__(self, inner: Client, faults: Faults, journal: Journal) -> None:
+    def __init__(
+        self, inner: Client, faults: Faults, journal: Journal, serve: Callable[[GroupVersionKind, bool], None] | None = None
+    ) -> None:
         self.inner = inner
         self._faults = faults
         self._journal = journal
+        self._serve = serve
+
+    def _need(self, gvk: GroupVersionKind, key: ObjectKey) -> None:
+        """Nobody recorded which kinds a workload cluster serves: it has those that are asked for."""
+        if self._serve is not None:
+            self._serve(gvk, bool(key.namespace))
 
     @property
     def live(self) -> Reader:
@@ -80,6 +92,7 @@ class ObservedClient:
     async def find(self, kind: Any, key: ObjectKey) -> Any:
         """As `Reader.find`."""
         self._check_read(_gvk(kind).kind, key)
+        self._need(_gvk(kind), key)
         return await self.inner.find(kind, key)
 
     async def read(self, kind: Any, key: ObjectKey) -> Original[Any] | None:
@@ -109,6 +122,7 @@ class ObservedClient:
         """As `Writer.create`."""
         gvk, key = _gvk_and_key(obj)
         self._check_write("create", gvk, key)
+        self._need(gvk, key)
         created = await self.inner.create(obj, field_manager=field_manager)
         self._journal.note(self, "create", gvk, created.key)
         return created
@@ -145,6 +159,7 @@ class ObservedClient:
     ) -> Unstructured:
         """As `Writer.apply`; one that makes the object counts as its creation."""
         gvk, key = _gvk_and_key(obj)
+        self._need(gvk, key)
         before = await self._content(gvk, key)
         verb = "create" if before is None else "patch"
         self._check_write(verb, gvk, key)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from random import Random
 from typing import Any
 
+from clusterwright.api.contract import pluralize
 from clusterwright.api.crds import crd
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import BUILT_IN, CUSTOM
@@ -102,17 +103,18 @@ class World:
         self._has_owners = any(o["metadata"].get("managedFields") for o in bundle.objects if isinstance(o.get("metadata"), dict))
         self.client: Client = self._cluster(bundle.objects, faults(observation))
         workload = {_key(name): cluster for name, cluster in observation.workload_clusters.items()}
-        clients = {key: self._cluster(c.objects, faults(c)) for key, c in workload.items() if c.connected}
+        clients = {key: self._cluster(c.objects, faults(c), serves_all=True) for key, c in workload.items() if c.connected}
         self.workload = ObservedWorkloadClusters(workload, clients, self.journal)
         self.canned = CannedExtensions(observation.runtime_extensions)
         self.extensions = runtime_client(bundle.objects, observation, self.client, self.canned)
 
-    def _cluster(self, objects: tuple[Json, ...], failing: Faults) -> Client:
+    def _cluster(self, objects: tuple[Json, ...], failing: Faults, *, serves_all: bool = False) -> Client:
         server = ApiServer(
             now=lambda: self.now, random=self._random, resources=_lenient_resources(), namespaces=(), require_namespaces=False
         )
         server.load([without_silent_zeros(o) for o in objects])
-        return ObservedClient(RestClient(InProcessTransport(server)), failing, self.journal)
+        serve = partial(_serve, server) if serves_all else None
+        return ObservedClient(RestClient(InProcessTransport(server)), failing, self.journal, serve)
 
     def dependencies(self) -> Dependencies:
         """What a reconciler gets in this world: the production parts, but for time, keys and the network."""
@@ -137,6 +139,11 @@ class World:
 
     async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
         """One pass needs no watch."""
+
+
+def _serve(server: ApiServer, gvk: GroupVersionKind, namespaced: bool) -> None:
+    if server.registry.by_kind(gvk.group, gvk.version, gvk.kind) is None:
+        server.registry.add([permissive_resource(gvk, plural=pluralize(gvk.kind.lower()), namespaced=namespaced)])
 
 
 def _key(name: str) -> ObjectKey:

@@ -28,6 +28,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("machinedeployment", "MachineDeployment", "machinedeployment"),
     Entry("kubeadmconfig", "KubeadmConfig", "kubeadmconfig"),
     Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
+    Entry("clusterresourceset", "ClusterResourceSet", "clusterresourceset"),
+    Entry("clusterresourcesetbinding", "ClusterResourceSetBinding", "clusterresourcesetbinding"),
     Entry("clusterclass", "ClusterClass", "clusterclass"),
     Entry("topology/cluster", "Cluster", "topology"),
     Entry("topology/machinedeployment", "MachineDeployment", "templates.machinedeployment"),

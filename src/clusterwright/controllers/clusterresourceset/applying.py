@@ -1,0 +1,50 @@
+"""The edge to the workload cluster: how an object gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+from clusterwright.api.meta import Json, Unstructured
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import AlreadyExists, ApiError
+
+FIELD_MANAGER: Final = "capi-clusterresourceset"
+
+
+async def apply_once(client: Client, obj: Json) -> None:
+    """Create the object; one that is there stays as it is."""
+    with suppress(AlreadyExists):
+        await client.create(obj)
+
+
+async def reconcile(client: Client, obj: Json) -> None:
+    """Make the object what the manifest says, and leave alone what it does not speak of.
+
+    Fields of an earlier manifest go, because we own them; what others own stays. The object is read first: one that we may not see is not
+    written over unseen.
+    """
+    unstructured = Unstructured(obj)
+    await client.find(unstructured.gvk, unstructured.key)
+    await client.apply(_intent(obj), field_manager=FIELD_MANAGER, force=True)
+
+
+STRATEGIES: Final[dict[str, Callable[[Client, Json], Awaitable[None]]]] = {"ApplyOnce": apply_once, "Reconcile": reconcile}
+
+
+async def apply_all(client: Client, strategy: str, objects: Iterable[Json]) -> list[ApiError]:
+    """Apply objects one after the other; what failed. One that fails does not keep the others from being applied."""
+    failed = []
+    for obj in objects:
+        try:
+            await STRATEGIES[strategy](client, obj)
+        except ApiError as error:
+            failed.append(type(error)(f"applying object {obj['apiVersion']}, Kind={obj['kind']} {Unstructured(obj).key}: {error}"))
+    return failed
+
+
+def _intent(obj: Json) -> Json:
+    """The manifest without what only a server says of an object: nobody can own that."""
+    of_the_server: tuple[Any, ...] = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation")
+    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in of_the_server}}

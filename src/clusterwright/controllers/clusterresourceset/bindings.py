@@ -1,0 +1,103 @@
+"""A Cluster's binding: which resources of which set have been applied to it. Pure, on JSON, so that what we do not know stays."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import datetime
+
+import msgspec
+
+from clusterwright.api.addons import ClusterResourceSet, ClusterResourceSetBinding, ResourceRef
+from clusterwright.api.codec import whole_seconds
+from clusterwright.api.meta import Json, ObjectKey, OwnerReference, Unstructured
+from clusterwright.controllers.external import refers_to
+from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference, reference_json
+
+GROUP = "addons.cluster.x-k8s.io"
+KIND = "ClusterResourceSet"
+
+
+def new_binding(resource_set: ClusterResourceSet, cluster: ObjectKey) -> Json:
+    """The binding of a Cluster that has none yet."""
+    return {
+        "apiVersion": resource_set.api_version,
+        "kind": ClusterResourceSetBinding.__name__,
+        "metadata": {
+            "name": cluster.name,
+            "namespace": cluster.namespace,
+            "ownerReferences": [reference_json(owner_reference(resource_set, controller=False))],
+        },
+        "spec": {"clusterName": cluster.name},
+    }
+
+
+class Binding:
+    """A binding that is being changed. `patch` is what has to be sent in the end."""
+
+    def __init__(self, json: Json, resource_set: ClusterResourceSet) -> None:
+        self._before = Unstructured(json)
+        self._set = resource_set
+        self._entries: list[Json] = deepcopy(list(self._before.at("spec", "bindings") or []))
+
+    def ensure_entry(self) -> None:
+        """The set has an entry, if only an empty one."""
+        if self._entry() is None:
+            self._entries.append({"clusterResourceSetName": self._set.metadata.name})
+
+    def resource(self, reference: ResourceRef) -> Json:
+        """What is known of a resource of the set; empty: nothing."""
+        found = (r for r in (self._entry() or {}).get("resources") or [] if _names(r, reference))
+        return next(found, {})
+
+    def note(self, reference: ResourceRef, *, applied: bool, digest: str, now: datetime) -> None:
+        """A resource was applied now, or not."""
+        entry = self._entry()
+        assert entry is not None, "ensure_entry comes first"
+        noted: Json = {"kind": reference.kind, "name": reference.name, "applied": applied}
+        if digest:
+            noted["hash"] = digest
+        noted["lastAppliedTime"] = whole_seconds(str(msgspec.to_builtins(now)))
+        resources = list(entry.get("resources") or [])
+        place = next((n for n, r in enumerate(resources) if _names(r, reference)), len(resources))
+        resources[place : place + 1] = [noted]
+        entry["resources"] = resources
+
+    def patch(self) -> Json | None:
+        """A merge patch, locked to what was read; None if nothing changed."""
+        changes = owned_metadata(self._before, owner_reference(self._set, controller=False), {})
+        if self._entries == (self._before.at("spec", "bindings") or []):
+            return changes
+        metadata = (changes or {}).get("metadata") or {"resourceVersion": self._before.metadata.resource_version}
+        return {"metadata": metadata, "spec": {"bindings": self._entries}}
+
+    def _entry(self) -> Json | None:
+        return next((e for e in self._entries if e.get("clusterResourceSetName") == self._set.metadata.name), None)
+
+
+def concerns(binding: Unstructured, resource_set: ClusterResourceSet) -> bool:
+    """Whether the binding has anything of the set: an entry, or its reference."""
+    name = resource_set.metadata.name
+    entries = binding.at("spec", "bindings") or []
+    return any(e.get("clusterResourceSetName") == name for e in entries) or any(_is_of(r, name) for r in binding.metadata.owner_references)
+
+
+def without(binding: Unstructured, resource_set: ClusterResourceSet) -> Json | None:
+    """A merge patch after which the binding has nothing of the set; None if it has no entry of any set then, and shall go."""
+    name = resource_set.metadata.name
+    kept = [e for e in binding.at("spec", "bindings") or [] if e.get("clusterResourceSetName") != name]
+    if not kept:
+        return None
+    metadata = binding.metadata
+    owners = [reference_json(r) for r in metadata.owner_references if not _is_of(r, name)]
+    return {
+        "metadata": {"resourceVersion": metadata.resource_version, "ownerReferences": owners},
+        "spec": {"bindings": kept},
+    }
+
+
+def _is_of(reference: OwnerReference, name: str) -> bool:
+    return refers_to(reference, GROUP, KIND, name)
+
+
+def _names(resource: Json, reference: ResourceRef) -> bool:
+    return (resource.get("kind"), resource.get("name")) == (reference.kind, reference.name)

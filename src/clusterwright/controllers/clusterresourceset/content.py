@@ -1,0 +1,119 @@
+"""What is in a ConfigMap or Secret: objects, in the order in which they are applied, and a hash over all of it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from clusterwright.api.kubernetes import ConfigMap, Secret
+from clusterwright.api.meta import Json
+from clusterwright.golang.yaml import BadYaml, to_json
+
+_FIRST: Final = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Secret",
+    "ConfigMap",
+    "ServiceAccount",
+    "LimitRange",
+    "Pod",
+    "ReplicaSet",
+    "Endpoint",
+)
+"""Kinds that others need are made first, in this order."""
+_RANK: Final = {kind: rank for rank, kind in enumerate(_FIRST)}
+_SEPARATOR: Final = re.compile(r"(?m)^---[ \t]*\r?$")
+_LOOKED_AT: Final = 32
+"""A list shows itself within so many bytes."""
+
+
+class BadContent(ValueError):
+    """The resource holds something that cannot be applied; the text says what, and quotes nothing of a Secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a resource holds."""
+
+    objects: tuple[Json, ...]
+    hash: str
+
+
+def content_of(resource: ConfigMap | Secret) -> Content:
+    """The objects of a resource; raises BadContent. Values follow each other by key; binaryData is not looked at."""
+    data: Mapping[str, str | bytes] = resource.data
+    if not data:
+        raise BadContent(f"failed to get data field from resource {resource.key}")
+    values = [_bytes(value) for _, value in sorted(data.items(), key=lambda item: item[0].encode())]
+    objects = tuple(obj for value in values for obj in _by_need(_objects(value)))
+    return Content(objects, "sha256:" + hashlib.sha256(b"".join(values)).hexdigest())
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+
+
+def _by_need(objects: Sequence[Json]) -> list[Json]:
+    return sorted(objects, key=lambda o: _RANK.get(o["kind"], len(_FIRST)))
+
+
+def _objects(value: bytes) -> list[Json]:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        raise BadContent("failed converting data to unstructured objects: the text is not UTF-8") from None
+    if value[:_LOOKED_AT].lstrip().startswith(b"["):
+        return list(_of_list(text))
+    return list(_of_stream(text))
+
+
+def _of_list(text: str) -> Iterator[Json]:
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadContent("failed converting data to unstructured objects: the text begins like a JSON list and is none") from None
+    for n, item in enumerate(items, start=1):
+        yield _checked(item, f"{_ordinal(n)} item")
+
+
+def _of_stream(text: str) -> Iterator[Json]:
+    for n, document in enumerate(_SEPARATOR.split(text), start=1):
+        try:
+            found = to_json(document)
+        except BadYaml:
+            # the parser's own words quote the text, which may be a Secret's
+            raise _bad(f"{_ordinal(n)} yaml document", "it is not YAML that JSON can say") from None
+        if found is not None and found != {}:
+            yield _checked(found, f"{_ordinal(n)} yaml document")
+
+
+def _checked(found: Any, place: str) -> Json:
+    """An object that can be sent; raises BadContent."""
+    if not isinstance(found, dict):
+        raise _bad(place, "it is no object")
+    for field in ("apiVersion", "kind"):
+        if not isinstance(found.get(field), str) or not found[field]:
+            raise _bad(place, f"{field} is missing")
+    metadata = found.get("metadata")
+    if not isinstance(metadata, dict):
+        raise _bad(place, "metadata is missing")
+    for field in ("name", "namespace", "generateName"):
+        if not isinstance(metadata.get(field) or "", str):
+            raise _bad(place, f"metadata.{field} is no string")
+    return found
+
+
+def _bad(place: str, why: str) -> BadContent:
+    return BadContent(f"failed converting data to unstructured objects: failed to unmarshal the {place}: {why}")
+
+
+def _ordinal(n: int) -> str:
+    suffix = "th" if n % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{suffix}"

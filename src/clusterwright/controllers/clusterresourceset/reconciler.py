@@ -1,0 +1,261 @@
+"""The ClusterResourceSet's own steps of a pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace as with_fields
+
+from clusterwright.api.addons import ClusterResourceSet, ClusterResourceSetBinding, ResourceRef
+from clusterwright.api.core import Cluster
+from clusterwright.api.kubernetes import ConfigMap, Secret
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.controllers.clusterresourceset.applying import STRATEGIES, apply_all
+from clusterwright.controllers.clusterresourceset.bindings import Binding, concerns, new_binding, without
+from clusterwright.controllers.clusterresourceset.conditions import RESOURCES_APPLIED
+from clusterwright.controllers.clusterresourceset.content import BadContent, content_of
+from clusterwright.controllers.clusterresourceset.snapshot import Failure, ResourceSetSnapshot, Trouble
+from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.label_selectors import is_empty, parsed
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime import models
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
+from clusterwright.runtime.finalizers import without_finalizer
+
+SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot]
+Resource = ConfigMap | Secret
+
+FINALIZER: Final = "addons.cluster.x-k8s.io"
+SECRET_TYPE: Final = "addons.cluster.x-k8s.io/resource-set"  # noqa: S105
+KINDS: Final[dict[str, type[ConfigMap] | type[Secret]]] = {"ConfigMap": ConfigMap, "Secret": Secret}
+AFTER_CONFLICT: Final = timedelta(milliseconds=100)
+BINDING: Final = GroupVersionKind.of(ClusterResourceSetBinding().api_version, "ClusterResourceSetBinding")
+
+SHAPE = Shape(
+    kind=ClusterResourceSet, finalizer=FINALIZER, owned=("Paused", RESOURCES_APPLIED.name), owned_v1beta1=(RESOURCES_APPLIED.name,)
+)
+
+
+def make(deps: Dependencies) -> KindReconciler[ClusterResourceSet, ClusterResourceSet, ResourceSetSnapshot]:
+    """The reconciler of ClusterResourceSets."""
+    return KindReconciler(deps, SHAPE, ResourceSets(deps))
+
+
+class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnapshot]):
+    """Applies resources to Clusters."""
+
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._client = deps.client
+
+    async def owner(self, obj: ClusterResourceSet) -> ClusterResourceSet:
+        """A set belongs to nobody."""
+        return obj
+
+    def is_paused(self, owner: ClusterResourceSet) -> bool:
+        """Only by its annotation."""
+        return False
+
+    async def observe(self, obj: ClusterResourceSet, owner: ClusterResourceSet) -> ResourceSetSnapshot:
+        """The Clusters that the set is for; an empty selector is for none."""
+        seen = ResourceSetSnapshot(obj, self._deps.clock.now())
+        try:
+            selector = parsed(obj.spec.cluster_selector)
+        except ValueError as error:
+            return replace(seen, match_error=f"unable to convert selector: {error}")
+        try:
+            clusters = await self._client.list(Cluster, namespace=obj.metadata.namespace)
+        except ApiError as error:
+            return replace(seen, match_error=f"failed to list clusters: {error}")
+        if is_empty(obj.spec.cluster_selector):
+            return seen
+        meant = (c for c in clusters if c.metadata.deletion_timestamp is None and selector.matches(c.metadata.labels))
+        return replace(seen, clusters=tuple(c.key for c in meant))
+
+    async def act(self, run: SetPass) -> None:
+        """Apply to every Cluster, or let go of every binding."""
+        if run.seen.match_error:
+            run.fail(run.seen.match_error)
+        elif run.object.metadata.deletion_timestamp is not None:
+            await self._delete(run)
+        else:
+            for cluster in run.seen.clusters:
+                application = _Application(self._deps, run.seen, cluster)
+                failures = await application.run()
+                complete = all(f.is_contention and f.trouble is Trouble.BINDING for f in failures)
+                run.seen = replace(
+                    run.seen,
+                    failures=(*run.seen.failures, *failures),
+                    complete=(*run.seen.complete, *((cluster,) if complete else ())),
+                    is_missing=run.seen.is_missing or application.is_missing,
+                )
+            self._judge(run)
+
+    def conclude(self, run: SetPass) -> None:
+        """The condition, in both forms. Applied with a resource missing: of which generation that is true must be told."""
+        run.conclude(RESOURCES_APPLIED)
+        if run.seen.is_missing and run.seen.complete and not run.errors:
+            status = with_fields(run.object.status, observed_generation=run.object.metadata.generation)
+            run.become(with_fields(run.object, status=status))
+
+    @staticmethod
+    def _judge(run: SetPass) -> None:
+        """Who merely lost races tries again soon; everything else that failed is an error."""
+        failures = run.seen.failures
+        if failures and all(f.is_contention for f in failures):
+            run.vote(AFTER_CONFLICT)
+            return
+        for failure in failures:
+            run.fail(f"failed to apply ClusterResourceSet to Cluster {failure.cluster}: {failure.text}", failure.cause)
+
+    # --------------------------------------------------------------------------------------------- deletion
+
+    async def _delete(self, run: SetPass) -> None:
+        """Let go of the bindings of the Clusters that match; that of any other goes with its last owner."""
+        resource_set = run.object
+        for key in run.seen.clusters:
+            try:
+                await self._unbind(run, key)
+            except ApiError as error:
+                run.fail(f"failed to get or patch ClusterResourceSetBinding during ClusterResourceSet deletion: {error}", error)
+        if not run.errors:
+            run.become(without_finalizer(resource_set, FINALIZER))
+
+    async def _unbind(self, run: SetPass, key: ObjectKey) -> None:
+        binding = await self._client.find(BINDING, key)
+        if binding is None:
+            return
+        patch = without(binding, run.object)
+        if patch is not None:
+            if concerns(binding, run.object):
+                await self._client.patch(BINDING, key, patch)
+            return
+        try:
+            await self._client.delete(BINDING, key, uid=binding.metadata.uid)
+        except NotFound:
+            return
+        except ApiError as error:
+            run.record("Warning", "BindingNotDeleted", f"ClusterResourceSetBinding {key} could not be deleted: {error}")
+
+
+class _Application:
+    """What one pass does for one Cluster."""
+
+    def __init__(self, deps: Dependencies, seen: ResourceSetSnapshot, cluster: ObjectKey) -> None:
+        self._deps = deps
+        self._client = deps.client
+        self._set = seen.object
+        self._now = seen.now
+        self._cluster = cluster
+        self._failures: list[Failure] = []
+        self.is_missing = False
+
+    async def run(self) -> list[Failure]:
+        """Own the resources, bind, apply; what failed."""
+        resources = await self._owned_resources()
+        if self._failures:
+            return self._failures
+        try:
+            binding = Binding(await self._bound(), self._set)
+        except ApiError as error:
+            text = f"failed to create clusterResourceSetBinding for cluster: {self._cluster}: {error}"
+            return [self._failure(Trouble.BINDING, text, error)]
+        binding.ensure_entry()
+        try:
+            client = await self._deps.workload.client(self._cluster)
+        except ApiError as error:
+            self._fail(Trouble.CONNECTION, str(error), error)
+        else:
+            for reference, resource in resources:
+                await self._apply(client, binding, reference, resource)
+        patch = binding.patch()
+        if patch is not None:
+            try:
+                await self._client.patch(BINDING, self._cluster, patch)
+            except ApiError as error:
+                self._fail(Trouble.BINDING, f"failed to patch ClusterResourceSetBinding {self._cluster}: {error}", error)
+        return self._failures
+
+    def _failure(self, trouble: Trouble, text: str, cause: Exception | None = None, resource: str = "") -> Failure:
+        return Failure(trouble, self._cluster, text, cause, resource)
+
+    def _fail(self, trouble: Trouble, text: str, cause: Exception | None = None, resource: str = "") -> None:
+        self._failures.append(self._failure(trouble, text, cause, resource))
+
+    # -------------------------------------------------------------------------------------------- resources
+
+    async def _owned_resources(self) -> list[tuple[ResourceRef, Resource]]:
+        """The resources that there are, made the set's own; one that is missing is applied when it appears."""
+        found = []
+        for reference in self._set.spec.resources:
+            kind = KINDS.get(reference.kind)
+            if kind is None:
+                self._fail(Trouble.RESOURCE, f"unsupported resource kind {reference.kind!r}", resource=reference.name)
+                continue
+            key = ObjectKey(self._cluster.namespace, reference.name)
+            try:
+                resource: Resource | None = await self._client.find(kind, key)
+            except ApiError as error:
+                self._fail(Trouble.RESOURCE, f"failed to get {reference.kind} {key}: {error}", error, reference.name)
+                continue
+            if resource is None:
+                self.is_missing = True
+                continue
+            if isinstance(resource, Secret) and resource.type != SECRET_TYPE:
+                self._fail(Trouble.SECRET_TYPE, "unsupported secret type", resource=reference.name)
+                continue
+            try:
+                await self._own(resource)
+            except ApiError as error:
+                self._fail(Trouble.OWNERSHIP, f"failed to own {reference.kind} {key}: {error}", error, reference.name)
+                continue
+            found.append((reference, resource))
+        return found
+
+    async def _own(self, resource: Resource) -> None:
+        metadata = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": models.to_json(resource)["metadata"]}
+        patch = owned_metadata(Unstructured(metadata), owner_reference(self._set, controller=False), {})
+        if patch is not None:
+            await self._client.patch(type(resource), resource.key, patch)
+
+    # ---------------------------------------------------------------------------------------------- binding
+
+    async def _bound(self) -> Json:
+        """The Cluster's binding, made if need be."""
+        original = await self._client.read(ClusterResourceSetBinding, self._cluster)
+        if original is None:
+            try:
+                return dict((await self._client.create(new_binding(self._set, self._cluster))).json)
+            except AlreadyExists:  # another set of this Cluster was faster
+                original = await self._client.live.read(ClusterResourceSetBinding, self._cluster)
+        if original is None:
+            raise NotFound(f"ClusterResourceSetBinding {self._cluster} not found")
+        json: Json = msgspec.json.decode(original.raw)
+        return json
+
+    # --------------------------------------------------------------------------------------------- applying
+
+    async def _apply(self, client: Client, binding: Binding, reference: ResourceRef, resource: Resource) -> None:
+        strategy = self._set.spec.strategy
+        try:
+            if strategy not in STRATEGIES:
+                raise BadContent(f'unsupported or empty resource strategy: "{strategy}"')
+            content = content_of(resource)
+        except BadContent as error:
+            binding.note(reference, applied=False, digest="", now=self._now)
+            self._fail(Trouble.CONTENT, str(error), error, reference.name)
+            return
+        known = binding.resource(reference)
+        if known.get("applied") and (strategy == "ApplyOnce" or known.get("hash") == content.hash):
+            return
+        errors = await apply_all(client, strategy, content.objects)
+        binding.note(reference, applied=not errors, digest=content.hash, now=self._now)
+        for failed in errors:
+            # whoever else writes in the workload cluster, it is not a race about our own objects
+            self._fail(Trouble.APPLYING, str(failed), None, reference.name)

@@ -1,0 +1,58 @@
+"""What a pass over a ClusterResourceSet found, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from clusterwright.api.addons import ClusterResourceSet
+from clusterwright.api.meta import ObjectKey
+from clusterwright.runtime.errors import Conflict
+
+
+class Trouble(Enum):
+    """At what a Cluster failed."""
+
+    SECRET_TYPE = "a Secret is of another type"  # noqa: S105
+    RESOURCE = "a resource cannot be read"
+    OWNERSHIP = "a resource cannot be owned"
+    BINDING = "the binding cannot be read, created or written"
+    CONNECTION = "there is no connection to the workload cluster"
+    CONTENT = "a resource cannot be decoded, or the strategy is unknown"
+    APPLYING = "an object cannot be applied"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something failed for one Cluster. `resource` is the resource at fault, if it is one."""
+
+    trouble: Trouble
+    cluster: ObjectKey
+    text: str
+    cause: Exception | None = None
+    resource: str = ""
+
+    @property
+    def is_contention(self) -> bool:
+        """Somebody else wrote the same object: nothing is wrong, it is only to be done again."""
+        return isinstance(self.cause, Conflict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSetSnapshot:
+    """The set as this pass leaves it so far, the Clusters that it is for, and what came of each."""
+
+    object: ClusterResourceSet
+    now: datetime
+    clusters: tuple[ObjectKey, ...] = ()
+    match_error: str = ""
+    failures: tuple[Failure, ...] = ()
+    complete: tuple[ObjectKey, ...] = ()
+    """The Clusters that have everything there is."""
+    is_missing: bool = False
+    """A resource is not there yet."""
+
+    def troubles(self, *kinds: Trouble) -> tuple[Failure, ...]:
+        """What failed in one of these ways, mere contention left out."""
+        return tuple(f for f in self.failures if f.trouble in kinds and not f.is_contention)

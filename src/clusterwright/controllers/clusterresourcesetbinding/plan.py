@@ -1,0 +1,74 @@
+"""What becomes of a binding. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from clusterwright.api.addons import ClusterResourceSetBinding
+from clusterwright.api.core import Cluster
+from clusterwright.api.wellknown import OK_TO_DELETE_ANNOTATION
+from clusterwright.controllers.external import refers_to
+from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
+
+GROUP = "cluster.x-k8s.io"
+
+
+class Fate(Enum):
+    """What becomes of a binding."""
+
+    STAYS = "nothing"
+    GOES = "delete the binding"
+    WAITS = "nothing, before the Cluster may be deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class BindingSnapshot:
+    """A binding's Cluster, None if it is gone; `has_hooks`: hooks may keep a Cluster with a topology from being deleted."""
+
+    cluster: Cluster | None
+    has_hooks: bool
+
+
+@guard("the Cluster does not exist")
+def cluster_gone(c: BindingSnapshot) -> bool:
+    return c.cluster is None
+
+
+@guard("the Cluster is being deleted")
+def cluster_deleting(c: BindingSnapshot) -> bool:
+    return c.cluster is not None and c.cluster.metadata.deletion_timestamp is not None
+
+
+@guard("RuntimeSDK and ClusterTopology are on, the Cluster has a topology and no annotation runtime.cluster.x-k8s.io/ok-to-delete")
+def hooks_pending(c: BindingSnapshot) -> bool:
+    cluster = c.cluster
+    has_topology = cluster is not None and cluster.spec.topology is not None
+    return c.has_hooks and has_topology and cluster is not None and OK_TO_DELETE_ANNOTATION not in cluster.metadata.annotations
+
+
+FATE: Table[BindingSnapshot] = Table(
+    "Fate of a binding",
+    Row("cluster-gone", cluster_gone, KEEP, act=Fate.GOES),
+    Row("hooks-pending", cluster_deleting & hooks_pending, KEEP, act=Fate.WAITS),
+    Row("cluster-deleting", cluster_deleting, KEEP, act=Fate.GOES),
+    Row("bound", OTHERWISE, KEEP, act=Fate.STAYS),
+)
+
+
+def cluster_name(binding: ClusterResourceSetBinding) -> str:
+    """The Cluster of a binding, also of one from before bindings named it; raises ValueError."""
+    if binding.spec.cluster_name:
+        return binding.spec.cluster_name
+    owners = (r for r in binding.metadata.owner_references if r.kind == "Cluster" and r.api_version.partition("/")[0] == GROUP)
+    owner = next(owners, None)
+    if owner is None:
+        raise ValueError("failed to find cluster name in ownerRefs: no cluster ownerRef")
+    if not owner.name:
+        raise ValueError("failed to find cluster name in ownerRefs: ref name is empty")
+    return owner.name
+
+
+def is_owned(binding: ClusterResourceSetBinding, cluster: str) -> bool:
+    """Whether the Cluster is still an owner, as it was in old versions."""
+    return any(refers_to(r, GROUP, "Cluster", cluster) for r in binding.metadata.owner_references)
