@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from clusterwright.cel.overloads import OVERLOADS
+from clusterwright.cel.catalogue import OVERLOADS
 from clusterwright.cel.syntax import Node, parse
 
 UNBOUNDED: Final = (1 << 64) - 1

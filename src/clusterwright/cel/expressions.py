@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
+from clusterwright.cel.literals import Literals
 from clusterwright.cel.metering import CostExceeded, charge, size
 from clusterwright.cel.operations import OPERATIONS, Env, Run, arithmetic_type
 from clusterwright.cel.syntax import Node
@@ -57,7 +58,7 @@ def no_overload(*_: Any) -> Any:
     raise CelError("no such overload")
 
 
-class Expressions:
+class Expressions(Literals):
     """Compiles everything but calls: leaves, logic, comparison, arithmetic, members, literals."""
 
     def __init__(self, variables: Mapping[str, Type], messages: Collection[str] = ()) -> None:
@@ -432,63 +433,6 @@ class Expressions:
 
     # -- literals
 
-    def list_literal(self, node: Node) -> tuple[Run, Type]:
-        """`[a, b]`."""
-        parts = [self.visit(n) for n in node.args]
-        runs = [r for r, _ in parts]
-        flags: tuple[bool, ...] = node.value or ()
-        self._same(node.args, [k for _, k in parts])
-        item = common([k.params[0] if f and k.params else k for (_, k), f in zip(parts, flags, strict=True)])
-        if not any(flags):
-            return lambda env: [r(env) for r in runs], list_of(item)
-
-        def run(env: Env) -> list[Any]:
-            out = []
-            for r, optional in zip(runs, flags, strict=True):
-                value = r(env)
-                if not optional:
-                    out.append(value)
-                elif value.present:
-                    out.append(value.value)
-            return out
-
-        return run, list_of(item)
-
-    def _same(self, nodes: tuple[Node, ...], kinds: list[Type]) -> None:
-        """Elements of a literal have one type, except in the arguments of format."""
-        if self.mixed:
-            return
-        first = next((k for k in kinds if k.name not in ("dyn", "null")), None)
-        for node, kind in zip(nodes, kinds, strict=True):
-            if first is not None and not comparable(first, kind):
-                self.problems.append((node.at, f"expected type '{first}' but found '{kind}'"))
-                return
-
-    def map_literal(self, node: Node) -> tuple[Run, Type]:
-        """`{a: b}`."""
-        parts = [self.visit(n) for n in node.args]
-        flags: tuple[bool, ...] = node.value or ()
-        pairs = [(parts[i][0], parts[i + 1][0]) for i in range(0, len(parts), 2)]
-        key = common([parts[i][1] for i in range(0, len(parts), 2)])
-        value_types = [parts[i][1] for i in range(1, len(parts), 2)]
-        self._same(node.args[::2], [parts[i][1] for i in range(0, len(parts), 2)])
-        self._same(node.args[1::2], value_types)
-        value = common([k.params[0] if f and k.params else k for k, f in zip(value_types, flags, strict=True)])
-
-        def run(env: Env) -> dict[Any, Any]:
-            out = {}
-            for (k, v), optional in zip(pairs, flags, strict=True):
-                item = v(env)
-                if optional:
-                    if not item.present:
-                        continue
-                    item = item.value
-                at = k(env)
-                out[at] = item
-            return out
-
-        return run, map_of(key, value)
-
 
 _VISITORS: Final = {
     "const": "const",
@@ -512,13 +456,3 @@ _VISITORS: Final = {
     "call": "call",
     "method": "method",
 }
-
-
-def common(kinds: list[Type]) -> Type:
-    """The type of any of several values."""
-    if not kinds:
-        return DYN
-    result = kinds[0]
-    for kind in kinds[1:]:
-        result = joined(result, kind)
-    return result

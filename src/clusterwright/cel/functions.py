@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 from urllib.parse import SplitResult
 
-from clusterwright.cel.overloads import Cidr, Implementation, Ip, NamedFormat, checked, contains, define, equal, runtime_name
+from clusterwright.cel.overloads import Cidr, Implementation, Ip, Library, NamedFormat, checked, contains, equal, runtime_name
 from clusterwright.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -28,6 +28,8 @@ from clusterwright.cel.values import (
 )
 from clusterwright.golang.quoting import quote
 from clusterwright.golang.regex import BadPattern, Pattern, compile_go, matcher
+
+LIBRARY: Final = Library()
 
 # ---------------------------------------------------------------- numbers
 
@@ -110,22 +112,22 @@ def _to_bool(text: str) -> bool:
 
 
 for _source in ("int", "uint", "double", "string", "timestamp", "duration"):
-    define(f"int({_source}) int", _to_int)
+    LIBRARY.define(f"int({_source}) int", _to_int)
 for _source in ("int", "uint", "double", "string"):
-    define(f"uint({_source}) uint", _to_uint)
-    define(f"double({_source}) double", _to_double)
+    LIBRARY.define(f"uint({_source}) uint", _to_uint)
+    LIBRARY.define(f"double({_source}) double", _to_double)
 for _source in ("int", "uint", "double", "string", "bool", "bytes", "timestamp", "duration", "ip", "cidr", "url"):
-    define(f"string({_source}) string", to_string)
-define("bool(string) bool", _to_bool)
-define("bool(bool) bool", lambda v: v)
-define("bytes(string) bytes", lambda v: v.encode())
-define("bytes(bytes) bytes", lambda v: v)
-define("timestamp(string) timestamp", parse_timestamp)
-define("timestamp(timestamp) timestamp", lambda v: v)
-define("timestamp(int) timestamp", lambda v: datetime.fromtimestamp(v, UTC))
-define("duration(string) duration", parse_duration)
-define("duration(duration) duration", lambda v: v)
-define("dyn(A) dyn", lambda v: v)
+    LIBRARY.define(f"string({_source}) string", to_string)
+LIBRARY.define("bool(string) bool", _to_bool)
+LIBRARY.define("bool(bool) bool", lambda v: v)
+LIBRARY.define("bytes(string) bytes", lambda v: v.encode())
+LIBRARY.define("bytes(bytes) bytes", lambda v: v)
+LIBRARY.define("timestamp(string) timestamp", parse_timestamp)
+LIBRARY.define("timestamp(timestamp) timestamp", lambda v: v)
+LIBRARY.define("timestamp(int) timestamp", lambda v: datetime.fromtimestamp(v, UTC))
+LIBRARY.define("duration(string) duration", parse_duration)
+LIBRARY.define("duration(duration) duration", lambda v: v)
+LIBRARY.define("dyn(A) dyn", lambda v: v)
 
 
 # ---------------------------------------------------------------- strings
@@ -198,39 +200,39 @@ def _ascii_case(text: str, upper: bool) -> str:
     return "".join((c.upper() if upper else c.lower()) if c.isascii() else c for c in text)
 
 
-define("size(string) int", len)
-define("size(bytes) int", len)
-define("size(list<A>) int", len)
-define("size(map<A, B>) int", len)
-define("string.size() int", len)
-define("bytes.size() int", len)
-define("list<A>.size() int", len)
-define("map<A, B>.size() int", len)
-define("string.contains(string) bool", lambda a, b: b in a)
-define("string.startsWith(string) bool", lambda a, b: a.startswith(b))
-define("string.endsWith(string) bool", lambda a, b: a.endswith(b))
-define("string.matches(string) bool", matches)
-define("matches(string, string) bool", matches)
-define("string.find(string) string", _find)
-define("string.findAll(string) list<string>", _find_all)
-define("string.findAll(string, int) list<string>", _find_all)
-define("string.charAt(int) string", _char_at)
-define("string.indexOf(string) int", _index_of)
-define("string.indexOf(string, int) int", _index_of)
-define("string.lastIndexOf(string) int", _last_index_of)
-define("string.lastIndexOf(string, int) int", _last_index_of)
-define("string.lowerAscii() string", lambda v: _ascii_case(v, False))
-define("string.upperAscii() string", lambda v: _ascii_case(v, True))
-define("string.replace(string, string) string", lambda v, a, b: v.replace(a, b))
-define("string.replace(string, string, int) string", lambda v, a, b, n: v.replace(a, b, n))
-define("string.split(string) list<string>", _split)
-define("string.split(string, int) list<string>", _split)
-define("string.substring(int) string", _substring)
-define("string.substring(int, int) string", _substring)
-define("string.trim() string", str.strip)
-define("list<string>.join() string", "".join)
-define("list<string>.join(string) string", lambda v, s: s.join(v))
-define("strings.quote(string) string", lambda v: '"' + v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"')
+LIBRARY.define("size(string) int", len)
+LIBRARY.define("size(bytes) int", len)
+LIBRARY.define("size(list<A>) int", len)
+LIBRARY.define("size(map<A, B>) int", len)
+LIBRARY.define("string.size() int", len)
+LIBRARY.define("bytes.size() int", len)
+LIBRARY.define("list<A>.size() int", len)
+LIBRARY.define("map<A, B>.size() int", len)
+LIBRARY.define("string.contains(string) bool", lambda a, b: b in a)
+LIBRARY.define("string.startsWith(string) bool", lambda a, b: a.startswith(b))
+LIBRARY.define("string.endsWith(string) bool", lambda a, b: a.endswith(b))
+LIBRARY.define("string.matches(string) bool", matches)
+LIBRARY.define("matches(string, string) bool", matches)
+LIBRARY.define("string.find(string) string", _find)
+LIBRARY.define("string.findAll(string) list<string>", _find_all)
+LIBRARY.define("string.findAll(string, int) list<string>", _find_all)
+LIBRARY.define("string.charAt(int) string", _char_at)
+LIBRARY.define("string.indexOf(string) int", _index_of)
+LIBRARY.define("string.indexOf(string, int) int", _index_of)
+LIBRARY.define("string.lastIndexOf(string) int", _last_index_of)
+LIBRARY.define("string.lastIndexOf(string, int) int", _last_index_of)
+LIBRARY.define("string.lowerAscii() string", lambda v: _ascii_case(v, False))
+LIBRARY.define("string.upperAscii() string", lambda v: _ascii_case(v, True))
+LIBRARY.define("string.replace(string, string) string", lambda v, a, b: v.replace(a, b))
+LIBRARY.define("string.replace(string, string, int) string", lambda v, a, b, n: v.replace(a, b, n))
+LIBRARY.define("string.split(string) list<string>", _split)
+LIBRARY.define("string.split(string, int) list<string>", _split)
+LIBRARY.define("string.substring(int) string", _substring)
+LIBRARY.define("string.substring(int, int) string", _substring)
+LIBRARY.define("string.trim() string", str.strip)
+LIBRARY.define("list<string>.join() string", "".join)
+LIBRARY.define("list<string>.join(string) string", lambda v, s: s.join(v))
+LIBRARY.define("strings.quote(string) string", lambda v: '"' + v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"')
 
 
 def _format(text: str, values: list[Any]) -> str:
@@ -309,7 +311,7 @@ def _shown(value: Any) -> str:
     return to_string(value)
 
 
-define("string.format(list<dyn>) string", _format)
+LIBRARY.define("string.format(list<dyn>) string", _format)
 
 
 # ---------------------------------------------------------------- lists, sets
@@ -373,24 +375,24 @@ def _distinct(values: list[Any]) -> list[Any]:
     return out
 
 
-define("list<A>.isSorted() bool", _is_sorted)
-define("list<A>.sum() A", _sum)
-define("list<A>.min() A", _extreme("min", min))
-define("list<A>.max() A", _extreme("max", max))
-define("list<A>.indexOf(A) int", _first_index)
-define("list<A>.lastIndexOf(A) int", _last_index)
-define("list<A>.slice(int, int) list<A>", _slice)
-define("list<dyn>.flatten() list<dyn>", _flatten)
-define("list<dyn>.flatten(int) list<dyn>", _flatten)
-define("list<A>.distinct() list<A>", _distinct)
-define("list<A>.reverse() list<A>", lambda v: v[::-1])
-define("list<A>.sort() list<A>", sorted)
-define("list<A>.first() optional<A>", lambda v: Optional(v[0], True) if v else NONE)
-define("list<A>.last() optional<A>", lambda v: Optional(v[-1], True) if v else NONE)
-define("lists.range(int) list<int>", lambda n: list(range(min(n, 1_000_000))))
-define("sets.contains(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b))
-define("sets.equivalent(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b) and all(contains(b, x) for x in a))
-define("sets.intersects(list<A>, list<A>) bool", lambda a, b: any(contains(a, x) for x in b))
+LIBRARY.define("list<A>.isSorted() bool", _is_sorted)
+LIBRARY.define("list<A>.sum() A", _sum)
+LIBRARY.define("list<A>.min() A", _extreme("min", min))
+LIBRARY.define("list<A>.max() A", _extreme("max", max))
+LIBRARY.define("list<A>.indexOf(A) int", _first_index)
+LIBRARY.define("list<A>.lastIndexOf(A) int", _last_index)
+LIBRARY.define("list<A>.slice(int, int) list<A>", _slice)
+LIBRARY.define("list<dyn>.flatten() list<dyn>", _flatten)
+LIBRARY.define("list<dyn>.flatten(int) list<dyn>", _flatten)
+LIBRARY.define("list<A>.distinct() list<A>", _distinct)
+LIBRARY.define("list<A>.reverse() list<A>", lambda v: v[::-1])
+LIBRARY.define("list<A>.sort() list<A>", sorted)
+LIBRARY.define("list<A>.first() optional<A>", lambda v: Optional(v[0], True) if v else NONE)
+LIBRARY.define("list<A>.last() optional<A>", lambda v: Optional(v[-1], True) if v else NONE)
+LIBRARY.define("lists.range(int) list<int>", lambda n: list(range(min(n, 1_000_000))))
+LIBRARY.define("sets.contains(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b))
+LIBRARY.define("sets.equivalent(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b) and all(contains(b, x) for x in a))
+LIBRARY.define("sets.intersects(list<A>, list<A>) bool", lambda a, b: any(contains(a, x) for x in b))
 
 # ---------------------------------------------------------------- optionals
 
@@ -405,13 +407,13 @@ def _is_zero(value: Any) -> bool:
     return value is None or (isinstance(value, (bool, int, float, str, bytes, list, dict, timedelta)) and not value)
 
 
-define("optional.of(A) optional<A>", lambda v: Optional(v, True))
-define("optional.none() optional<A>", lambda: NONE)
-define("optional.ofNonZeroValue(A) optional<A>", lambda v: NONE if _is_zero(v) else Optional(v, True))
-define("optional<A>.hasValue() bool", lambda o: o.present)
-define("optional<A>.value() A", _value)
-define("optional<A>.or(optional<A>) optional<A>", lambda a, b: a if a.present else b)
-define("optional<A>.orValue(A) A", lambda o, v: o.value if o.present else v)
+LIBRARY.define("optional.of(A) optional<A>", lambda v: Optional(v, True))
+LIBRARY.define("optional.none() optional<A>", lambda: NONE)
+LIBRARY.define("optional.ofNonZeroValue(A) optional<A>", lambda v: NONE if _is_zero(v) else Optional(v, True))
+LIBRARY.define("optional<A>.hasValue() bool", lambda o: o.present)
+LIBRARY.define("optional<A>.value() A", _value)
+LIBRARY.define("optional<A>.or(optional<A>) optional<A>", lambda a, b: a if a.present else b)
+LIBRARY.define("optional<A>.orValue(A) A", lambda o, v: o.value if o.present else v)
 
 # ---------------------------------------------------------------- times
 
@@ -444,15 +446,15 @@ _PARTS: Final[dict[str, Callable[[datetime], int]]] = {
     "getMilliseconds": lambda t: t.microsecond // 1000,
 }
 for _name, _part in _PARTS.items():
-    define(f"timestamp.{_name}() int", lambda t, p=_part: p(t.astimezone(UTC)))
-    define(f"timestamp.{_name}(string) int", lambda t, z, p=_part: p(t.astimezone(_zone(z))))
+    LIBRARY.define(f"timestamp.{_name}() int", lambda t, p=_part: p(t.astimezone(UTC)))
+    LIBRARY.define(f"timestamp.{_name}(string) int", lambda t, z, p=_part: p(t.astimezone(_zone(z))))
 
 
 def _whole(value: timedelta, unit: timedelta) -> int:
     return int(value / unit)
 
 
-define("duration.getHours() int", lambda d: _whole(d, timedelta(hours=1)))
-define("duration.getMinutes() int", lambda d: _whole(d, timedelta(minutes=1)))
-define("duration.getSeconds() int", lambda d: _whole(d, timedelta(seconds=1)))
-define("duration.getMilliseconds() int", lambda d: _whole(d, timedelta(milliseconds=1)))
+LIBRARY.define("duration.getHours() int", lambda d: _whole(d, timedelta(hours=1)))
+LIBRARY.define("duration.getMinutes() int", lambda d: _whole(d, timedelta(minutes=1)))
+LIBRARY.define("duration.getSeconds() int", lambda d: _whole(d, timedelta(seconds=1)))
+LIBRARY.define("duration.getMilliseconds() int", lambda d: _whole(d, timedelta(milliseconds=1)))

@@ -11,10 +11,12 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from urllib.parse import quote as percent
 
 from clusterwright.cel.formats import LONG_NAME, is_cidr, is_ipv4, is_ipv6, is_uri
-from clusterwright.cel.overloads import OVERLOADS, Cidr, Ip, NamedFormat, Overload, define
+from clusterwright.cel.overloads import Cidr, Ip, Library, NamedFormat, Overload
 from clusterwright.cel.types import Type
 from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, Quantity, parse_quantity, parse_semver
 from clusterwright.golang.quoting import quote
+
+LIBRARY: Final = Library()
 
 # ---------------------------------------------------------------- quantities
 
@@ -41,18 +43,18 @@ def _quantity_int(value: Quantity) -> int:
     return int(value.amount)
 
 
-define("quantity(string) quantity", parse_quantity)
-define("isQuantity(string) bool", _is_quantity)
-define("sign(quantity) int", lambda q: _compare(q.amount, 0))
-define("quantity.isInteger() bool", lambda q: q.amount == q.amount.to_integral_value() and INT_MIN <= q.amount <= INT_MAX)
-define("quantity.asInteger() int", _quantity_int)
-define("quantity.asApproximateFloat() double", lambda q: float(q.amount))
-define("quantity.isGreaterThan(quantity) bool", lambda a, b: a.amount > b.amount)
-define("quantity.isLessThan(quantity) bool", lambda a, b: a.amount < b.amount)
-define("quantity.compareTo(quantity) int", lambda a, b: _compare(a.amount, b.amount))
+LIBRARY.define("quantity(string) quantity", parse_quantity)
+LIBRARY.define("isQuantity(string) bool", _is_quantity)
+LIBRARY.define("sign(quantity) int", lambda q: _compare(q.amount, 0))
+LIBRARY.define("quantity.isInteger() bool", lambda q: q.amount == q.amount.to_integral_value() and INT_MIN <= q.amount <= INT_MAX)
+LIBRARY.define("quantity.asInteger() int", _quantity_int)
+LIBRARY.define("quantity.asApproximateFloat() double", lambda q: float(q.amount))
+LIBRARY.define("quantity.isGreaterThan(quantity) bool", lambda a, b: a.amount > b.amount)
+LIBRARY.define("quantity.isLessThan(quantity) bool", lambda a, b: a.amount < b.amount)
+LIBRARY.define("quantity.compareTo(quantity) int", lambda a, b: _compare(a.amount, b.amount))
 for _other in ("quantity", "int"):
-    define(f"quantity.add({_other}) quantity", lambda a, b: Quantity(a.amount + _amount(b)))
-    define(f"quantity.sub({_other}) quantity", lambda a, b: Quantity(a.amount - _amount(b)))
+    LIBRARY.define(f"quantity.add({_other}) quantity", lambda a, b: Quantity(a.amount + _amount(b)))
+    LIBRARY.define(f"quantity.sub({_other}) quantity", lambda a, b: Quantity(a.amount - _amount(b)))
 
 # ---------------------------------------------------------------- semver
 
@@ -65,16 +67,16 @@ def _is_semver(text: str, normalize: bool = False) -> bool:
     return True
 
 
-define("semver(string) semver", parse_semver)
-define("semver(string, bool) semver", parse_semver)
-define("isSemver(string) bool", _is_semver)
-define("isSemver(string, bool) bool", _is_semver)
-define("semver.major() int", lambda v: v.major)
-define("semver.minor() int", lambda v: v.minor)
-define("semver.patch() int", lambda v: v.patch)
-define("semver.isGreaterThan(semver) bool", lambda a, b: a.key > b.key)
-define("semver.isLessThan(semver) bool", lambda a, b: a.key < b.key)
-define("semver.compareTo(semver) int", lambda a, b: _compare(a.key, b.key))
+LIBRARY.define("semver(string) semver", parse_semver)
+LIBRARY.define("semver(string, bool) semver", parse_semver)
+LIBRARY.define("isSemver(string) bool", _is_semver)
+LIBRARY.define("isSemver(string, bool) bool", _is_semver)
+LIBRARY.define("semver.major() int", lambda v: v.major)
+LIBRARY.define("semver.minor() int", lambda v: v.minor)
+LIBRARY.define("semver.patch() int", lambda v: v.patch)
+LIBRARY.define("semver.isGreaterThan(semver) bool", lambda a, b: a.key > b.key)
+LIBRARY.define("semver.isLessThan(semver) bool", lambda a, b: a.key < b.key)
+LIBRARY.define("semver.compareTo(semver) int", lambda a, b: _compare(a.key, b.key))
 
 # ---------------------------------------------------------------- URLs, IPs
 
@@ -89,14 +91,14 @@ def _bracketed(url: SplitResult) -> str:
     return url.netloc.rpartition("@")[2]
 
 
-define("url(string) url", _url)
-define("isURL(string) bool", is_uri)
-define("url.getScheme() string", lambda u: u.scheme)
-define("url.getHost() string", _bracketed)
-define("url.getHostname() string", lambda u: u.hostname or "")
-define("url.getPort() string", lambda u: str(u.port) if u.port is not None else "")
-define("url.getEscapedPath() string", lambda u: percent(u.path, safe="/%:@!$&'()*+,;=~"))
-define("url.getQuery() map<string, list<string>>", lambda u: parse_qs(u.query, keep_blank_values=True))
+LIBRARY.define("url(string) url", _url)
+LIBRARY.define("isURL(string) bool", is_uri)
+LIBRARY.define("url.getScheme() string", lambda u: u.scheme)
+LIBRARY.define("url.getHost() string", _bracketed)
+LIBRARY.define("url.getHostname() string", lambda u: u.hostname or "")
+LIBRARY.define("url.getPort() string", lambda u: str(u.port) if u.port is not None else "")
+LIBRARY.define("url.getEscapedPath() string", lambda u: percent(u.path, safe="/%:@!$&'()*+,;=~"))
+LIBRARY.define("url.getQuery() map<string, list<string>>", lambda u: parse_qs(u.query, keep_blank_values=True))
 
 
 def _ip(text: str) -> Ip:
@@ -144,27 +146,29 @@ def _contains_cidr(network: Cidr, inner: Cidr | str) -> bool:
     )
 
 
-define("ip(string) ip", _ip)
-define("isIP(string) bool", _is_ip)
-OVERLOADS["ip.isCanonical"] = [Overload(False, (Type("string"),), Type("bool"), _is_canonical)]
-define("ip.family() int", lambda v: v.value.version)
-define("ip.isUnspecified() bool", lambda v: v.value.is_unspecified)
-define("ip.isLoopback() bool", lambda v: v.value.is_loopback)
-define("ip.isLinkLocalMulticast() bool", lambda v: v.value in ipaddress.ip_network("224.0.0.0/24" if v.value.version == 4 else "ff02::/16"))
-define("ip.isLinkLocalUnicast() bool", lambda v: v.value.is_link_local)
-define(
+LIBRARY.define("ip(string) ip", _ip)
+LIBRARY.define("isIP(string) bool", _is_ip)
+LIBRARY.add("ip.isCanonical", Overload(False, (Type("string"),), Type("bool"), _is_canonical))
+LIBRARY.define("ip.family() int", lambda v: v.value.version)
+LIBRARY.define("ip.isUnspecified() bool", lambda v: v.value.is_unspecified)
+LIBRARY.define("ip.isLoopback() bool", lambda v: v.value.is_loopback)
+LIBRARY.define(
+    "ip.isLinkLocalMulticast() bool", lambda v: v.value in ipaddress.ip_network("224.0.0.0/24" if v.value.version == 4 else "ff02::/16")
+)
+LIBRARY.define("ip.isLinkLocalUnicast() bool", lambda v: v.value.is_link_local)
+LIBRARY.define(
     "ip.isGlobalUnicast() bool",
     lambda v: not (v.value.is_multicast or v.value.is_loopback or v.value.is_link_local or v.value.is_unspecified),
 )
-define("cidr(string) cidr", _cidr)
-define("isCIDR(string) bool", is_cidr)
+LIBRARY.define("cidr(string) cidr", _cidr)
+LIBRARY.define("isCIDR(string) bool", is_cidr)
 for _kind in ("ip", "string"):
-    define(f"cidr.containsIP({_kind}) bool", _contains_ip)
+    LIBRARY.define(f"cidr.containsIP({_kind}) bool", _contains_ip)
 for _kind in ("cidr", "string"):
-    define(f"cidr.containsCIDR({_kind}) bool", _contains_cidr)
-define("cidr.ip() ip", lambda c: Ip(c.value.ip))
-define("cidr.masked() cidr", lambda c: Cidr(ipaddress.ip_interface(str(c.value.network))))
-define("cidr.prefixLength() int", lambda c: c.value.network.prefixlen)
+    LIBRARY.define(f"cidr.containsCIDR({_kind}) bool", _contains_cidr)
+LIBRARY.define("cidr.ip() ip", lambda c: Ip(c.value.ip))
+LIBRARY.define("cidr.masked() cidr", lambda c: Cidr(ipaddress.ip_interface(str(c.value.network))))
+LIBRARY.define("cidr.prefixLength() int", lambda c: c.value.network.prefixlen)
 
 # ---------------------------------------------------------------- formats
 
@@ -244,10 +248,11 @@ def _problems(named: NamedFormat, text: str) -> Optional:
 
 
 for _name, _named_format in FORMATS.items():
-    define(f"format.{_name}() format", lambda f=_named_format: f)
-define("format.named(string) optional<format>", lambda n: Optional(FORMATS[n], True) if n in FORMATS else NONE)
-OVERLOADS.setdefault("validate", []).append(
-    Overload(True, (Type("format"), Type("string")), Type("optional", (Type("list", (Type("string"),)),)), _problems)
+    LIBRARY.define(f"format.{_name}() format", lambda f=_named_format: f)
+LIBRARY.define("format.named(string) optional<format>", lambda n: Optional(FORMATS[n], True) if n in FORMATS else NONE)
+LIBRARY.add(
+    "validate",
+    Overload(True, (Type("format"), Type("string")), Type("optional", (Type("list", (Type("string"),)),)), _problems),
 )
 
-define("jsonpatch.escapeKey(string) string", lambda key: key.replace("~", "~0").replace("/", "~1"))
+LIBRARY.define("jsonpatch.escapeKey(string) string", lambda key: key.replace("~", "~0").replace("/", "~1"))

@@ -26,8 +26,6 @@ class Overload:
     run: Implementation
 
 
-OVERLOADS: Final[dict[str, list[Overload]]] = {}
-
 _TYPE = re.compile(r"\s*([A-Za-z_.]+)\s*(<)?")
 
 
@@ -56,18 +54,25 @@ def _types(text: str) -> tuple[Type, ...]:
     return tuple(out)
 
 
-def define(signature: str, run: Implementation) -> None:
-    """Add an overload: `f(string, int) bool` or `string.f(int) bool`."""
-    head, rest = signature.split("(", 1)
-    arguments, result = rest.rsplit(")", 1)
-    receiver: tuple[Type, ...] = ()
-    owner, dot, name = head.rpartition(".")
-    if dot and owner not in NAMESPACES:
-        receiver = _types(owner)
-    else:
-        name = head
-    params = receiver + _types(arguments)
-    OVERLOADS.setdefault(name, []).append(Overload(bool(receiver), params, _types(result)[0], run))
+class Library(dict[str, list[Overload]]):
+    """Functions by name. A module of functions has one; `catalogue` puts them together."""
+
+    def define(self, signature: str, run: Implementation) -> None:
+        """Add an overload: `f(string, int) bool` or `string.f(int) bool`."""
+        head, rest = signature.split("(", 1)
+        arguments, result = rest.rsplit(")", 1)
+        receiver: tuple[Type, ...] = ()
+        owner, dot, name = head.rpartition(".")
+        if dot and owner not in NAMESPACES:
+            receiver = _types(owner)
+        else:
+            name = head
+        params = receiver + _types(arguments)
+        self.add(name, Overload(bool(receiver), params, _types(result)[0], run))
+
+    def add(self, name: str, overload: Overload) -> None:
+        """Add an overload as it is."""
+        self.setdefault(name, []).append(overload)
 
 
 NAMESPACES: Final = frozenset({"sets", "optional", "lists", "format", "strings", "jsonpatch"})

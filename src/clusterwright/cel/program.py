@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from clusterwright.cel import functions, kubernetes  # noqa: F401 - they define the overloads
 from clusterwright.cel import overloads as fn
-from clusterwright.cel.expressions import Expressions, common, no_overload
+from clusterwright.cel.catalogue import OVERLOADS
+from clusterwright.cel.expressions import Expressions, no_overload
+from clusterwright.cel.literals import common
 from clusterwright.cel.metering import CALL_LIMIT, CALLS, charge, linear, weight
 from clusterwright.cel.operations import Env, Run, exactly_one, filtered, mapped, pairs, quantified, singles
 from clusterwright.cel.syntax import Node, SyntaxProblem, parse
@@ -150,7 +151,7 @@ class _Compiler(Expressions):
             return self.transform(node, target, arguments)
         if name in ("optMap", "optFlatMap") and len(arguments) == 2:
             return self.opt_map(node, target, arguments)
-        if target.op == "ident" and target.value not in self.scope and f"{target.value}.{name}" in fn.OVERLOADS:
+        if target.op == "ident" and target.value not in self.scope and f"{target.value}.{name}" in OVERLOADS:
             return self.dispatch(node, f"{target.value}.{name}", [self.visit(n) for n in arguments], receiver=False)
         mixed, self.mixed = self.mixed, self.mixed or name == "format"
         parts = [self.visit(n) for n in node.args]
@@ -172,7 +173,7 @@ class _Compiler(Expressions):
 
     def dispatch(self, node: Node, name: str, parts: list[tuple[Run, Type]], *, receiver: bool) -> tuple[Run, Type]:
         runs, kinds = [r for r, _ in parts], [k for _, k in parts]
-        overloads = fn.OVERLOADS.get(name, ())
+        overloads = OVERLOADS.get(name, ())
         if not overloads:
             return self.fail(node, f"undeclared reference to '{name}' (in container '')")
         cost = CALLS.get(name, linear)

@@ -14,7 +14,7 @@ from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.status import STALE, bad_request, conflict, not_found
 from clusterwright.apiserver.storage.store import object_key
-from clusterwright.apiserver.verbs import writes
+from clusterwright.apiserver.verbs import incoming, writes
 
 
 def _applied(call: Call, old: Json | None, applied: Json, versions: Versions) -> Json:
@@ -77,7 +77,7 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
             await call.off(_fit, call, obj)
         else:
             _fit(call, obj)
-        writes.meta_of(obj)
+        incoming.meta_of(obj)
         if entry is None or old is None:
             if uid := obj["metadata"].get("uid"):
                 text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"

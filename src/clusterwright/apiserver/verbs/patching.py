@@ -13,7 +13,7 @@ from clusterwright.apiserver.encoding import bodies, negotiation
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.patchtypes import jsonpatch, mergepatch, strategic
 from clusterwright.apiserver.status import STALE, StatusError, bad_request, conflict, invalid, invalid_error
-from clusterwright.apiserver.verbs import applying, writes
+from clusterwright.apiserver.verbs import applying, incoming, writes
 
 
 async def patch(call: Call) -> Response:
@@ -32,13 +32,13 @@ async def patch(call: Call) -> Response:
         arguments = (call, media, call.load(entry), value, duplicates)
         obj = await call.off(_changed, *arguments) if call.heavy else _changed(*arguments)
         value = None  # its parts belong to the object now
-        meta = writes.meta_of(obj)
+        meta = incoming.meta_of(obj)
         name = meta.get("name")
         if name != call.info.name:
             if not name:
                 raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
             raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-        writes.match_namespace(call, meta)
+        incoming.match_namespace(call, meta)
         outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
         if outcome is not None:
             return call.answer(200, *outcome)

@@ -14,7 +14,7 @@ from clusterwright.apiserver.encoding.ordering import ordered_metadata
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, invalid, invalid_error
-from clusterwright.apiserver.verbs import writes
+from clusterwright.apiserver.verbs import incoming
 from clusterwright.golang.quoting import quote
 
 _AUTHORIZATION = "authorization.k8s.io"
@@ -24,8 +24,8 @@ _AUTHENTICATION = "authentication.k8s.io"
 def _read(call: Call) -> Json:
     write_options(call, "CreateOptions")
     obj, duplicates = read_body(call)
-    writes.check_kind(call, obj)
-    writes.decode(call, obj, duplicates)
+    incoming.check_kind(call, obj)
+    incoming.decode(call, obj, duplicates)
     if not isinstance(obj.get("metadata"), dict):
         obj["metadata"] = {}
     if not isinstance(obj.get("spec"), dict):

@@ -7,15 +7,15 @@ from clusterwright.apiserver.auth.identity import user_info
 from clusterwright.apiserver.calls import Call, read_body, write_options
 from clusterwright.apiserver.status import generic
 from clusterwright.apiserver.storage.streams import Stream
-from clusterwright.apiserver.verbs import patching, reads, writes
+from clusterwright.apiserver.verbs import incoming, patching, reads, writes
 
 
 async def create(call: Call) -> Response:
     """POST: what the request says of its author is replaced by who he is."""
     dry_run = write_options(call, "CreateOptions")
     obj, duplicates = read_body(call)
-    writes.check_kind(call, obj)
-    writes.decode(call, obj, duplicates)
+    incoming.check_kind(call, obj)
+    incoming.decode(call, obj, duplicates)
     call.resource.handler.default(obj)
     spec = obj.setdefault("spec", {})
     for field in ("username", "uid", "groups", "extra"):

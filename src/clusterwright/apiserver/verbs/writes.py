@@ -13,11 +13,10 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver import metadata
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.auth import rbac
-from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable, write_options
+from clusterwright.apiserver.calls import Call, write_options
 from clusterwright.apiserver.conversion import Versions
-from clusterwright.apiserver.encoding import bodies
 from clusterwright.apiserver.encoding.ordering import ordered
-from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.status import (
     STALE,
@@ -33,7 +32,7 @@ from clusterwright.apiserver.status import (
 )
 from clusterwright.apiserver.storage.store import Entry, object_key
 from clusterwright.apiserver.system import namespaces
-from clusterwright.apiserver.verbs import lifecycle
+from clusterwright.apiserver.verbs import incoming, lifecycle
 
 _encode = msgspec.json.Encoder().encode
 _decode_raw = msgspec.json.Decoder().decode
@@ -46,27 +45,18 @@ _SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "delet
 async def create(call: Call) -> Response:
     """POST to a collection."""
     dry_run = write_options(call, "CreateOptions")
-    obj = await call.off(read, call) if call.heavy else read(call)
+    obj = await call.off(incoming.read, call) if call.heavy else incoming.read(call)
     stored, raw = await create_object(call, obj, dry_run=dry_run)
     return call.answer(201, stored, raw)
-
-
-def read(call: Call) -> Json:
-    """The object of the body, of the path's kind, fitted to its schema and defaulted."""
-    obj, duplicates = read_body(call)
-    check_kind(call, obj)
-    decode(call, obj, duplicates)
-    call.resource.handler.default(obj)
-    return obj
 
 
 async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool = False) -> tuple[Json, bytes]:
     """Store a new object that is decoded and defaulted; returns it as answered."""
     server, resource = call.server, call.resource
-    meta = meta_of(obj)
+    meta = incoming.meta_of(obj)
     for field in _SYSTEM_FIELDS:
         meta.pop(field, None)
-    match_namespace(call, meta)
+    incoming.match_namespace(call, meta)
     _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
@@ -132,14 +122,14 @@ def _judge_new(call: Call, obj: Json) -> None:
 async def update(call: Call) -> Response:
     """PUT of an object or of a subresource that has its shape."""
     dry_run = write_options(call, "UpdateOptions")
-    obj = await call.off(read, call) if call.heavy else read(call)
-    meta = meta_of(obj)
+    obj = await call.off(incoming.read, call) if call.heavy else incoming.read(call)
+    meta = incoming.meta_of(obj)
     name = meta.get("name")
     if not name:
         raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
     if name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-    match_namespace(call, meta)
+    incoming.match_namespace(call, meta)
     entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
     if entry is None:
         if call.resource.create_on_update and not call.info.subresource:
@@ -385,75 +375,6 @@ def put(call: Call, written: Written) -> Entry:
 
 MAXIMUM_OBJECT: Final = 1_572_864
 """Bytes of a stored object: what etcd takes, and its words; a request may be twice as long, because not all of it is stored."""
-
-
-def check_kind(call: Call, obj: Json) -> None:
-    """Whether a body is of the path's kind; fills in what built-ins may leave out."""
-    resource = call.resource
-    kind, api_version = obj.get("kind"), obj.get("apiVersion")
-    if not isinstance(kind, str | None) or not isinstance(api_version, str | None):
-        field = "kind" if not isinstance(kind, str | None) else "apiVersion"
-        problem = f"couldn't get version/kind; json parse error: json: cannot unmarshal into Go struct field .{field} of type string"
-        raise bodies.unrecognized(resource.kind, problem, call.request.body)
-    if resource.custom:
-        if not kind:
-            shown = call.request.body.decode("utf-8", "replace")
-            raise bodies.unrecognized(resource.kind, f"Object 'Kind' is missing in '{shown}'", call.request.body)
-        if not api_version:
-            shown = call.request.body.decode("utf-8", "replace")
-            raise bodies.unrecognized(resource.kind, f"Object 'apiVersion' is missing in '{shown}'", call.request.body)
-    else:
-        obj["kind"] = kind = kind or resource.kind
-        obj["apiVersion"] = api_version = api_version or resource.api_version
-    if api_version != resource.api_version:
-        group = api_version.rpartition("/")[0]
-        if resource.custom and group == resource.group and kind == resource.kind:
-            served = {v.rpartition("/")[2] for v in call.versions}
-            if api_version.rpartition("/")[2] not in served:
-                call.warnings.extend(f'unknown field "{k}"' for k in obj if k not in {"apiVersion", "kind", "metadata"})
-        text = f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
-        raise bad_request(text)
-    if kind != resource.kind and not resource.custom:
-        other = call.server.registry.by_kind(resource.group, resource.version, kind)
-        if other is None:
-            shown = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
-            raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
-        internal = resource.group.split(".", 1)[0] or "core"
-        shown = f"converting ({resource.version}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
-        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
-
-
-def decode(call: Call, obj: Json, duplicates: list[str]) -> None:
-    """Fit a body to its kind: prune, warn or refuse."""
-    resource = call.resource
-    try:
-        unknown = resource.handler.decode(obj, subresource=call.info.subresource)
-    except DecodeError as e:
-        raise undecodable(resource, obj.get("kind") or resource.kind, str(e)) from None
-    problem = strictness(call, unknown, duplicates)
-    if problem:
-        raise undecodable(resource, obj.get("kind") or resource.kind, problem)
-
-
-def meta_of(obj: Json) -> Json:
-    """The object's metadata, made if there is none, without what Go leaves out."""
-    meta = obj.get("metadata")
-    if not isinstance(meta, dict):
-        meta = obj["metadata"] = {}
-    metadata.normalize(meta)
-    return meta
-
-
-def match_namespace(call: Call, meta: Json) -> None:
-    """The object's namespace is the path's; cluster-scoped objects have none."""
-    if not call.resource.namespaced:
-        meta.pop("namespace", None)
-        return
-    namespace = call.info.namespace
-    if not meta.get("namespace"):
-        meta["namespace"] = namespace
-    elif meta["namespace"] != namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _loose_finalizers(resource: Resource) -> bool:

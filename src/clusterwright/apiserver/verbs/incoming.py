@@ -1,0 +1,90 @@
+"""Bodies of writes: of the path's kind, fitted to its schema, with metadata that fits the path."""
+
+from __future__ import annotations
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver import metadata
+from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable
+from clusterwright.apiserver.encoding import bodies
+from clusterwright.apiserver.interfaces import DecodeError
+from clusterwright.apiserver.status import (
+    bad_request,
+)
+
+
+def read(call: Call) -> Json:
+    """The object of the body, of the path's kind, fitted to its schema and defaulted."""
+    obj, duplicates = read_body(call)
+    check_kind(call, obj)
+    decode(call, obj, duplicates)
+    call.resource.handler.default(obj)
+    return obj
+
+
+def check_kind(call: Call, obj: Json) -> None:
+    """Whether a body is of the path's kind; fills in what built-ins may leave out."""
+    resource = call.resource
+    kind, api_version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(kind, str | None) or not isinstance(api_version, str | None):
+        field = "kind" if not isinstance(kind, str | None) else "apiVersion"
+        problem = f"couldn't get version/kind; json parse error: json: cannot unmarshal into Go struct field .{field} of type string"
+        raise bodies.unrecognized(resource.kind, problem, call.request.body)
+    if resource.custom:
+        if not kind:
+            shown = call.request.body.decode("utf-8", "replace")
+            raise bodies.unrecognized(resource.kind, f"Object 'Kind' is missing in '{shown}'", call.request.body)
+        if not api_version:
+            shown = call.request.body.decode("utf-8", "replace")
+            raise bodies.unrecognized(resource.kind, f"Object 'apiVersion' is missing in '{shown}'", call.request.body)
+    else:
+        obj["kind"] = kind = kind or resource.kind
+        obj["apiVersion"] = api_version = api_version or resource.api_version
+    if api_version != resource.api_version:
+        group = api_version.rpartition("/")[0]
+        if resource.custom and group == resource.group and kind == resource.kind:
+            served = {v.rpartition("/")[2] for v in call.versions}
+            if api_version.rpartition("/")[2] not in served:
+                call.warnings.extend(f'unknown field "{k}"' for k in obj if k not in {"apiVersion", "kind", "metadata"})
+        text = f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
+        raise bad_request(text)
+    if kind != resource.kind and not resource.custom:
+        other = call.server.registry.by_kind(resource.group, resource.version, kind)
+        if other is None:
+            shown = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+            raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
+        internal = resource.group.split(".", 1)[0] or "core"
+        shown = f"converting ({resource.version}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
+        raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
+
+
+def decode(call: Call, obj: Json, duplicates: list[str]) -> None:
+    """Fit a body to its kind: prune, warn or refuse."""
+    resource = call.resource
+    try:
+        unknown = resource.handler.decode(obj, subresource=call.info.subresource)
+    except DecodeError as e:
+        raise undecodable(resource, obj.get("kind") or resource.kind, str(e)) from None
+    problem = strictness(call, unknown, duplicates)
+    if problem:
+        raise undecodable(resource, obj.get("kind") or resource.kind, problem)
+
+
+def meta_of(obj: Json) -> Json:
+    """The object's metadata, made if there is none, without what Go leaves out."""
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        meta = obj["metadata"] = {}
+    metadata.normalize(meta)
+    return meta
+
+
+def match_namespace(call: Call, meta: Json) -> None:
+    """The object's namespace is the path's; cluster-scoped objects have none."""
+    if not call.resource.namespaced:
+        meta.pop("namespace", None)
+        return
+    namespace = call.info.namespace
+    if not meta.get("namespace"):
+        meta["namespace"] = namespace
+    elif meta["namespace"] != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
