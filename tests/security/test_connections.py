@@ -214,3 +214,21 @@ async def test_a_flood_over_the_network_leaves_the_controllers_their_share() -> 
             await asyncio.gather(*tasks)
 
     assert count >= 10
+
+
+async def test_who_hangs_up_while_being_answered_leaves_no_trace_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(Limits()) as http:
+        body = json.dumps({"metadata": {"name": "large"}, "data": {"k": "x" * 900_000}}).encode()
+        await http.server.handle(
+            Request(method="POST", path="/api/v1/namespaces/default/configmaps", body=body, headers={"content-type": "application/json"})
+        )
+        for path in ("configmaps/large", "configmaps?watch=true"):
+            for _ in range(3):
+                reader, writer = await asyncio.open_connection("127.0.0.1", http.port, limit=1024)
+                head = f"GET /api/v1/namespaces/default/{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer root\r\n\r\n"
+                writer.write(head.encode())
+                await reader.read(100)
+                writer.transport.abort()
+        await asyncio.sleep(0.3)
+
+    assert [r.getMessage() for r in caplog.records if r.levelname in {"ERROR", "CRITICAL"}] == []

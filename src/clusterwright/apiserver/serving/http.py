@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
@@ -180,8 +180,9 @@ class HttpServer:
         response = _whole(answer)
         response.headers["X-Kubernetes-Pf-Flowschema-Uid"] = uid_of(schema)
         response.headers["X-Kubernetes-Pf-Prioritylevel-Uid"] = uid_of(level)
-        await response.prepare(http)
-        await response.write_eof()
+        with suppress(ConnectionError):  # who asked has gone
+            await response.prepare(http)
+            await response.write_eof()
         return response
 
     async def _stream(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
@@ -203,8 +204,11 @@ class HttpServer:
             if transport is None:
                 return response
 
-            while waiting := stream.take(_TAKE):  # what was there before goes at the pace of who reads it
-                await response.write(waiting)
+            try:
+                while waiting := stream.take(_TAKE):  # what was there before goes at the pace of who reads it
+                    await response.write(waiting)
+            except ConnectionError:
+                return response
 
             def send(line: bytes) -> None:
                 # past aiohttp's writer, straight to the transport: a watcher costs a call, not a task wake-up
