@@ -18,10 +18,12 @@ class Bug:
     before: str
     after: str
     tests: tuple[str, ...]
+    also: tuple[str, str] = ("", "")
+    """A second edit, where the code has a net below the first."""
 
 
-def _bug(name: str, file: str, before: str, after: str, *tests: str) -> Bug:
-    return Bug(name, f"clusterwright/{file}", before, after, tests)
+def _bug(name: str, file: str, before: str, after: str, *tests: str, also: tuple[str, str] = ("", "")) -> Bug:
+    return Bug(name, f"clusterwright/{file}", before, after, tests, also)
 
 
 C = "controllers"
@@ -33,7 +35,7 @@ BUGS: tuple[Bug, ...] = (
     _bug("stale cache is read after a write without an answer", "runtime/cache.py", " or self._watchers[gvk].in_doubt:", ":", *RUNTIME),
     _bug("what a list lacks stays in the cache", "runtime/informer.py", "for key in [key for key in self._objects if key not in fresh]:\n            self._remove(key, None)", "pass", *RUNTIME),
     _bug("own writes are forgotten at once", "runtime/informer.py", "        own = self._own.get(key)\n        return self._objects.get(key) if own is None else own.entry", "        return self._objects.get(key)", *RUNTIME),
-    _bug("one key worked on twice at once", "runtime/workqueue.py", "        self._dirty[key] = _Waiting(priority, [reason] if reason else [], loop.time())\n        if key not in self._processing:\n            self._push(key, priority)", "        self._dirty[key] = _Waiting(priority, [reason] if reason else [], loop.time())\n        self._push(key, priority)", *RUNTIME),
+    _bug("one key worked on twice at once", "runtime/workqueue.py", "        self._dirty[key] = _Waiting(priority, [reason] if reason else [], loop.time())\n        if key not in self._processing:\n            self._push(key, priority)", "        self._dirty[key] = _Waiting(priority, [reason] if reason else [], loop.time())\n        self._push(key, priority)", *RUNTIME, also=(" or key in self._processing:\n                    continue", ":\n                    continue")),
     _bug("a pass that failed is not tried again", "runtime/controller.py", "        except Exception as error:  # one key's failure, whatever it is, must not stop the others\n            return self._failed(key, log, error)", "        except Exception:\n            return 'error'", *RUNTIME),
     _bug("patches without a lock", "runtime/patch.py", 'metadata["resourceVersion"] = self.latest.resource_version', "pass", *RUNTIME),
     _bug("leader goes on without its lease", "runtime/leases.py", "            if self._clock.monotonic() - renewed >= self._times.renew_deadline:", "            if False:", *RUNTIME),

@@ -26,9 +26,11 @@ def play(bug: Bug, folder: Path) -> str:
     shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
     file = copy / bug.file
     text = file.read_text()
-    if text.count(bug.before) != 1:
-        return "stale"
-    file.write_text(text.replace(bug.before, bug.after))
+    for before, after in ((bug.before, bug.after), bug.also):
+        if before and text.count(before) != 1:
+            return "stale"
+        text = text.replace(before, after) if before else text
+    file.write_text(text)
     command = [
         sys.executable,
         "-m",
