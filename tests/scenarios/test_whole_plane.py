@@ -14,10 +14,12 @@ from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import samples
 from clusterwright.inmemory.cloud import Cloud
+from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.simulation.faults import ALL_FAULTS, FaultPlan
-from clusterwright.simulation.plane import Plane, prepare
-from clusterwright.simulation.world import World, run
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, plane, prepare
+from clusterwright.simulation.world import START, World, run
 
 CLUSTER, WORKERS = ObjectKey("default", "c"), ObjectKey("default", "w")
 LONG = 6 * 3600.0
@@ -55,6 +57,31 @@ async def life(world: World) -> None:
     assert p.leftovers() == {}
     assert process.failure is None
     await cloud.close()
+
+
+def test_scaling_down_takes_no_more_than_it_should() -> None:
+    """That the right number is there in the end is not enough: one too many, made again, would look the same."""
+
+    async def story() -> None:
+        async with plane(LoopClock(START)) as p:
+            await p.apply(samples.cluster("c", has_control_plane_object=True) + samples.control_plane("c", replicas=1))
+            await p.apply(samples.workers("c", "w", replicas=4))
+            await p.until_available("c", control_plane=1, workers=4)
+            before = {m.metadata.uid for m in await p.client.list(Machine)}
+            await p.client.patch(MachineDeployment, WORKERS, {"spec": {"replicas": 3}}, subresource="scale")
+
+            async def is_smaller() -> bool:
+                deployment = await p.client.get(MachineDeployment, WORKERS)
+                return deployment.status.replicas == 3 == deployment.status.available_replicas
+
+            await p.until(is_smaller, "three workers are left")
+            after = {m.metadata.uid for m in await p.client.list(Machine)}
+
+            assert len(before) == 5
+            assert len(after) == 4
+            assert after < before
+
+    run_virtual(story())
 
 
 def lives(seed: int, plan: FaultPlan) -> None:
