@@ -222,7 +222,6 @@ def test_a_class_whose_template_changes_is_followed_without_a_rollout_where_only
             worker = ObjectKey("default", "in-memory-worker")
 
             await p.client.patch(DevMachineTemplate, worker, {"metadata": {"labels": {"example.com/x": "y"}}})
-            await p.annotate(Cluster, "c", {"example.com/poke": "1"})  # templates are not watched
             await until_resting(p)
             changed = await p.client.get(DevMachineTemplate, used.key)
             assert changed.metadata.labels["example.com/x"] == "y"

@@ -22,6 +22,7 @@ from clusterwright.controllers.topology.current import MACHINE_HEALTH_CHECK, Cur
 from clusterwright.controllers.topology.failures import ClassNotReady, TopologyFailed
 from clusterwright.controllers.topology.repair import ASSUME_OWNERS, Repairer
 from clusterwright.controllers.topology.rotations import Rotations
+from clusterwright.controllers.topology.wakes import clusters_of_template
 from clusterwright.controllers.topology.writing import Writer, unmatched_health_checks
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
@@ -32,7 +33,7 @@ from clusterwright.topology import hooks
 from clusterwright.topology.desired import Computed, DesiredStateError, desired_state
 from clusterwright.topology.extensions import CallAll, ExtensionError
 from clusterwright.topology.hooks import AskHook
-from clusterwright.topology.model import Current, Desired, Progress
+from clusterwright.topology.model import Blueprint, Current, Desired, Progress
 from clusterwright.topology.objects import own_labels
 from clusterwright.topology.paths import at
 from clusterwright.topology.variables import default_and_validate, joined
@@ -142,7 +143,7 @@ class _Pass:
             if retry is not None:
                 self.seen = replace(self.seen, progress=progress)
                 return retry
-        await self._watch(current)
+        await self._watch(current, blueprint)
         if not self._deps.options.get(ASSUME_OWNERS) and await self._repairer.repair(current, self.seen.now):
             self.seen = replace(self.seen, was_repaired=True)
             return _AFTER_REPAIR
@@ -179,13 +180,17 @@ class _Pass:
         if errors:
             raise TopologyFailed(f'Cluster.cluster.x-k8s.io "{self.key.name}" is invalid: {joined(errors)}')
 
-    async def _watch(self, current: Current) -> None:
-        for obj in (current.infrastructure_cluster, current.control_plane):
-            if obj is not None:
-                try:
-                    await self._deps.dynamic.ensure(GroupVersionKind.of(obj["apiVersion"], obj["kind"]))
-                except ApiError as error:
-                    raise TopologyFailed(f"error creating dynamic watch: {error}") from error
+    async def _watch(self, current: Current, blueprint: Blueprint) -> None:
+        """Hear of changes of what the Cluster refers to and of every template; and have them at hand in the cache."""
+        kinds = {_gvk(o): None for o in (current.infrastructure_cluster, current.control_plane) if o is not None}
+        templates = [blueprint.infrastructure_cluster, blueprint.control_plane, blueprint.control_plane_machine]
+        for worker in (*blueprint.machine_deployments.values(), *blueprint.machine_pools.values()):
+            templates += [worker.bootstrap, worker.infrastructure]
+        for kind in {**kinds, **{_gvk(t): None for t in templates if t is not None}}:
+            try:
+                await self._deps.dynamic.ensure(kind, clusters_of_template)
+            except ApiError as error:
+                raise TopologyFailed(f"error creating dynamic watch: {error}") from error
 
     async def _forget_hooks(self) -> None:
         """Without the gate nobody will ever call them: they must not hold anything up."""
@@ -197,7 +202,7 @@ class _Pass:
             except HookError as error:
                 raise TopologyFailed(str(error), hook=error.hook) from error
 
-    async def _compute(self, blueprint: Any, current: Current) -> Computed:
+    async def _compute(self, blueprint: Blueprint, current: Current) -> Computed:
         context = "error computing the desired state of the Cluster topology"
         try:
             return await self._asker.run(desired_state(blueprint, current, runtime_sdk=self._runtime_sdk), self.cluster)
@@ -305,6 +310,10 @@ class _Pass:
         except ApiError as error:
             raise TopologyFailed(f"failed to mark the Cluster as ok to delete: {error}", hook=hooks.BEFORE_CLUSTER_DELETE) from error
         return None
+
+
+def _gvk(obj: Json) -> GroupVersionKind:
+    return GroupVersionKind.of(obj["apiVersion"], obj["kind"])
 
 
 def _causes(error: BaseException) -> list[BaseException]:
