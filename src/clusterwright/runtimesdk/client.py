@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -15,9 +14,13 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.golang.quoting import quote
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.selectors import EVERYTHING
+from clusterwright.runtimesdk.hooks import HOOKS, BadAnswer, Response, RetryResponse, as_json, read_answer
 from clusterwright.runtimesdk.registry import GROUP, Handler, Registry, RegistryError
 from clusterwright.topology.extensions import HOOKS_API_VERSION, CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
+
+_log = get_logger("runtimesdk")
 
 _CACHED_FOR: Final = 600.0
 
@@ -33,8 +36,8 @@ class Post(Protocol):
         """Status code and body of the answer; raises PostFailed."""
 
 
-class _Softened(Exception):
-    """A failure that `failurePolicy: Ignore` turns into success."""
+class CallFailed(Exception):
+    """There is no answer; `failurePolicy: Ignore` makes an empty one of that."""
 
 
 class RuntimeClient:
@@ -78,7 +81,8 @@ class RuntimeClient:
                 messages.append(answer["message"])
             if answer.get("retryAfterSeconds"):
                 retries.append(answer["retryAfterSeconds"])
-        return {"status": "Success", "message": ", ".join(messages), "retryAfterSeconds": min(retries, default=0)}
+        together: Json = {"status": "Success", "message": ", ".join(messages)}
+        return {**together, "retryAfterSeconds": min(retries, default=0)} if HOOKS[question.hook].may_wait else together
 
     async def call(self, question: CallHandler) -> Json:
         """One handler by its name."""
@@ -113,36 +117,17 @@ class RuntimeClient:
 
     async def _exchange(self, handler: Handler, url: str, request: Json, context: str) -> Json:
         """The answer, if it is a success; an empty one where a failure does not count. Raises ExtensionError."""
+        hook = HOOKS[handler.hook]
         try:
-            answer = await self._answer(handler, url, request)
-        except _Softened as error:
-            if handler.failure_policy == "Ignore":
+            answer = await exchange(self._post, handler, url, request)
+        except CallFailed as error:
+            if handler.failure_policy == "Ignore" and not hook.always_fails:
                 return {"status": "Success"}
             raise ExtensionError(f"{context}: {error}") from error
-        status = answer.get("status") or ""
-        if status == "Success":
-            return answer
-        if status == "Failure":
-            raise ExtensionError(f"{context}: got failure response, please check controller logs for errors")
-        raise ExtensionError(f"{context}: got unknown response status {quote(status)}, please check controller logs for errors")
-
-    async def _answer(self, handler: Handler, url: str, request: Json) -> Json:
-        try:
-            code, body = await self._post(handler, url, msgspec.json.encode(request))
-        except PostFailed as error:
-            raise _Softened(f"http call failed: {error}") from error
-        if code != 200:
-            text = quote(body.decode("utf-8", "replace"))
-            raise _Softened(f"http call failed: got response with status code {code} != 200: response: {text}")
-        try:
-            answer, _ = json.JSONDecoder().raw_decode(body.decode().lstrip())
-        except ValueError as error:
-            raise _Softened(f"http call failed: failed to decode response: {error}") from error
-        if answer is None:
-            return {}
-        if not isinstance(answer, dict):
-            raise _Softened("http call failed: failed to decode response: it is no object")
-        return answer
+        refuse_failures(answer, context)
+        if isinstance(answer, RetryResponse) and answer.retry_after_seconds < 0:
+            raise ExtensionError(f"{context}: got negative retryAfterSeconds, please check controller logs for errors")
+        return as_json(answer)
 
     async def _is_meant(self, handler: Handler, subject: Mapping[str, Any]) -> bool:
         """Whether a handler is meant for the Namespace of an object; raises ApiError."""
@@ -156,6 +141,30 @@ class RuntimeClient:
 
 
 _check: type[Extensions] = RuntimeClient
+
+
+async def exchange(post: Post, handler: Handler, url: str, request: Json) -> Response:
+    """What a handler answers, whatever its status; raises CallFailed."""
+    try:
+        code, body = await post(handler, url, msgspec.json.encode(request))
+    except PostFailed as error:
+        raise CallFailed(f"http call failed: {error}") from error
+    if code != 200:
+        text = quote(body.decode("utf-8", "replace"))
+        raise CallFailed(f"http call failed: got response with status code {code} != 200: response: {text}")
+    try:
+        return read_answer(HOOKS[handler.hook], body)
+    except BadAnswer as error:
+        raise CallFailed(f"http call failed: failed to decode response: {error}") from error
+
+
+def refuse_failures(answer: Response, context: str) -> None:
+    """Raise ExtensionError unless the answer is a success. Its own message may be another each time, and goes to the log alone."""
+    if answer.status == "Success":
+        return
+    _log.info("Extension answered that it failed", context=context, status=answer.status, answer=answer.message)
+    what = "failure response" if answer.status == "Failure" else f"unknown response status {quote(answer.status)}"
+    raise ExtensionError(f"{context}: got {what}, please check controller logs for errors")
 
 
 def url_of(handler: Handler) -> str:
@@ -172,7 +181,8 @@ def url_of(handler: Handler) -> str:
     parts = urlsplit(base)
     if parts.scheme != "https":
         raise ValueError(f"expected https scheme, got {parts.scheme}")
-    path = posixpath.normpath(f"/{parts.path}/{HOOKS_API_VERSION}/{handler.hook.lower()}/{handler.short_name.lower()}")
+    named = "" if handler.hook == "Discovery" else handler.short_name.lower()
+    path = posixpath.normpath(f"/{parts.path}/{HOOKS_API_VERSION}/{handler.hook.lower()}/{named}")
     query = sorted([*parse_qsl(parts.query, keep_blank_values=True), ("timeout", f"{handler.timeout_seconds}s")])
     return urlunsplit((parts.scheme, parts.netloc, "/" + path.lstrip("/"), urlencode(query), ""))
 
