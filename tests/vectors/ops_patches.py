@@ -59,7 +59,7 @@ def listed(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def variables_of(inputs: dict[str, Any]) -> dict[str, Any]:
-    found = patch_variables(inputs["cluster"], inputs["clusterClass"], desired_of(inputs), inputs["from"], "v1beta2")
+    found = patch_variables(inputs["cluster"], inputs["clusterClass"], desired_of(inputs), inputs["from"])
     return {
         "global": listed(found.everywhere),
         "controlPlane": listed(found.control_plane),

@@ -25,12 +25,11 @@ T = TypeVar("T")
 
 
 class DesiredStateError(Exception):
-    """The desired state cannot be computed. `patch` names the patch at fault, `hook` the hook, if it is one."""
+    """The desired state cannot be computed. `patch` names the patch at fault, if it is one."""
 
-    def __init__(self, text: str, *, patch: str = "", hook: str = "") -> None:
+    def __init__(self, text: str, *, patch: str = "") -> None:
         super().__init__(text)
         self.patch = patch
-        self.hook = hook
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +256,7 @@ def _machine_deployment(entry: Json, topology: Json, blueprint: Blueprint, curre
     )
     data = {"cluster": {"name": cluster["metadata"]["name"]}, "machineDeployment": {"topologyName": name}}
     own = _worker_name(present, "MachineDeployment", of_class, names.MACHINE_DEPLOYMENT_TEMPLATE, data, cluster, f"MD:{name}")
-    return objects.machine_deployment(entry, of_class, cluster, own, version, made, present)
+    return objects.machine_deployment(entry, of_class, cluster, own, version, made)
 
 
 def _machine_pool(entry: Json, topology: Json, blueprint: Blueprint, current: Current, progress: Progress) -> DesiredWorker:

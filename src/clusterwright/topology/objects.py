@@ -20,7 +20,7 @@ from clusterwright.api.wellknown import (
     TOPOLOGY_POOL_NAME_LABEL,
     UPGRADE_STEP_ANNOTATION,
 )
-from clusterwright.topology.model import CurrentWorker, DesiredWorker
+from clusterwright.topology.model import DesiredWorker
 from clusterwright.topology.patches.variables import LAST_APPLIED_ANNOTATION
 from clusterwright.topology.paths import at, copied, put
 
@@ -209,9 +209,7 @@ def _first(*values: Any) -> Any:
 # --------------------------------------------------------------------------------------------------------- workers
 
 
-def machine_deployment(
-    entry: Json, of_class: Json, cluster: Json, name: str, version: str, worker: tuple[Json, Json], current: CurrentWorker | None
-) -> DesiredWorker:
+def machine_deployment(entry: Json, of_class: Json, cluster: Json, name: str, version: str, worker: tuple[Json, Json]) -> DesiredWorker:
     """A MachineDeployment with its templates and its health check."""
     bootstrap, infrastructure = worker
     own = {**own_labels(cluster), TOPOLOGY_DEPLOYMENT_NAME_LABEL: entry["name"]}

@@ -207,7 +207,7 @@ class _Pass:
         try:
             return await self._asker.run(desired_state(blueprint, current, runtime_sdk=self._runtime_sdk), self.cluster)
         except DesiredStateError as error:
-            hook = error.hook or next((e.hook for e in _causes(error) if isinstance(e, HookError)), "")
+            hook = next((e.hook for e in _causes(error) if isinstance(e, HookError)), "")
             raise TopologyFailed(f"{context}: {error}", patch=error.patch, hook=hook) from error
 
     async def _write(self, current: Current, computed: Computed) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import Json
 from clusterwright.golang.quoting import quote
 from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError
@@ -20,7 +19,7 @@ from clusterwright.topology.patches import jsonpatch
 from clusterwright.topology.patches.items import Item, items_of, matches
 from clusterwright.topology.patches.values import BadValue, is_enabled, value_of
 from clusterwright.topology.patches.variables import PatchVariables, Values, merged, patch_variables
-from clusterwright.topology.paths import at, has, put
+from clusterwright.topology.paths import at, copied, has, put
 
 INLINE: Final = "inline"
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -50,7 +49,7 @@ KEPT: Final = tuple(
 
 
 class PatchError(Exception):
-    """The patches cannot be applied. `patch` is the name of the one at fault, `variable` what it asked for in vain, if that is known."""
+    """The patches cannot be applied. `patch` is the name of the one at fault, if it is one."""
 
     def __init__(self, text: str, patch: str = "") -> None:
         super().__init__(text)
@@ -72,10 +71,10 @@ def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runt
         _take_over(items, desired)
         return desired
     for patch in patches:
-        variables = _variables(cluster, blueprint, desired, patch, blueprint.contract)
+        variables = _variables(cluster, blueprint, desired, patch)
         yield from _apply(cluster, patch, items, variables, runtime_sdk=runtime_sdk)
     for patch in patches:
-        yield from _validate(cluster, blueprint, desired, patch, items, blueprint.contract)
+        yield from _validate(cluster, blueprint, desired, patch, items)
     _take_over(items, desired)
     return desired
 
@@ -89,8 +88,7 @@ def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patche
 
     False, and nothing is done, if one of them fails: then all are asked, for the error tells of all items.
     """
-    assert blueprint.contract is not None
-    variables = patch_variables(cluster, blueprint.cluster_class, desired, INLINE, blueprint.contract)
+    variables = patch_variables(cluster, blueprint.cluster_class, desired, INLINE)
     prefix = hashlib.sha256(_encode((patches, variables.everywhere))).digest()
     specs = []
     for item in items:
@@ -120,9 +118,9 @@ def _spec_alone(item: Item, patches: Sequence[Json], variables: PatchVariables) 
     return alone.template.get("spec")
 
 
-def _variables(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, contract: ContractVersion) -> PatchVariables:
+def _variables(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json) -> PatchVariables:
     source = patch["name"] if patch.get("external") else INLINE
-    return patch_variables(cluster, blueprint.cluster_class, desired, source, contract)
+    return patch_variables(cluster, blueprint.cluster_class, desired, source)
 
 
 def _apply(cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVariables, *, runtime_sdk: bool) -> Asking[None]:
@@ -238,15 +236,13 @@ def _patch_item(item: Item, kind: str, content: Any) -> None:
         item.template = {**item.template, "spec": patched["spec"]}
 
 
-def _validate(
-    cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, items: Sequence[Item], contract: ContractVersion
-) -> Asking[None]:
+def _validate(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json, items: Sequence[Item]) -> Asking[None]:
     """Ask a patch's extension whether the result is right. It sees the variables that are defined for this patch."""
     external = patch.get("external") or {}
     handler = external.get("validateTopologyExtension")
     if not handler:
         return
-    variables = _variables(cluster, blueprint, desired, patch, contract)
+    variables = _variables(cluster, blueprint, desired, patch)
     request = {
         "variables": _listed(variables.everywhere),
         "items": [
@@ -281,13 +277,7 @@ def _take_over(items: Sequence[Item], desired: Desired) -> None:
 
 def _take_over_control_plane(control_plane: Json, spec: Json) -> None:
     kept = [(path, at(control_plane, *path)) for path in KEPT if has(control_plane, *path)]
-    fresh = {"spec": _copied(spec)}
+    fresh = {"spec": copied(spec)}
     for path, value in kept:
         put(fresh, value, *path)
     control_plane["spec"] = fresh["spec"]
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _copied(v) for k, v in value.items()}
-    return [_copied(v) for v in value] if isinstance(value, list) else value

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusterwright.api.contract import ContractVersion
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CONVERSION_DATA_ANNOTATION
 from clusterwright.topology.model import Desired, DesiredWorker
@@ -38,7 +37,7 @@ def merged(everywhere: Values, item: Values) -> Json:
     return out
 
 
-def patch_variables(cluster: Json, cluster_class: Json, desired: Desired, source: str, contract: ContractVersion | None) -> PatchVariables:
+def patch_variables(cluster: Json, cluster_class: Json, desired: Desired, source: str) -> PatchVariables:
     """The variables for a patch. `source` is `inline`, or the name of an external patch: what is not defined by it is not seen."""
     defined = (cluster_class.get("status") or {}).get("variables") or ()
     visible = {v["name"] for v in defined if any(d.get("from") == source for d in v.get("definitions") or ())} - {BUILTIN}
@@ -50,7 +49,7 @@ def patch_variables(cluster: Json, cluster_class: Json, desired: Desired, source
 
     def of_workers(kind: str, key: str, made: Mapping[str, DesiredWorker]) -> dict[str, Json]:
         return {
-            entry["name"]: chosen(_overrides(entry), {key: _worker(entry, made[entry["name"]], kind)})
+            entry["name"]: chosen(_overrides(entry), {key: _worker(entry, made[entry["name"]])})
             for entry in workers.get(kind) or ()
             if entry["name"] in made
         }
@@ -58,7 +57,7 @@ def patch_variables(cluster: Json, cluster_class: Json, desired: Desired, source
     control_plane = topology.get("controlPlane") or {}
     return PatchVariables(
         chosen(topology.get("variables"), {"cluster": _cluster(cluster, cluster_class, desired.cluster)}),
-        chosen(_overrides(control_plane), {"controlPlane": _control_plane(control_plane, desired, contract)}),
+        chosen(_overrides(control_plane), {"controlPlane": _control_plane(control_plane, desired)}),
         of_workers("machineDeployments", "machineDeployment", desired.machine_deployments),
         of_workers("machinePools", "machinePool", desired.machine_pools),
     )
@@ -105,7 +104,7 @@ def _cluster(cluster: Json, cluster_class: Json, desired: Json) -> Json:
     )
 
 
-def _control_plane(entry: Json, desired: Desired, contract: ContractVersion | None) -> Json:
+def _control_plane(entry: Json, desired: Desired) -> Json:
     made = desired.control_plane
     out = _without_absent({"name": made["metadata"]["name"], "version": at(made, "spec", "version"), "metadata": _metadata(made)})
     if entry.get("replicas") is not None:
@@ -115,7 +114,7 @@ def _control_plane(entry: Json, desired: Desired, contract: ContractVersion | No
     return out
 
 
-def _worker(entry: Json, worker: DesiredWorker, kind: str) -> Json:
+def _worker(entry: Json, worker: DesiredWorker) -> Json:
     made = worker.object
     out = _without_absent(
         {
