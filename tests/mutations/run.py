@@ -16,12 +16,12 @@ from pathlib import Path
 from planted import BUGS, Bug
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 300
+SECONDS = 900
 ALLOWED = 3
 
 
 def play(bug: Bug, folder: Path) -> str:
-    """`caught`, `survived`, or `stale` where the code to be changed is not there (once)."""
+    """`caught`, `survived`, `overdue` where the tests did not end, or `stale` where the code to be changed is not there (once)."""
     copy = folder / "src"
     shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
     file = copy / bug.file
@@ -48,7 +48,7 @@ def play(bug: Bug, folder: Path) -> str:
             command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(copy)}, timeout=SECONDS, capture_output=True, check=False
         )
     except subprocess.TimeoutExpired:
-        return "caught (it hangs)"
+        return "overdue"
     return {0: "survived", 5: "stale"}.get(done.returncode, "caught")
 
 
