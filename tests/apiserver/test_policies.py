@@ -214,3 +214,10 @@ async def test_policies_count_again_after_a_restart(server: ApiServer, api: Api)
     again.recover(kept, server.store.revision)
 
     assert (await Api.of(again).post(WIDGETS, widget("w"))).status == 422
+
+
+async def test_what_is_null_has_no_fields(api: Api):
+    await bind(api, validating({"expression": "!has(object.spec) || !has(object.spec.color) || object.spec.color != 'blue'"}))
+    assert (await api.post(WIDGETS, widget("w"))).status == 201
+
+    assert (await api.delete(f"{WIDGETS}/w")).status == 200

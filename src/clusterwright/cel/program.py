@@ -136,9 +136,7 @@ class _Compiler(Expressions):
             value = run(env)
             if isinstance(value, Optional):
                 value = value.value if value.present else {}
-            if type(value) is not dict:
-                raise CelError("no such overload")
-            return name in value
+            return type(value) is dict and name in value  # what has no fields, null among it, has not this one
 
         return test, BOOL
 
