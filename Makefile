@@ -27,8 +27,9 @@ run: $(VENV)/.stamp-base ## start the management plane, bring up a cluster and s
 
 demo: run ## the same as run
 
+# a file stays with one worker: what its tests share, a played corpus or a server, is made once
 test: $(STAMP) ## run all tests
-	$(BIN)/python -m pytest -q -n 2 -m "not soak" tests
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not soak" tests
 
 # what a run logs is not kept: that would cost more than the run, and its seed repeats it
 soak: $(STAMP) ## run the full seeded counts

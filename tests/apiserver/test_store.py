@@ -92,6 +92,30 @@ def test_what_is_older_than_the_history_is_gone():
     assert len(table.since(table.floor)) == 3
 
 
+def test_the_past_of_a_namespace_is_read_page_by_page():
+    store = Store()
+    table = store.table("things")
+    for namespace in ("ns", "ns-2", "other"):
+        for name in "abc":
+            write(store, name, 0, namespace)
+    then = store.revision
+    remove(store, "b")
+    write(store, "d", 1)
+    write(store, "a", 1, "ns-2")
+
+    def listed(namespace, after=""):
+        return [(e.namespace, e.name) for e in table.at(then, namespace, after)]
+
+    assert listed("ns") == [("ns", name) for name in "abc"]
+    assert listed("ns-2") == [("ns-2", name) for name in "abc"]
+    assert listed("nowhere") == []
+    assert listed("ns", object_key("ns", "a")) == [("ns", "b"), ("ns", "c")]
+    assert listed("ns", object_key("ns", "c")) == []
+    everything = listed("")
+    assert len(everything) == 9
+    assert listed("", object_key(*everything[4])) == everything[5:]
+
+
 def test_keys_are_ordered_as_etcd_orders_them():
     store = Store()
     for namespace in ("a", "a-b", "a.c"):

@@ -19,6 +19,7 @@ from clusterwright.conditions import (
     conditions_of,
     delete_condition,
     get,
+    group_control_plane_components,
     mirror,
     names_with_limit,
     patch_conditions,
@@ -238,6 +239,33 @@ def test_lists_of_names_stay_short() -> None:
     assert names_with_limit(["a", "b", "c", "d", "e"], 3) == "a, b, c, ... (2 more)"
 
 
+@pytest.mark.parametrize(
+    ("lines", "grouped"),
+    [
+        ([], []),
+        (["* APIServerPodHealthy: down"], ["* APIServerPodHealthy: down"]),
+        (["* APIServerPodHealthy: down", "* SchedulerPodHealthy: down"], ["* Control plane components: down"]),
+        (["* APIServerPodHealthy: down", "* SchedulerPodHealthy: up"], ["* APIServerPodHealthy: down", "* SchedulerPodHealthy: up"]),
+        (
+            [
+                "* NodeReady: lost",
+                "* EtcdPodHealthy: down",
+                "* Other: down",
+                "* ControllerManagerPodHealthy: down",
+                "* APIServerPodHealthy: down",
+            ],
+            ["* NodeReady: lost", "* Control plane components: down", "* Other: down"],
+        ),
+        (
+            ["* APIServerPodHealthy: down", "* SchedulerPodHealthy: down", "* EtcdPodHealthy: up"],
+            ["* APIServerPodHealthy: down", "* SchedulerPodHealthy: down", "* EtcdPodHealthy: up"],
+        ),
+    ],
+)
+def test_control_plane_components_are_one_line_if_several_say_the_same(lines: list[str], grouped: list[str]) -> None:
+    assert group_control_plane_components(lines) == grouped
+
+
 # ------------------------------------------------------------------------------------------------ patching
 
 
@@ -259,6 +287,16 @@ def test_the_same_change_elsewhere_is_kept_with_its_time() -> None:
     latest = (c("A", "False", since=NOW - timedelta(minutes=1)),)
 
     assert patch_conditions((c("A", "True"),), (c("A", "False", since=NOW),), latest, now=NOW) == latest
+
+
+@pytest.mark.parametrize("before", [(), (c("A", "True"), c("B", "True"))], ids=["added", "changed"])
+def test_what_was_changed_beside_the_same_change_elsewhere_is_not_lost(before: tuple[Condition, ...]) -> None:
+    there = c("A", "False", since=NOW - timedelta(minutes=1))
+    after = (c("A", "False", since=NOW), c("B", "False", since=NOW))
+
+    merged = patch_conditions(before, after, (there, *before[1:]), now=NOW)
+
+    assert merged == (there, c("B", "False", since=NOW))
 
 
 def test_removed_elsewhere_and_changed_here_is_a_conflict_unless_owned() -> None:

@@ -112,6 +112,33 @@ def test_own_writes_show_before_their_event_and_in_every_selection(informer):
     assert informer.told[-1] == ("1", "2", False)
 
 
+def test_a_selection_takes_what_matches_in_every_respect(informer):
+    for namespace in ("ns", "other"):
+        informer.applied(
+            an_object("both", 1, f"{namespace}-both", namespace, labels={"x": "1", "y": "1"}, owners=["o"], spec={"children": 1})
+        )
+        informer.applied(an_object("x-only", 1, f"{namespace}-x", namespace, labels={"x": "1"}, owners=["o"], spec={"children": 1}))
+        informer.applied(an_object("y-only", 1, f"{namespace}-y", namespace, labels={"y": "1"}))
+        for name in ("own", "own-x-only"):
+            labels = {"x": "1"} if name == "own-x-only" else {"x": "1", "y": "1"}
+            written = an_object(name, 2, f"{namespace}-{name}", namespace, labels=labels, owners=["o"], spec={"children": 1})
+            informer.wrote(ObjectKey(namespace, name), written, deleted=False)
+
+    def found(**asked):
+        return [str(entry.key) for entry in informer.select(**asked)]
+
+    every = [str(ObjectKey(namespace, name)) for namespace in ("ns", "other") for name in ("both", "own")]
+    with_both = parse_labels({"x": "1", "y": "1"})
+    assert found(labels=with_both) == every
+    assert found(labels=with_both, namespace="ns") == every[:2]
+    assert found(labels=with_both, namespace="other") == every[2:]
+    assert found(labels=with_both, namespace="nowhere") == []
+    assert found(labels=parse_labels({"y": "1"}), owner="o") == every
+    assert found(labels=parse_labels({"y": "1"}), fields="spec.children=1") == every
+    assert found(fields="metadata.name=both,spec.children=1") == every[::2]
+    assert len(found(namespace="ns")) == 5
+
+
 def test_a_late_event_does_not_hide_an_own_write(informer):
     informer.applied(an_object(rv=1))
     informer.wrote(key(), an_object(rv=5), deleted=False)
@@ -192,6 +219,45 @@ def test_a_deletion_of_neither_what_is_known_nor_what_was_written_is_told_apart(
     informer.applied(an_object(rv=1, uid="known"))
 
     assert not informer.wrote(key(), an_object(rv=6, uid="unknown"), deleted=True)
+
+
+@pytest.mark.parametrize(
+    ("known", "written", "deleted", "understood"),
+    [
+        (None, None, "a", True),
+        (None, "a", "a", True),
+        (None, "a", "b", True),
+        ("a", None, "a", True),
+        ("a", None, "b", False),
+        ("a", "b", "a", True),
+        ("a", "b", "b", True),
+        ("a", "b", "c", False),
+    ],
+)
+def test_a_deletion_hides_what_is_known_or_written_and_nothing_else(informer, known, written, deleted, understood):
+    if known:
+        informer.applied(an_object(rv=1, uid=known))
+    if written:
+        informer.wrote(key(), an_object(rv=5, uid=written), deleted=False)
+    shown = informer.find(key())
+
+    assert informer.wrote(key(), an_object(rv=6, uid=deleted), deleted=True) == understood
+
+    assert informer.find(key()) is (None if understood else shown)
+    if understood and known != deleted:
+        informer.applied(an_object(rv=5, uid=deleted))  # told late, of before its end
+        assert informer.find(key()) is None
+
+
+@pytest.mark.parametrize("known", [None, "predecessor"])
+def test_an_answer_does_not_bring_back_what_was_gone_before_it_was_known(informer, known):
+    if known:
+        informer.applied(an_object(rv=1, uid=known))
+
+    informer.deleted(an_object(rv=7, uid="ours"))
+
+    assert informer.wrote(key(), an_object(rv=5, uid="ours"), deleted=False)
+    assert informer.find(key()) is None
 
 
 def test_an_answer_to_an_older_write_does_not_undo_a_deletion(informer):

@@ -115,7 +115,7 @@ class User:
         deadline = time.monotonic() + PATIENCE
         while not await holds():
             assert time.monotonic() < deadline, what
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.25)
 
     async def until_ready(self, name, control_planes, workers):
         async def holds():

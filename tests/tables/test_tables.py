@@ -282,6 +282,14 @@ def test_rows_that_may_both_match_overlap() -> None:
     assert overlaps(Table("T", *rows, at_most_one=[(locked, broken)])) == []
 
 
+def test_composed_guards_exclude_each_other_too() -> None:
+    rows = (Row("a", locked, true("R")), Row("b", ~broken, true("R")), Row("c", ~locked & broken, true("R")))
+
+    assert overlaps(Table("T", *rows)) == [("a", "b")]
+    assert overlaps(Table("T", *rows, at_most_one=[(locked, ~broken)])) == []
+    assert overlaps(Table("T", *rows, at_most_one=[(~locked, ~broken)])) == [("a", "b")]
+
+
 def test_a_row_for_all_the_rest_overlaps_with_none() -> None:
     assert overlaps(Table("T", Row("a", locked, true("R")), Row("rest", OTHERWISE, true("R")))) == []
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
+import pytest
 
-import clusterwright
-
-HERE = Path(__file__).resolve().parent
+from support.vectors import Played, play
 
 
-def replayer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("vectors_replay_cluster", HERE / "replay.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module")
+def played() -> Played:
+    return play("cluster")
 
 
-def test_every_recorded_pass_of_the_cluster_controller_agrees() -> None:
-    replay = replayer()
-    vectors = list(replay.vectors("cluster"))
+def test_every_recorded_pass_of_the_cluster_controller_agrees(played: Played) -> None:
+    assert played.count >= 1452
+    assert played.differing == {}
 
-    differing = {v["id"]: found for v in vectors if (found := replay.differences(v, clusterwright.decide(v["objects"], v["subject"])))}
 
-    assert len(vectors) >= 1452
-    assert differing == {}
+def test_no_recorded_pass_contradicts_a_table(played: Played) -> None:
+    assert played.decided
+    assert played.contradictions == set()

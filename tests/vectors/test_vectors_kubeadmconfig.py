@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
+import pytest
 
-HERE = Path(__file__).resolve().parent
+from support.vectors import Played, play
 
 
-def _replay() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("vectors_replay", HERE / "replay.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module")
+def played() -> Played:
+    return play("kubeadmconfig")
 
 
-def test_every_recorded_pass_over_a_kubeadmconfig_agrees() -> None:
-    replay = _replay()
-    vectors = list(replay.vectors("kubeadmconfig"))
+def test_every_recorded_pass_over_a_kubeadmconfig_agrees(played: Played) -> None:
+    assert played.count >= 1466
+    assert played.differing == {}
 
-    differing = {identity: found for identity, found in map(replay.judge, vectors) if found}
 
-    assert len(vectors) >= 1466
-    assert differing == {}
+def test_no_recorded_pass_contradicts_a_table(played: Played) -> None:
+    assert played.decided
+    assert played.contradictions == set()

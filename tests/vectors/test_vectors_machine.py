@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import clusterwright
 from clusterwright.controllers.machine import conditions, host_deletion, inplace, node_access, node_shutdown, plan
 from clusterwright.controllers.machine.host_deletion import Removal
 from clusterwright.controllers.machine.node_shutdown import Shutdown
-
-HERE = Path(__file__).resolve().parent
+from support.vectors import Played, play
 
 ACTING = {
     Shutdown.DRAIN,
@@ -47,35 +42,24 @@ TABLES = (
 )
 
 
-def replayer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("vectors_replay_machine", HERE / "replay.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
-def answers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    return [(v, dict(clusterwright.decide(v["objects"], v["subject"]))) for v in replayer().vectors("machine")]
+def played() -> Played:
+    return play("machine")
 
 
-def test_every_recorded_pass_of_the_machine_controller_agrees(answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    replay = replayer()
+def test_every_recorded_pass_of_the_machine_controller_agrees(played: Played) -> None:
+    assert played.count >= 1133
+    assert played.differing == {}
 
-    differing = {v["id"]: found for v, answer in answers if (found := replay.differences(v, answer))}
 
-    assert len(answers) >= 1133
-    assert differing == {}
+def test_no_recorded_pass_contradicts_a_table(played: Played) -> None:
+    assert played.decided
+    assert played.contradictions == set()
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
-def test_recorded_passes_reach_every_row_but_those_listed(table: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    fired = {answer["rows"].get(table.name) for _, answer in answers}
-
+def test_recorded_passes_reach_every_row_but_those_listed(table: Any, played: Played) -> None:
     # a row after whose act the table is asked again is never the last to fire
     acting = {row.name for row in table.rows if getattr(row, "act", None) in ACTING}
-    missed = {row.name for row in table.rows} - acting - fired
 
-    assert missed == UNRECORDED.get(table.name, set())
+    assert played.missed(table) - acting == UNRECORDED.get(table.name, set())

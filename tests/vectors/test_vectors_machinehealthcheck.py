@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import clusterwright
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_TABLES, TABLES
-
-HERE = Path(__file__).resolve().parent
+from support.vectors import Played, play
 
 # Rows that no recorded world reaches; each has a test of its own in tests/controllers/machinehealthcheck.
 UNRECORDED = {
@@ -21,32 +16,21 @@ UNRECORDED = {
 }
 
 
-def replayer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("vectors_replay_machinehealthcheck", HERE / "replay.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
-def answers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    return [(v, dict(clusterwright.decide(v["objects"], v["subject"]))) for v in replayer().vectors("machinehealthcheck")]
+def played() -> Played:
+    return play("machinehealthcheck")
 
 
-def test_every_recorded_pass_of_the_machinehealthcheck_controller_agrees(answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    replay = replayer()
+def test_every_recorded_pass_of_the_machinehealthcheck_controller_agrees(played: Played) -> None:
+    assert played.count >= 682
+    assert played.differing == {}
 
-    differing = {v["id"]: found for v, answer in answers if (found := replay.differences(v, answer))}
 
-    assert len(answers) >= 682
-    assert differing == {}
+def test_no_recorded_pass_contradicts_a_table(played: Played) -> None:
+    assert played.decided
+    assert played.contradictions == set()
 
 
 @pytest.mark.parametrize("table", [*TABLES, *MACHINE_TABLES], ids=lambda t: t.name)
-def test_recorded_passes_reach_every_row_but_those_listed(table: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    # the tables of a Machine are traced once for each
-    fired = {row for _, answer in answers for name, row in answer["rows"].items() if name.partition(" of ")[0] == table.name}
-
-    assert {row.name for row in table.rows} - fired == UNRECORDED.get(table.name, set())
+def test_recorded_passes_reach_every_row_but_those_listed(table: Any, played: Played) -> None:
+    assert played.missed(table) == UNRECORDED.get(table.name, set())

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import clusterwright
 from clusterwright.controllers.machinepool import conditions, plan, status
-
-HERE = Path(__file__).resolve().parent
+from support.vectors import Played, play
 
 # Rows that no recorded world reaches; each has a test of its own in tests/controllers/machinepool.
 UNRECORDED = {"BootstrapReady (v1beta1)": {"failure-garbled"}, "InfrastructureReady (v1beta1)": {"garbled"}}
@@ -43,31 +38,21 @@ TABLES = (
 )
 
 
-def replayer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("vectors_replay_machinepool", HERE / "replay.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
-def answers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    return [(v, dict(clusterwright.decide(v["objects"], v["subject"]))) for v in replayer().vectors("machinepool")]
+def played() -> Played:
+    return play("machinepool")
 
 
-def test_every_recorded_pass_of_the_machinepool_controller_agrees(answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    replay = replayer()
+def test_every_recorded_pass_of_the_machinepool_controller_agrees(played: Played) -> None:
+    assert played.count >= 449
+    assert set(played.differing) == ARTEFACTS
 
-    differing = {v["id"]: found for v, answer in answers if (found := replay.differences(v, answer))}
 
-    assert len(answers) >= 449
-    assert set(differing) == ARTEFACTS
+def test_no_recorded_pass_contradicts_a_table(played: Played) -> None:
+    assert played.decided
+    assert played.contradictions == set()
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
-def test_recorded_passes_reach_every_row_but_those_listed(table: Any, answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    fired = {answer["rows"].get(table.name) for _, answer in answers}
-
-    assert {row.name for row in table.rows} - fired == UNRECORDED.get(table.name, set())
+def test_recorded_passes_reach_every_row_but_those_listed(table: Any, played: Played) -> None:
+    assert played.missed(table) == UNRECORDED.get(table.name, set())

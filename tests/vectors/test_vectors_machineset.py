@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-import clusterwright
 from clusterwright.controllers.machineset import conditions, conditions_v1beta1, plan, preflight, remediation
-from clusterwright.tables import Table, contradictions, observing
-
-HERE = Path(__file__).resolve().parent
+from support.vectors import Played, play
 
 # Rows that no recorded world reaches; each has a test of its own in tests/controllers/machineset.
 UNRECORDED = {"Scale": {"not-seen-yet", "no-room"}, "PreflightChecks": {"without-version", "no-machine-version"}}
@@ -28,49 +22,22 @@ TABLES = (
     remediation.REMEDIATE,
 )
 
-Answers = list[tuple[dict[str, Any], dict[str, Any]]]
-
-
-def replayer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("vectors_replay_machineset", HERE / "replay.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
 
 @pytest.fixture(scope="module")
-def broken() -> set[tuple[str, str]]:
-    """What tables declare of all worlds and a recorded one breaks: filled while the answers are made."""
-    return set()
+def played() -> Played:
+    return play("machineset")
 
 
-@pytest.fixture(scope="module")
-def answers(broken: set[tuple[str, str]]) -> Answers:
-    def observe(table: Table[Any], snapshot: Any) -> None:
-        broken.update((table.name, text) for text in contradictions(table, snapshot))
-
-    with observing(observe):
-        return [(v, dict(clusterwright.decide(v["objects"], v["subject"]))) for v in replayer().vectors("machineset")]
+def test_every_recorded_pass_of_the_machineset_controller_agrees(played: Played) -> None:
+    assert played.count >= 793
+    assert played.differing == {}
 
 
-def test_every_recorded_pass_of_the_machineset_controller_agrees(answers: Answers) -> None:
-    replay = replayer()
-
-    differing = {v["id"]: found for v, answer in answers if (found := replay.differences(v, answer))}
-
-    assert len(answers) >= 793
-    assert differing == {}
-
-
-def test_no_recorded_pass_contradicts_a_table(answers: Answers, broken: set[tuple[str, str]]) -> None:
-    assert answers
-    assert broken == set()
+def test_no_recorded_pass_contradicts_a_table(played: Played) -> None:
+    assert played.decided
+    assert played.contradictions == set()
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
-def test_recorded_passes_reach_every_row_but_those_listed(table: Any, answers: Answers) -> None:
-    fired = {answer["rows"].get(table.name) for _, answer in answers}
-
-    assert {row.name for row in table.rows} - fired == UNRECORDED.get(table.name, set())
+def test_recorded_passes_reach_every_row_but_those_listed(table: Any, played: Played) -> None:
+    assert played.missed(table) == UNRECORDED.get(table.name, set())

@@ -18,6 +18,7 @@ from clusterwright.controllers.kubeadmcontrolplane.remediation import (
     RemediationFacts,
     choose,
     judge,
+    recovered,
 )
 from clusterwright.workload.access import EtcdMember
 
@@ -265,6 +266,46 @@ def test_64_with_external_etcd_its_conditions_do_not_count() -> None:
     old, sick = machine("z", age=900), machine("a", not_true=(MEMBER,), age=10)
 
     assert choose([sick, old], managed_etcd=False) is old
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+@pytest.mark.parametrize("checked", ["True", "False", "Unknown", None])
+@pytest.mark.parametrize("remediated", ["True", "False", "Unknown", None])
+def test_52_recovered_is_who_is_healthy_marked_and_stays(deleting: bool, checked: str | None, remediated: str | None) -> None:
+    given_ = {names.HEALTH_CHECK_SUCCEEDED: checked, names.OWNER_REMEDIATED: remediated}
+    machine_ = ControlPlaneMachine(
+        name="m",
+        deletion_timestamp=h.NOW if deleting else None,
+        conditions=tuple(Condition(type=t, status=s) for t, s in given_.items() if s is not None),
+    )
+
+    assert recovered(machine_) == (not deleting and checked == "True" and remediated == "False")
+
+
+@pytest.mark.parametrize(
+    ("managed", "members", "nodes_listed", "asked"),
+    [
+        (True, True, True, True),
+        (True, False, True, False),
+        (True, True, False, False),
+        (True, False, False, False),
+        (False, False, False, True),
+        (False, True, False, True),
+    ],
+)
+def test_60_nobody_is_deleted_while_etcd_cannot_be_asked(managed: bool, members: bool, nodes_listed: bool, asked: bool) -> None:
+    healthy = tuple(Condition(type=t, status="True") for t in (*names.COMPONENTS, MEMBER))
+    machines = [ControlPlaneMachine(name=f"m{n}", node=f"n{n}", conditions=healthy) for n in range(3)]
+    facts = RemediationFacts(
+        machines=machines, managed_etcd=managed, members=[EtcdMember(id=f"{n}", name=f"n{n}") for n in range(3)] if members else None,
+        nodes_listed=nodes_listed, initialized=True, pending_topology_version="",
+        max_retry=None, retry_period=timedelta(0), min_healthy_period=timedelta(hours=1), now=h.NOW,
+    )  # fmt: skip
+
+    verdict = judge(machines[2], "n2" if members else None, facts)
+
+    assert verdict.allowed == asked
+    assert verdict.message == ("" if asked else "Failed to check etcd cluster health before remediation")
 
 
 # ------------------------------------------------------------------------------------ what must hold

@@ -14,7 +14,7 @@ from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.desired import Owner, config_spec
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, UpToDate
 from clusterwright.controllers.kubeadmcontrolplane.quorum import control_plane_survives, project_etcd, quorum
-from clusterwright.controllers.kubeadmcontrolplane.scale import domain_for_new, select_to_remove
+from clusterwright.controllers.kubeadmcontrolplane.scale import PreflightFacts, domain_for_new, preflight, select_to_remove
 from clusterwright.controllers.kubeadmcontrolplane.uptodate import config_matches, infrastructure_matches, up_to_date
 from clusterwright.kubeadm.naming import BadNamingTemplate, label_value, machine_name, render, suffix
 from clusterwright.workload.access import EtcdMember
@@ -105,6 +105,40 @@ def test_66_a_replacement_may_join_if_joining_cannot_cost_the_quorum(count: int,
     assert found is not None
     assert (ETCD in found[2]) != allowed
     assert COMPONENTS not in found[2]
+
+
+def facts(*, sick: str = "", members: bool = True, remediation: bool = True, managed: bool = True) -> PreflightFacts:
+    """Three Machines; of the last, one condition is not True."""
+    types = (*names.pod_conditions(managed_etcd=managed), MEMBER)
+    machines = [
+        ControlPlaneMachine(
+            name=f"m{n}",
+            node=f"n{n}",
+            conditions=tuple(Condition(type=t, status="False" if n == 2 and t == sick else "True") for t in types),
+        )
+        for n in range(3)
+    ]
+    return PreflightFacts(
+        machines=machines, managed_etcd=managed, members=[EtcdMember(id=f"{n}", name=f"n{n}") for n in range(3)] if members else None,
+        certificates_available=True, waits_for_topology_version=False, remediation_in_progress=remediation,
+    )  # fmt: skip
+
+
+def test_66_only_a_replacement_may_join_the_sick() -> None:
+    assert preflight(facts(sick=API), scale_up=True).passed
+    assert not preflight(facts(sick=API, remediation=False), scale_up=True).passed
+    assert not preflight(facts(sick=API), scale_up=False).passed
+    assert preflight(facts(sick=API), scale_up=False, excluding="m2").passed
+
+
+def test_66_a_replacement_waits_while_etcd_cannot_be_asked() -> None:
+    blocked = preflight(facts(sick=API, members=False), scale_up=True)
+
+    assert blocked.errors == ("cannot check etcd cluster health before adding a control plane Machine",)
+    assert not blocked.passed
+    # where all are healthy nobody has to ask, and an external etcd is not asked
+    assert preflight(facts(members=False), scale_up=True).passed
+    assert preflight(facts(sick=API, members=False, managed=False), scale_up=True).passed
 
 
 def test_66_a_replacement_takes_the_history_with_it_and_the_lock_goes() -> None:
@@ -448,6 +482,14 @@ def test_members_of_nobody_are_judged_by_their_alarms_and_unnamed_ones_are_not_t
         [*base, EtcdMember(id="8", name="x", alarms=("CORRUPT",)), EtcdMember(id="9", name="y")], machines, remove="y"
     ).safe
     assert not project_etcd([*base, EtcdMember(id="9", name="")], machines, remove="none").safe
+
+
+@pytest.mark.parametrize("change", [{"add": True}, {"remove": "n0"}, {"remove": "nobody"}])
+def test_a_nameless_member_forbids_any_change_however_healthy_the_others_are(change: dict[str, Any]) -> None:
+    members, machines = cluster([True] * 7)
+
+    assert project_etcd(members, machines, **change).safe
+    assert not project_etcd([*members, EtcdMember(id="9", name="")], machines, **change).safe
 
 
 @given(st.lists(st.booleans(), max_size=5), st.integers(0, 4))
