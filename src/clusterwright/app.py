@@ -17,6 +17,7 @@ from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is_due
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
+from clusterwright.controllers.inmemory.build import NAMES as INMEMORY
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
 from clusterwright.controllers.kit import registry
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
@@ -56,6 +57,11 @@ async def install_crds(client: Client) -> None:
                 await client.create(crd)
                 continue
         await client.patch(gvk, key, {"metadata": {"labels": crd["metadata"].get("labels", {})}, "spec": crd["spec"]})
+
+
+def controller_names() -> frozenset[str]:
+    """The controllers that there may be, for options by controller."""
+    return frozenset({"clustercache", "crdmigrator", *(definition.name for definition in registry.controllers()), *INMEMORY})
 
 
 def add_migrator(manager: Manager, skip: Collection[Phase] = ()) -> None:

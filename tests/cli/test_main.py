@@ -50,8 +50,6 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         (["up", "--feature-gates", "Nope=true"], "'Nope' is not known"),
         (["up", "--feature-gates", "MachinePool=maybe"], "NAME=true or NAME=false"),
         (["up", "--against", "x", "--no-controllers"], "leave nothing to run"),
-        (["get", "kubeconfig"], "needs the name of a cluster"),
-        (["describe", "pod", "x"], "invalid choice"),
     ],
 )
 def test_bad_arguments_are_named(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:

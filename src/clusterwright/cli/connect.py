@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from clusterwright.api.kubeconfig import InvalidKubeconfig
+from clusterwright.cli.program import as_called
 from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.http import MAX_FOREIGN_BODY, HttpTransport
 from clusterwright.runtime.kubeconfig import Connection, Kubeconfig, default_paths, from_secret, in_cluster
 from clusterwright.runtime.rest import RestClient
@@ -31,12 +34,19 @@ def resolve(arguments: argparse.Namespace) -> Connection:
         return Kubeconfig.load([Path(arguments.kubeconfig)]).resolve(arguments.context)
     if not os.environ.get("KUBECONFIG") and LOCAL.exists():
         return Kubeconfig.load([LOCAL]).resolve(arguments.context)
-    try:
-        return Kubeconfig.load(default_paths(os.environ)).resolve(arguments.context)
-    except InvalidKubeconfig:
-        if "KUBERNETES_SERVICE_HOST" in os.environ:
-            return in_cluster(os.environ)
-        raise
+    paths = default_paths(os.environ)
+    if any(path.exists() for path in paths):
+        return Kubeconfig.load(paths).resolve(arguments.context)
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return in_cluster(os.environ)
+    places = (
+        [f"$KUBECONFIG ({os.environ['KUBECONFIG']})"]
+        if os.environ.get("KUBECONFIG")
+        else ["$KUBECONFIG (not set)", str(LOCAL), *map(str, paths)]
+    )
+    raise InvalidKubeconfig(
+        f"no kubeconfig found; looked at {', '.join(places)}, and this is no Pod. Is `{as_called()} up` running in another folder?"
+    )
 
 
 async def reach(kubeconfig: bytes) -> HttpTransport:
@@ -50,5 +60,12 @@ async def connected(connection: Connection) -> AsyncIterator[RestClient]:
     transport = HttpTransport(connection, SystemClock(), os.environ)
     try:
         yield RestClient(transport, clock=SystemClock(), user_agent="clusterwright-cli")
+    except ConnectionFailed as error:
+        cause = error.__cause__
+        if not isinstance(cause, OSError | TimeoutError) or isinstance(cause, ssl.SSLError):
+            raise
+        number = getattr(cause, "errno", None)
+        why = os.strerror(number).lower() if number and number > 0 else "host not found" if number else "no answer in time"
+        raise ConnectionFailed(f"nobody answers at {connection.server} ({why}): is `{as_called()} up` running?") from error
     finally:
         await transport.close()

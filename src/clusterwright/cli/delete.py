@@ -1,49 +1,97 @@
-"""`clusterwright delete cluster NAME`: delete a cluster and wait until it is gone."""
+"""`clusterwright delete KIND NAME`: delete an object and wait until it is gone, telling what is still there."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
+import time
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
 
-from clusterwright.api.core import Cluster
-from clusterwright.api.kubeconfig import InvalidKubeconfig
-from clusterwright.api.meta import ObjectKey
-from clusterwright.cli import connect
-from clusterwright.conditions import get
-from clusterwright.runtime.errors import ApiError
+from clusterwright.api.core import Machine, MachineDeployment, MachinePool, MachineSet
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.cli import connect, subjects
+from clusterwright.cli.errors import Usage
+from clusterwright.cli.following import follow
+from clusterwright.runtime.rest import RestClient
 
-_INTERVAL = 0.5
+_COUNTED = (MachineDeployment, MachineSet, MachinePool, Machine)
+_MOST_NAMES = 4
 
 
 def run(argv: Sequence[str]) -> int:
-    """Delete a cluster; wait until it is gone unless told not to."""
-    parser = argparse.ArgumentParser(prog="clusterwright delete", description="Delete a cluster and wait until it is gone.")
-    parser.add_argument("kind", choices=("cluster",))
-    parser.add_argument("name")
+    """Delete an object; wait until it is gone unless told not to. 1: it was not there, or not gone in time."""
+    parser = argparse.ArgumentParser(
+        prog="clusterwright delete", description="Delete a cluster, or another object, and wait until it is gone."
+    )
+    parser.add_argument("words", nargs="+", metavar="KIND/NAME", help="or KIND NAME; a NAME alone is a cluster's")
     parser.add_argument("--no-wait", action="store_true", help="return once the deletion has been accepted")
+    parser.add_argument("--timeout", type=float, default=0.0, metavar="SECONDS", help="how long to wait; default: for ever")
     connect.add_arguments(parser)
     arguments = parser.parse_args(list(argv))
-    try:
-        return asyncio.run(_run(arguments))
-    except (InvalidKubeconfig, ApiError) as error:
-        print(f"clusterwright delete: {error}", file=sys.stderr)
-        return 1
+    subject, rest = subjects.parse(arguments.words)
+    if rest:
+        raise Usage(f"what is {' '.join(rest)!r}? One object is expected")
+    return asyncio.run(_run(arguments, subject))
 
 
-async def _run(arguments: argparse.Namespace) -> int:
+async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
+    resource = subjects.resource_of(subject.kind)
+    if resource is None:
+        raise Usage(f"{subject.kind!r} is no kind that is known here")
     connection = connect.resolve(arguments)
-    key = ObjectKey(arguments.namespace or connection.namespace, arguments.name)
+    namespace = subject.namespace or arguments.namespace or connection.namespace
+    key = ObjectKey(namespace if resource.namespaced else "", subject.name)
+    name = f"{resource.singular} {key.namespace}/{key.name}" if key.namespace else f"{resource.singular} {key.name}"
+    began = time.monotonic()
     async with connect.connected(connection) as client:
-        await client.delete(Cluster, key)
+        uid = (await client.get(resource.gvk, key)).metadata.uid
+        is_cluster = resource.kind == "Cluster"
+        if is_cluster:
+            print(f"deleting {name}: {await _parts(client, key) or 'nothing belongs to it'}", flush=True)
+        await client.delete(resource.gvk, key)
+        if arguments.no_wait:
+            print(f"{name} is being deleted")
+            return 0
         shown = ""
-        while not arguments.no_wait and (cluster := await client.find(Cluster, key)) is not None:
-            deleting = get(cluster.status.conditions, "Deleting")
-            progress = f"{deleting.reason}: {deleting.message}" if deleting and deleting.message else deleting.reason if deleting else ""
-            if progress != shown:
-                print(progress, flush=True)
-                shown = progress
-            await asyncio.sleep(_INTERVAL)
-    print(f"cluster {key} deleted" if not arguments.no_wait else f"cluster {key} is being deleted")
+        try:
+            async with asyncio.timeout(arguments.timeout or None), aclosing(follow(client, resource, key)) as states:
+                async for state in states:
+                    if state is None or state["metadata"].get("uid") != uid:
+                        break
+                    line = await _parts(client, key) if is_cluster else _condition(state)
+                    if line and line != shown:
+                        print(f"{time.monotonic() - began:6.1f}s  {line}", flush=True)
+                        shown = line
+        except TimeoutError:
+            print(f"{name} is still there after {arguments.timeout:g} s" + (f": {shown}" if shown else ""))
+            return 1
+    print(f"{name} deleted after {time.monotonic() - began:.1f} s")
     return 0
+
+
+async def _parts(client: RestClient, key: ObjectKey) -> str:
+    """What still belongs to a cluster, counted, with the first names."""
+    told = []
+    for kind in _COUNTED:
+        found: Sequence[Any] = await client.list(kind, namespace=key.namespace, labels={CLUSTER_NAME_LABEL: key.name})
+        if not found:
+            continue
+        names = [obj.metadata.name for obj in found]
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        phases = Counter(obj.status.phase or "Pending" for obj in found) if kind is Machine else {}
+        how = ", ".join(f"{number} {phase}" for phase, number in sorted(phases.items()))
+        told.append(
+            f"{len(names)} {kind.__name__}{'s' * (len(names) != 1)} ({', '.join(names[:_MOST_NAMES])}{more}{'; ' + how if how else ''})"
+        )
+    return ", ".join(told)
+
+
+def _condition(state: Json) -> str:
+    """What the object says about its deletion."""
+    conditions = (state.get("status") or {}).get("conditions") or ()
+    deleting = next((c for c in conditions if c.get("type") == "Deleting" and c.get("status") == "True"), None)
+    return f"{deleting.get('reason', '')}: {deleting.get('message', '')}".strip(": ") if deleting else ""

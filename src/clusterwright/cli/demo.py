@@ -13,6 +13,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import samples
 from clusterwright.cli.connect import LOCAL
 from clusterwright.cli.describe import look
+from clusterwright.cli.program import as_called
 from clusterwright.cli.tree import render
 from clusterwright.conditions import get, is_true
 from clusterwright.runtime.client import Client
@@ -79,9 +80,10 @@ def _phases(machines: Sequence[Machine]) -> str:
 
 
 def _next(flags: str) -> str:
+    me = as_called()
     return f"""The plane keeps serving; Ctrl-C ends it. In another terminal, from this folder, try:
-  .venv/bin/clusterwright describe {flags}cluster {NAME}
-  .venv/bin/clusterwright explain {flags}cluster/{NAME}
-  .venv/bin/clusterwright get {flags}kubeconfig {NAME} > demo.kubeconfig && kubectl --kubeconfig demo.kubeconfig get nodes,pods -A
+  {me} describe {flags}cluster {NAME}
+  {me} explain {flags}cluster/{NAME}
+  {me} get {flags}kubeconfig {NAME} > demo.kubeconfig && kubectl --kubeconfig demo.kubeconfig get nodes,pods -A
   kubectl {flags or f"--kubeconfig {LOCAL} "}get cluster-api
-  .venv/bin/clusterwright delete {flags}cluster {NAME}"""
+  {me} delete {flags}cluster {NAME}"""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Sequence
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.core.shared import ContractVersionedObjectReference
-from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.cli import connect
+from clusterwright.cli import connect, subjects
 from clusterwright.cli.tree import Branch, Parts, cluster_tree, render
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.runtime.client import Client
@@ -25,22 +23,17 @@ _INTERVAL = 1.0
 def run(argv: Sequence[str]) -> int:
     """Show a cluster as a tree with its conditions; with --watch, again whenever it changes."""
     parser = argparse.ArgumentParser(prog="clusterwright describe", description="Show a cluster as a tree with its conditions.")
-    parser.add_argument("kind", choices=("cluster",))
-    parser.add_argument("name")
+    parser.add_argument("words", nargs="+", metavar="cluster/NAME", help="or cluster NAME, or NAME")
     parser.add_argument("--show-conditions", action="store_true", help="all conditions of every object, not only the one that sums it up")
     parser.add_argument("-w", "--watch", action="store_true", help="show it again whenever it changes")
     connect.add_arguments(parser)
     arguments = parser.parse_args(list(argv))
-    try:
-        return asyncio.run(_run(arguments))
-    except (InvalidKubeconfig, ApiError) as error:
-        print(f"clusterwright describe: {error}", file=sys.stderr)
-        return 1
+    return asyncio.run(_run(arguments, subjects.parse_cluster(arguments.words)))
 
 
-async def _run(arguments: argparse.Namespace) -> int:
+async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     connection = connect.resolve(arguments)
-    key = ObjectKey(arguments.namespace or connection.namespace, arguments.name)
+    key = ObjectKey(subject.namespace or arguments.namespace or connection.namespace, subject.name)
     shown: Branch | None = None
     async with connect.connected(connection) as client:
         while True:

@@ -1,108 +1,131 @@
-"""`clusterwright get clusters|machines|kubeconfig`."""
+"""`clusterwright get KIND [NAME]`: objects as the API server shows them, or a cluster's kubeconfig."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
+import yaml
 
-from clusterwright.api import codec
-from clusterwright.api.core import Cluster, Machine
-from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.kubernetes import Secret
-from clusterwright.api.meta import Object, ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
-from clusterwright.cli import connect
-from clusterwright.cli.tree import age, table
-from clusterwright.conditions import get as get_condition
-from clusterwright.runtime.client import Client
-from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import ApiError
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.scheme import CUSTOM, Resource
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.api.wire import Request
+from clusterwright.cli import connect, subjects
+from clusterwright.cli.errors import Usage
+from clusterwright.cli.tree import table
+from clusterwright.runtime.errors import from_response
+from clusterwright.runtime.rest import RestClient
+
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
 def run(argv: Sequence[str]) -> int:
-    """List clusters or machines, or print a cluster's kubeconfig."""
-    parser = argparse.ArgumentParser(prog="clusterwright get", description="List clusters or machines, or print a cluster's kubeconfig.")
-    parser.add_argument("what", choices=("clusters", "machines", "kubeconfig"))
-    parser.add_argument("name", nargs="?", default="", help="the cluster; needed for kubeconfig, a filter for machines")
+    """List objects of a kind, show some by name, or print a cluster's kubeconfig."""
+    parser = argparse.ArgumentParser(
+        prog="clusterwright get", description="List objects of a kind, show some by name, or print a cluster's kubeconfig."
+    )
+    parser.add_argument("words", nargs="+", metavar="KIND [NAME ...]", help="e.g. clusters, md, machine/m1, kcp c1, kubeconfig c1")
     parser.add_argument("-A", "--all-namespaces", action="store_true")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument("-l", "--selector", default="", help="labels, e.g. role=web,!old")
+    parser.add_argument("-c", "--cluster", default="", metavar="NAME", help="only what belongs to this cluster")
+    parser.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml", "name"), default="table")
     connect.add_arguments(parser)
     arguments = parser.parse_args(list(argv))
-    if arguments.what == "kubeconfig" and not arguments.name:
-        parser.error("get kubeconfig needs the name of a cluster")
-    try:
-        return asyncio.run(_run(arguments))
-    except (InvalidKubeconfig, ApiError) as error:
-        print(f"clusterwright get: {error}", file=sys.stderr)
-        return 1
+    if arguments.words[0] == "kubeconfig":
+        if len(arguments.words) != 2:
+            raise Usage("get kubeconfig needs the name of a cluster, and only that")
+        return asyncio.run(_kubeconfig(arguments))
+    resource, names = _asked(arguments.words)
+    if names and (arguments.selector or arguments.cluster or arguments.all_namespaces):
+        raise Usage("names and --selector, --cluster or --all-namespaces together mean nothing")
+    return asyncio.run(_run(arguments, resource, names))
 
 
-async def _run(arguments: argparse.Namespace) -> int:
+def _asked(words: Sequence[str]) -> tuple[Resource, list[subjects.Subject]]:
+    """The kind, and which of its objects; none: all of them."""
+    kind = words[0].partition("/")[0]
+    resource = subjects.resource_of(kind)
+    if resource is None:
+        known = ", ".join(r.plural + (f" ({', '.join(r.short_names)})" if r.short_names else "") for r in CUSTOM)
+        raise Usage(f"{kind!r} is no kind that is known here. Known: kubeconfig, {known}, and what Kubernetes has itself")
+    if "/" not in words[0]:
+        return resource, [subjects.parse([kind, name])[0] for name in words[1:]]
+    named = [subjects.parse([word])[0] if "/" in word else subjects.parse([kind, word])[0] for word in words]
+    if any(subject.kind != resource.kind for subject in named):
+        raise Usage("one kind at a time")
+    return resource, named
+
+
+async def _kubeconfig(arguments: argparse.Namespace) -> int:
     connection = connect.resolve(arguments)
-    namespace = "" if arguments.all_namespaces else arguments.namespace or connection.namespace
+    subject = subjects.parse_cluster(arguments.words[1:])
+    key = ObjectKey(subject.namespace or arguments.namespace or connection.namespace, f"{subject.name}-kubeconfig")
     async with connect.connected(connection) as client:
-        if arguments.what == "kubeconfig":
-            secret = await client.get(Secret, ObjectKey(namespace, f"{arguments.name}-kubeconfig"))
-            sys.stdout.write(secret.data.get("value", b"").decode())
-            return 0
-        objects: Sequence[Object] = await _list(client, arguments.what, namespace, arguments.name)
-    if arguments.output == "json":
-        items = [codec.to_json(o) for o in objects]
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})).decode() + "\n")
-        return 0
-    if not objects:
-        print(f"No {arguments.what} found" + (f" in namespace {namespace}." if namespace else "."), file=sys.stderr)
-        return 0
-    print(table([_HEADS[arguments.what], *(_row(o) for o in objects)]))
+        secret = await client.get(Secret, key)
+    sys.stdout.write(secret.data.get("value", b"").decode())
     return 0
 
 
-async def _list(client: Client, what: str, namespace: str, name: str) -> Sequence[Object]:
-    if what == "clusters":
-        clusters = await client.list(Cluster, namespace=namespace)
-        return [c for c in clusters if not name or c.metadata.name == name]
-    labels = {CLUSTER_NAME_LABEL: name} if name else {}
-    return await client.list(Machine, namespace=namespace, labels=labels)
+async def _run(arguments: argparse.Namespace, resource: Resource, named: Sequence[subjects.Subject]) -> int:
+    connection = connect.resolve(arguments)
+    namespace = "" if arguments.all_namespaces else arguments.namespace or connection.namespace
+    labels = ",".join(filter(None, (arguments.selector, arguments.cluster and f"{CLUSTER_NAME_LABEL}={arguments.cluster}")))
+    query = (("labelSelector", labels),) if labels else ()
+    places = [resource.path(subject.namespace or namespace, subject.name) for subject in named] or [resource.path(namespace)]
+    as_table = arguments.output in {"table", "wide"}
+    async with connect.connected(connection) as client:
+        answers = [await _read(client, place, query, _TABLE if as_table else "application/json") for place in places]
+    if as_table:
+        lines = _rows(answers, is_wide=arguments.output == "wide", with_namespace=arguments.all_namespaces and resource.namespaced)
+        if len(lines) == 1:
+            where = f" in namespace {namespace}" if namespace and resource.namespaced else ""
+            print(f"No {resource.plural} found{where}.", file=sys.stderr)
+        else:
+            print(table(lines))
+        return 0
+    objects = [_shown(item, resource) for item in (answers if named else answers[0]["items"])]
+    if arguments.output == "name":
+        prefix = f"{resource.singular}.{resource.group}" if resource.group else resource.singular
+        sys.stdout.writelines(f"{prefix}/{obj['metadata']['name']}\n" for obj in objects)
+        return 0
+    document = objects[0] if len(named) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
+    if arguments.output == "yaml":
+        yaml.safe_dump(document, sys.stdout, sort_keys=False, width=140, allow_unicode=True)
+    else:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+    return 0
 
 
-_HEADS = {
-    "clusters": ("NAMESPACE", "NAME", "PHASE", "AVAILABLE", "CONTROL PLANE", "WORKERS", "AGE"),
-    "machines": ("NAMESPACE", "NAME", "CLUSTER", "ROLE", "PHASE", "READY", "NODE", "VERSION", "AGE"),
-}
+async def _read(client: RestClient, path: str, query: tuple[tuple[str, str], ...], accept: str) -> Any:
+    response = await client.transport.send(Request(method="GET", path=path, query=query, headers={**client.headers, "accept": accept}))
+    if response.status >= 300:
+        raise from_response(response.status, response.body)
+    return msgspec.json.decode(response.body)
 
 
-def _row(obj: Object) -> Sequence[str]:
-    metadata = obj.metadata
-    since = age(metadata.creation_timestamp, SystemClock().now())
-    if isinstance(obj, Cluster):
-        leaders, workers = obj.status.control_plane, obj.status.workers
-        return (
-            metadata.namespace,
-            metadata.name,
-            obj.status.phase,
-            _status(obj, "Available"),
-            f"{(leaders and leaders.ready_replicas) or 0}/{(leaders and leaders.desired_replicas) or 0}",
-            f"{(workers and workers.ready_replicas) or 0}/{(workers and workers.desired_replicas) or 0}",
-            since,
-        )
-    assert isinstance(obj, Machine)
-    return (
-        metadata.namespace,
-        metadata.name,
-        obj.spec.cluster_name,
-        "control-plane" if CONTROL_PLANE_LABEL in metadata.labels else "worker",
-        obj.status.phase,
-        _status(obj, "Ready"),
-        obj.status.node_ref.name if obj.status.node_ref else "",
-        obj.spec.version,
-        since,
-    )
+def _shown(item: Mapping[str, Any], resource: Resource) -> Mapping[str, Any]:
+    """As kubectl shows it: saying what it is, which items of lists do not, and without who wrote which field."""
+    metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
+    return {"apiVersion": resource.gvk.api_version, "kind": resource.kind, **item, "metadata": metadata}
 
 
-def _status(obj: Cluster | Machine, type_: str) -> str:
-    condition = get_condition(obj.status.conditions, type_)
-    return condition.status if condition else ""
+def _rows(answers: Sequence[Mapping[str, Any]], *, is_wide: bool, with_namespace: bool) -> list[list[str]]:
+    """Head and rows of Tables of one kind; a column of a priority above 0 is for the wide form."""
+    columns = answers[0]["columnDefinitions"]
+    shown = [index for index, column in enumerate(columns) if is_wide or not column.get("priority")]
+    rows = [[*(["NAMESPACE"] if with_namespace else []), *(columns[i]["name"].upper() for i in shown)]]
+    for answer in answers:
+        for row in answer["rows"]:
+            place = [row["object"]["metadata"].get("namespace", "")] if with_namespace else []
+            rows.append([*place, *(_cell(row["cells"][i]) for i in shown)])
+    return rows
+
+
+def _cell(value: Any) -> str:
+    return "<none>" if value is None or value == "" else str(value)

@@ -11,10 +11,10 @@ from clusterwright import __version__
 # Command -> (module, what it does); listed in the order in which a newcomer meets them.
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("up", "start the management plane"),
-    "get": ("get", "list clusters or machines, or print a cluster's kubeconfig"),
+    "get": ("get", "list objects of a kind, or print a cluster's kubeconfig"),
     "describe": ("describe", "show a cluster as a tree with its conditions"),
     "explain": ("explain", "say why an object is in its state, and who must act"),
-    "delete": ("delete", "delete a cluster and wait until it is gone"),
+    "delete": ("delete", "delete a cluster or another object and wait until it is gone"),
     "render": ("render", "print a machine's bootstrap data as it would be written"),
     "record": ("record", "write a bundle of a cluster's objects, secrets redacted"),
     "store": ("store", "check, repair, back up or restore what the plane keeps"),
@@ -35,8 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
     if argv[0] not in COMMANDS:
         print(f"clusterwright: unknown command {argv[0]!r}\n\n{_usage()}", file=sys.stderr)
         return 2
-    command = import_module(f"clusterwright.cli.{COMMANDS[argv[0]][0]}")
     try:
+        command = import_module(f"clusterwright.cli.{COMMANDS[argv[0]][0]}")
         status: int = command.run(argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -44,6 +44,13 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # `clusterwright ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        from clusterwright.cli.errors import told  # only now: usage and version are to be quick
+
+        if (end := told(error)) is None:
+            raise
+        print(f"clusterwright {argv[0]}: {end[0]}", file=sys.stderr)
+        return end[1]
     return status
 
 

@@ -11,13 +11,11 @@ from random import SystemRandom
 
 import yaml
 
-from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import connect
+from clusterwright.cli import connect, subjects
 from clusterwright.offline.record import record
 from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import PooledKeySource
 
 
@@ -27,22 +25,13 @@ def run(argv: Sequence[str]) -> int:
         prog="clusterwright record",
         description="Write a bundle of a cluster's objects and Events, and of its workload cluster; values of Secrets are left out.",
     )
-    parser.add_argument("subject", metavar="cluster/NAME")
+    parser.add_argument("words", nargs="+", metavar="cluster/NAME", help="or cluster NAME, or NAME")
     parser.add_argument("-f", "--file", metavar="FILE", default="-", help="where to write it; default: standard output")
     connect.add_arguments(parser)
-    try:
-        arguments = parser.parse_args(list(argv))
-    except SystemExit as stop:  # argparse has said why
-        return int(stop.code or 0)
-    kind, _, name = arguments.subject.partition("/")
-    if kind.lower() not in {"cluster", "clusters"} or not name:
-        print(f"clusterwright record: {arguments.subject!r} is not cluster/NAME", file=sys.stderr)
-        return 2
-    try:
-        documents = asyncio.run(gather(arguments, name))
-    except (InvalidKubeconfig, ApiError) as error:
-        print(f"clusterwright record: {error}", file=sys.stderr)
-        return 1
+    arguments = parser.parse_args(list(argv))
+    subject = subjects.parse_cluster(arguments.words)
+    arguments.namespace = subject.namespace or arguments.namespace
+    documents = asyncio.run(gather(arguments, subject.name))
     text = yaml.dump_all(documents, sort_keys=False, explicit_start=True, width=140, allow_unicode=True)
     if arguments.file == "-":
         sys.stdout.write(text)

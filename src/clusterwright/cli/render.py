@@ -19,7 +19,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import Json, Object, ObjectKey
-from clusterwright.cli import connect
+from clusterwright.cli import connect, subjects
 from clusterwright.conditions import has
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
 from clusterwright.controllers.kubeadmconfig.snapshot import find_owner
@@ -48,12 +48,15 @@ def run(argv: Sequence[str]) -> int:
         options = _parser().parse_args(list(argv))
     except SystemExit as stop:  # argparse has said why
         return int(stop.code or 0)
-    kind, _, rest = options.subject.partition("/")
-    namespace, _, name = rest.rpartition("/")
-    if kind.lower() not in ("kubeadmconfig", "kubeadmconfigs") or not name:
-        print(f"clusterwright render: {options.subject!r} is not kubeadmconfig/NAME", file=sys.stderr)
+    try:
+        subject, rest = subjects.parse(options.words, default="KubeadmConfig")
+    except subjects.BadSubject as error:
+        print(f"clusterwright render: {error}", file=sys.stderr)
         return 2
-    namespace = namespace or options.namespace
+    if subject.kind != "KubeadmConfig" or rest:
+        print(f"clusterwright render: {' '.join(options.words)!r} is not kubeadmconfig/NAME", file=sys.stderr)
+        return 2
+    name, namespace = subject.name, subject.namespace or options.namespace
     try:
         bundle = _read(options.file) if options.file else asyncio.run(_live(options, name, namespace))
         print(render(bundle, name, namespace=namespace, show_secrets=options.show_secrets), end="")
@@ -67,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="clusterwright render", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("subject", metavar="kubeadmconfig/NAME")
+    parser.add_argument("words", nargs="+", metavar="kubeadmconfig/NAME", help="or kubeadmconfig NAME, or NAME")
     parser.add_argument("--from", dest="file", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("--show-secrets", action="store_true", help="do not hide keys, tokens, passwords and contents from Secrets")
     connect.add_arguments(parser)

@@ -104,6 +104,13 @@ def duration(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+def port(text: str) -> int:
+    """A port, 0 for any that is free; raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535 is expected")
+    return int(text)
+
+
 def pattern(text: str) -> str:
     """A regular expression; raises ArgumentTypeError."""
     try:

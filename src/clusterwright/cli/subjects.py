@@ -44,6 +44,16 @@ def parse(words: Sequence[str], *, default: str = "Cluster") -> tuple[Subject, l
     return Subject(default, "", first), rest
 
 
+def parse_cluster(words: Sequence[str]) -> Subject:
+    """The Cluster that the words name, and nothing else; raises BadSubject."""
+    subject, rest = parse(words)
+    if subject.kind != "Cluster":
+        raise BadSubject(f"{' '.join(words)!r} is no cluster: cluster/NAME, cluster NAME or NAME is expected")
+    if rest:
+        raise BadSubject(f"what is {' '.join(rest)!r}? One cluster is expected")
+    return subject
+
+
 def kind_of(word: str) -> str:
     """The Kind that a word means: singular, plural, short name, in any case, with or without its group; else the word itself."""
     found = resource_of(word)

@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import SystemRandom
+from tempfile import TemporaryFile
 
 from clusterwright import admission, app
 from clusterwright.api.crds import crds
@@ -62,7 +64,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         prog="clusterwright up", description="Start the management plane: API server, controllers, in-memory infrastructure."
     )
     embedded = parser.add_argument_group("embedded API server")
-    embedded.add_argument("--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="default: a free port on loopback")
+    embedded.add_argument(
+        "--listen",
+        default="127.0.0.1:0",
+        metavar="HOST:PORT",
+        help="default: a free port on loopback, the same as long as the data is kept",
+    )
     embedded.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="where everything is kept; default: %(default)s")
     embedded.add_argument("--in-memory", action="store_true", help="keep nothing")
     embedded.add_argument("--kubeconfig", type=Path, metavar="PATH", help=f"where the admin kubeconfig is written; default: {LOCAL}")
@@ -73,7 +80,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--against", type=Path, metavar="KUBECONFIG", help="run the controllers against this API server instead of an embedded one"
     )
     hooks = parser.add_argument_group("webhooks, with --against")
-    hooks.add_argument("--webhook-port", type=int, help="serve admission and conversion at this port, and make the API server ask there")
+    hooks.add_argument(
+        "--webhook-port", type=settings.port, help="serve admission and conversion at this port, and make the API server ask there"
+    )
     hooks.add_argument("--webhook-host", default="0.0.0.0", metavar="ADDRESS", help="where they listen; default: everywhere")  # noqa: S104
     hooks.add_argument(
         "--webhook-url", default="", metavar="https://HOST:PORT", help=f"how the API server reaches them; default: Service {SERVICE}"
@@ -82,13 +91,16 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--webhook-cert-dir", type=Path, metavar="PATH", help="a directory with tls.crt, tls.key and perhaps ca.crt; default: made by us"
     )
     control = parser.add_argument_group("controllers")
+    known = ", ".join(sorted(app.controller_names()))
     control.add_argument("--namespace", default="", help="watch only this namespace")
     control.add_argument("--watch-filter", default="", help="reconcile only objects with this value of the watch-filter label")
     control.add_argument("--feature-gates", default="", metavar="Name=true,...", help=f"known: {', '.join(sorted(DEFAULT_FEATURES))}")
-    control.add_argument("--concurrency", action="append", default=[], metavar="CONTROLLER=N", help="passes at once; may be repeated")
+    control.add_argument(
+        "--concurrency", action="append", default=[], metavar="CONTROLLER=N", help=f"passes at once; may be repeated; known: {known}"
+    )
     control.add_argument("--qps", type=float, default=0.0, help="requests per second to the API server; 0: no limit")
     control.add_argument("--burst", type=int, default=100)
-    control.add_argument("--health-port", type=int, help="serve health, readiness, metrics and traces on loopback at this port")
+    control.add_argument("--health-port", type=settings.port, help="serve health, readiness, metrics and traces on loopback at this port")
     control.add_argument("--tracing", action="store_true", help="a span for every pass and request, for OpenTelemetry")
     settings.add_controller_options(control)
     control.add_argument("--leader-elect", action="store_true", help="run the controllers only while holding a Lease")
@@ -111,12 +123,39 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     try:
         # an API server of our own has our admission; elsewhere the gates are as upstream has them
         arguments.features = {**(DEFAULT_FEATURES if arguments.against else EMBEDDED_FEATURES), **parse_features(arguments.feature_gates)}
-        arguments.passes = {name: int(number) for name, _, number in (item.partition("=") for item in arguments.concurrency)}
     except UnknownFeature as error:
         parser.error(f"--feature-gates: {error}")
-    except ValueError as error:
-        parser.error(str(error))
+    arguments.passes = {}
+    for item in arguments.concurrency:
+        name, _, number = item.partition("=")
+        if not number.isdecimal() or not int(number):
+            parser.error(f"--concurrency {item}: CONTROLLER=N with a positive number is expected")
+        if name not in app.controller_names():
+            parser.error(f"--concurrency {item}: no controller {name!r}; known: {known}")
+        arguments.passes[name] = int(number)
+    if not arguments.against:
+        _check_places(parser, arguments)
     return arguments
+
+
+def _check_places(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Whether everything can be written where it is to be written; ends the program otherwise, naming the flag."""
+    kubeconfig = arguments.kubeconfig or LOCAL
+    places = {"--kubeconfig": kubeconfig.parent}
+    if not arguments.in_memory:
+        places["--data-dir"] = arguments.data_dir
+    if arguments.audit_log is not None:
+        places["--audit-log"] = arguments.audit_log.parent
+    for flag, folder in places.items():
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            parser.error(f"{flag}: nothing can be written in {folder}: {error.strerror}")
+    for flag, path in (("--kubeconfig", kubeconfig), ("--audit-log", arguments.audit_log)):
+        if path is not None and path.is_dir():
+            parser.error(f"{flag}: {path} is a directory")
 
 
 async def _run(arguments: argparse.Namespace) -> int:
@@ -125,8 +164,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     stop = asyncio.Event()
     controllers: asyncio.Task[None] | None = None
     cloud: Cloud | None = None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     webhooks: asyncio.Event | None = None
     workloads = admission.Workloads()
     async with AsyncExitStack() as stack:
@@ -165,6 +203,8 @@ async def _run(arguments: argparse.Namespace) -> int:
             controllers, cloud = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop, webhooks, workloads)
         if arguments.demo:
             stack.push_async_callback(_cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments))))
+        # until here Ctrl-C gives up; from here it ends what runs
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
         await stop.wait()
         print("clusterwright: stopping", flush=True)
     if not arguments.against and running.broken.done():
@@ -245,9 +285,12 @@ async def _start_controllers(
     task = asyncio.create_task(manager.run(), name="manager")
 
     def ended(done: asyncio.Task[None]) -> None:
-        if not done.cancelled() and done.exception() is not None:
-            log.error("the controllers have ended", exc_info=done.exception())
-            print(f"clusterwright: the controllers have ended: {_cause(done.exception())}", file=sys.stderr, flush=True)
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, OSError) and arguments.health_port is not None:
+            print(f"clusterwright up: --health-port {arguments.health_port}: {error.strerror}", file=sys.stderr, flush=True)
+        elif error is not None:
+            log.error("the controllers have ended", exc_info=error)
+            print(f"clusterwright: the controllers have ended: {_cause(error)}", file=sys.stderr, flush=True)
         stop.set()
 
     task.add_done_callback(ended)
@@ -274,4 +317,4 @@ async def _cancel(task: asyncio.Task[None]) -> None:
 
 def _hint(arguments: argparse.Namespace) -> str:
     path = arguments.kubeconfig or LOCAL
-    return "" if path == LOCAL else f"--kubeconfig {path} "
+    return "" if path == LOCAL else f"--kubeconfig {shlex.quote(str(path))} "

@@ -64,12 +64,18 @@ class LeaderElector:
         self.is_leader = False
 
     async def acquire(self) -> None:
-        """Return when this candidate leads."""
+        """Return when this candidate leads; whom it waits for is told once."""
+        waits_for = ""
         while True:
             try:
                 if await self._try():
                     _log.info("Leading", lease=str(self._key), identity=self._identity)
                     return
+                holder = str((self._lease and self._lease.at("spec", "holderIdentity")) or "")
+                if holder and holder != waits_for:
+                    # a warning: somebody looks at this process and sees it do nothing
+                    _log.warning("Waiting for the lease", lease=str(self._key), held_by=holder, identity=self._identity)
+                    waits_for = holder
             except ApiError as error:
                 _log.warning("Lease could not be acquired", lease=str(self._key), error=str(error))
             await self._clock.sleep(self._times.retry * (1 + 0.2 * self._random.random()))

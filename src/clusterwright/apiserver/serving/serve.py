@@ -7,8 +7,10 @@ import ipaddress
 import logging
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -154,8 +156,9 @@ async def start(options: ServeOptions) -> RunningServer:
     if audit is not None:
         server.audit = partial(audit_of, server, audit)
     http = HttpServer(server, authenticator, audit_log=audit)
+    context = server_context(serving, authority.certificate)
     try:
-        port = await http.start(host, port, server_context(serving, authority.certificate))
+        port = await _listen(http, host, port, context, options.data_dir)
     except OSError as e:
         if journal is not None:
             journal.close()
@@ -172,6 +175,20 @@ async def start(options: ServeOptions) -> RunningServer:
         options.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
         write_private(options.kubeconfig, running.kubeconfig())
     return running
+
+
+async def _listen(http: HttpServer, host: str, port: int, context: ssl.SSLContext, data_dir: Path | None) -> int:
+    """Listen; any free port is the one of last time, if that is still free: kubeconfigs outlive a restart."""
+    if port or data_dir is None:
+        return await http.start(host, port, context)
+    kept = data_dir / "port"
+    before = kept.read_text().strip() if kept.exists() else ""
+    if before.isdecimal() and 0 < int(before) < 65536:
+        with suppress(OSError):
+            return await http.start(host, int(before), context)
+    port = await http.start(host, 0, context)
+    write_private(kept, f"{port}\n".encode())
+    return port
 
 
 def _fail(running: RunningServer, error: BaseException) -> None:

@@ -19,6 +19,9 @@ from clusterwright.kubeadm.naming import label_value
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 
+NAMES = ("devcluster", "devmachine", "devmachinepool")
+"""What `controllers` makes."""
+
 
 def controllers(cloud: Cloud) -> tuple[ControllerDefinition, ...]:
     """The provider's controllers, on one cloud."""
