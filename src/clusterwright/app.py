@@ -36,6 +36,9 @@ from clusterwright.runtime.reconcile import Reconciler, Result, Watch
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
 
+RESYNC = 600.0
+"""Seconds after which every object is looked at again, unless told otherwise."""
+
 
 async def install_crds(client: Client) -> None:
     """Make the API server serve our kinds; a CRD that is there and differs is brought up to date.
@@ -102,7 +105,7 @@ def build_manager(
     `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
     `workloads` are lent the connections to workload clusters.
     """
-    options = options or Options()
+    options = options or Options(resync=RESYNC)
     manager = Manager(transport, clock=clock, random=random, options=options)
     cache = ClusterCache(
         client=manager.client,
@@ -170,7 +173,13 @@ def _add(
         )
 
     controller = manager.add_controller(
-        definition.name, definition.kind, make, watches=definition.watches, concurrency=definition.concurrency, settle=definition.settle
+        definition.name,
+        definition.kind,
+        make,
+        watches=definition.watches,
+        concurrency=definition.concurrency,
+        settle=definition.settle,
+        look=definition.look,
     )
     wake = definition.workload_wake
     if wake is not None:

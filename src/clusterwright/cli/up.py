@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from random import SystemRandom
 from tempfile import TemporaryFile
@@ -97,6 +98,13 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     control.add_argument("--feature-gates", default="", metavar="Name=true,...", help=f"known: {', '.join(sorted(DEFAULT_FEATURES))}")
     control.add_argument(
         "--concurrency", action="append", default=[], metavar="CONTROLLER=N", help=f"passes at once; may be repeated; known: {known}"
+    )
+    control.add_argument(
+        "--resync",
+        type=settings.duration,
+        default=timedelta(seconds=app.RESYNC),
+        metavar="DURATION",
+        help="look at every object again after this time, though nothing happened; default: 10m",
     )
     control.add_argument("--qps", type=float, default=0.0, help="requests per second to the API server; 0: no limit")
     control.add_argument("--burst", type=int, default=100)
@@ -259,6 +267,7 @@ async def _start_controllers(
         qps=arguments.qps,
         burst=arguments.burst,
         concurrency=arguments.passes,
+        resync=arguments.resync.total_seconds(),
         health_port=arguments.health_port,
         leader_election=ObjectKey("kube-system", "clusterwright") if arguments.leader_elect else None,
         identity=new_identity(socket.gethostname(), os.getpid(), random),

@@ -78,5 +78,7 @@ class ControllerDefinition:
     concurrency: int = 10
     settle: float = 0.0
     """Seconds that a change of an object's status alone waits for more: it is mostly the write of a pass that is just over."""
+    look: float = 0.0
+    """Seconds after which an object is looked at again, where facts matter that no watch reports; 0: only by the resync."""
     gate: str = ""
     """The feature gate without which the controller does not run."""

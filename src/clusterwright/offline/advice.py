@@ -151,7 +151,11 @@ def _unreachable(case: Case) -> Advice:
     where = f" at {host}:{port}" if host else ""
     who = f"whoever runs the API server of {case.node.name}{where}, or the network between here and there"
     command = f"{_kubeconfig(case.node.name)} get --raw /readyz?verbose"
-    return Advice(who, "see whether it runs and answers from here; nothing on this side tells more", command)
+    step = "see whether it runs and answers from here; nothing on this side tells more"
+    replicas = case.node.object.at("status", "controlPlane", "desiredReplicas") if case.node.object else None
+    if isinstance(replicas, int) and replicas > 1:
+        step += f". An etcd that has lost its quorum looks like this, too: {replicas // 2 + 1} of {replicas} members are needed"
+    return Advice(who, step, command)
 
 
 def _alarm(case: Case) -> Advice:

@@ -93,9 +93,7 @@ class Investigation(Absences):
             return
         if node.tier is Tier.UNRECONCILED:
             node.because_of.clear()
-            owner = self.cluster
-            if owner is not None and owner.id != node.id and owner.tier is Tier.UNRECONCILED:
-                node.because_of[owner.id] = "has no owner before its Cluster is reconciled"
+            self._connect_unreconciled(node)
             return
         if any(c.tier is Tier.PAUSED or c.about in {TEMPLATE, QUORUM} for c in node.complaints):
             node.because_of.clear()  # nothing will happen to it before it is released, or nothing good before it is corrected
@@ -120,6 +118,19 @@ class Investigation(Absences):
         cluster = self.cluster
         if cluster is not None and node.id != cluster.id and self._is_paused_by(node, cluster):
             node.because_of[cluster.id] = "is paused with the Cluster"
+
+    def _connect_unreconciled(self, node: Node) -> None:
+        """Most controllers wait until the object has its owner; whoever would set it may be neglected too, or not able to read it."""
+        assert node.object is not None
+        definition = self._definitions.get((node.object.gvk.group, node.kind))
+        if definition is not None and (crd := node_id(definition.kind, "", definition.metadata.name)) in self.nodes:
+            node.because_of[crd] = "cannot be read by others"
+        for other in self.nodes.values():
+            if other.id == node.id or other.object is None or other.tier is not Tier.UNRECONCILED or node.object.metadata.owner_references:
+                continue
+            named = {node_id(r.kind, other.namespace, r.name) for r in references(other.object.at("spec"), home=other.namespace)}
+            if node.id in named or other is self.cluster:
+                node.because_of[other.id] = "waits to be owned by it"
 
     def _connect_to_orphans(self, cluster: Node) -> None:
         """Descendants that a deletion waits for although nobody deletes them: their owners are gone."""

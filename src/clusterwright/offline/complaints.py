@@ -23,6 +23,9 @@ STANDSTILL = timedelta(minutes=2)
 _NEGATIVE = frozenset(
     {"Deleting", "Paused", "Remediating", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Deleted", "Stalled", "Reconciling"}
 )
+_OF_NODES = frozenset({"NodeHealthy", "NodeReady"})
+_OF_A_NODE = re.compile(r"\bNode\.|[Kk]ubelet")
+"""Words that come from the Node: that it does not report is a fact, though its state is not known."""
 _SUMMARIES = frozenset({"Ready", "Available"})
 QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
 _WAITING = re.compile(r"^(\* \w+: )?[Ww]ait(ing|s)?\b|^Waiting|NotYetReported|not yet reported|\bin progress\b")
@@ -188,7 +191,7 @@ def _tier(condition: Condition, raw: str) -> Tier:
     if condition.reason == "InternalError":
         return Tier.UNHEALTHY  # its controller failed, and tells only its log why
     if condition.status == "Unknown":
-        return Tier.UNKNOWN
+        return Tier.UNHEALTHY if condition.type in _OF_NODES and _OF_A_NODE.search(condition.message) else Tier.UNKNOWN
     return Tier.ERROR if _ERROR.search(raw) else Tier.UNHEALTHY
 
 

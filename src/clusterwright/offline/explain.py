@@ -16,7 +16,7 @@ from clusterwright.offline.bundle import BadBundle, Bundle
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.kinship import related
-from clusterwright.offline.passes import Pass, run_passes
+from clusterwright.offline.passes import Pass, findings_of, run_passes
 from clusterwright.offline.testimony import Finding, Node, Sight
 from clusterwright.offline.verdict import State, Verdict, judge, link
 from clusterwright.tables import Explanation, explanation_as_json
@@ -72,7 +72,7 @@ def explain(bundle: Bundle, subject: str) -> Answer:
         _explain_topology(bundle, next(o for o in bundle.objects if f"{o['kind']}/{_namespaced(o)}" == subject), answer)
     findings: dict[str, Finding] = {}
     if not unseen and (is_observed or kind == "Cluster"):
-        findings = {name: one.finding() for name, one in passes.items()}
+        findings = findings_of(passes, bundle)
     elif answer.tables and not is_observed:
         answer.notes.append(UNOBSERVED)
     answer.notes += [f"Could not read {kind}: {why}" for kind, why in unseen.items()]

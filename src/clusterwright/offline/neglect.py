@@ -83,9 +83,9 @@ def lost_quorum(machines: Sequence[tuple[Unstructured, Iterable[Condition]]], *,
     """
     down: dict[str, Condition] = {}
     for machine, conditions in machines:
-        member = get(tuple(conditions), "EtcdMemberHealthy")
-        if member is not None and member.status == "False":
-            down[machine.metadata.name] = member
+        said = [get(tuple(conditions), type_) for type_ in ("EtcdMemberHealthy", "EtcdPodHealthy")]
+        if bad := [c for c in said if c is not None and c.status == "False"]:
+            down[machine.metadata.name] = bad[0]
     voters = len(machines)
     spare = voters - (voters // 2 + 1)
     if voters < 3 or len(down) < spare or (len(down) == spare and reachable) or not down:

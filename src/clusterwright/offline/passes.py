@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import Bundle
@@ -43,6 +43,25 @@ class Pass:
             return Finding(None if after is None else conditions_of(after), error, asked)
         except InvalidConditions:
             return Finding(None, error, asked)
+
+
+def findings_of(passes: Mapping[str, Pass], bundle: Bundle) -> dict[str, Finding]:
+    """What the passes say of their objects, each together with what passes over others would write there."""
+    findings = {name: one.finding() for name, one in passes.items()}
+    before = {name_of(o.kind, *o.key): o.json for o in map(Unstructured, bundle.objects)}
+    for one in passes.values():
+        for after in map(Unstructured, one.result["others"].values()):
+            name = name_of(after.kind, *after.key)
+            own = findings.get(name)
+            if own is None or own.conditions is None or name not in before:
+                continue
+            try:
+                was = {c.type: c for c in conditions_of(before[name])}
+                changed = {c.type: c for c in conditions_of(after) if c != was.get(c.type)}
+            except InvalidConditions:
+                continue
+            findings[name] = replace(own, conditions=(*(c for c in own.conditions if c.type not in changed), *changed.values()))
+    return findings
 
 
 def run_passes(bundle: Bundle, subjects: Iterable[str], controller: str = "") -> Mapping[str, Pass]:

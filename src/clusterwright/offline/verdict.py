@@ -11,7 +11,7 @@ from typing import Final
 from clusterwright.api.meta import Json, Unstructured
 from clusterwright.offline.advice import Advice, advise
 from clusterwright.offline.causes import Investigation
-from clusterwright.offline.complaints import Complaint, Tier
+from clusterwright.offline.complaints import Complaint, Tier, has_delivered
 from clusterwright.offline.neglect import ago
 from clusterwright.offline.testimony import Node
 
@@ -130,9 +130,17 @@ def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -
     near += [investigation.nodes[r] for r in node.referrers if r in investigation.nodes and r != cluster.id]
     for one in (*near, *(o for n in near for o in investigation.owners(n))):
         age = _span(_made(one), now)
-        if one.deleting or (age is not None and age < PATIENCE) or any(c.about in _UNDER_WAY for c in one.complaints):
+        is_new = age is not None and age < PATIENCE and not _is_settled(one, node.worst)
+        if one.deleting or is_new or any(c.about in _UNDER_WAY for c in one.complaints):
             return True
     return False
+
+
+def _is_settled(node: Node, complaint: Complaint | None) -> bool:
+    """Whether an object has once done its part; a Node may take its time after that."""
+    if node.object is None or (node.kind == "Machine" and complaint is not None and complaint.about.startswith("Node")):
+        return False
+    return has_delivered(node.object) or node.object.at("status", "phase") == "Running"
 
 
 def _of_cause(investigation: Investigation, node: Node, state: State, now: datetime | None) -> Verdict:

@@ -3,7 +3,7 @@
 What it guarantees: never two passes of one key at once; every change that passes a watch's predicate leads to a pass that begins
 after it; a pass that fails, by whatever exception, is run again with backoff and disturbs no other key; a pass that takes
 longer than the deadline is cancelled and counts as failed. Nothing is ever run because time has passed, unless a pass asked
-for it (`Result.after`) or failed.
+for it (`Result.after`) or failed, or nobody has looked at the object for the time of a resync: the last net, which is wide.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 from msgspec.structs import replace as replace_struct
@@ -48,6 +49,18 @@ class _Change:
     tries: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """How long after a pass an object is looked at again at the latest: `seconds`, and up to half of it sooner, so that they spread."""
+
+    seconds: float
+    random: Random
+
+    def delay(self) -> float:
+        """The seconds until the next look."""
+        return self.seconds * self.random.uniform(0.5, 1.0)
+
+
 class Controller:
     """One controller. `make` is called once, with the controller, for the reconciler that needs its `enqueue` and `watch`."""
 
@@ -65,6 +78,7 @@ class Controller:
         settle: float = 0.0,
         deadline: float = DEADLINE,
         backoff: Backoff | None = None,
+        resync: Resync | None = None,
         metrics: RuntimeMetrics | None = None,
         tracer: Tracer | None = None,
     ) -> None:
@@ -78,6 +92,8 @@ class Controller:
         self._concurrency = concurrency
         self._settle = settle
         self._deadline = deadline
+        self._resync = resync
+        self._informer: Informer | None = None
         self._metrics = metrics
         self._tracer = tracer or NoTracer()
         self._changes: deque[_Change] = deque()
@@ -126,7 +142,7 @@ class Controller:
 
     async def start(self) -> None:
         """Subscribe to everything that is watched. Keys gather until `run`."""
-        informer = await self._cache.informer(self.kind)
+        informer = self._informer = await self._cache.informer(self.kind)
         kind_name = gvk_of(self.kind).kind
 
         def handle(old: Entry | None, new: Entry | None, initial: bool) -> None:
@@ -260,10 +276,16 @@ class Controller:
         except Exception as error:  # one key's failure, whatever it is, must not stop the others
             return self._failed(key, log, error)
         self.queue.succeed(key)
+        self._look_again(key)
         if result.requeue_after is not None:
             self.queue.add_after(key, result.requeue_after.total_seconds(), "requeue")
             return "requeue_after"
         return "success"
+
+    def _look_again(self, key: ObjectKey) -> None:
+        """Have the object looked at after a while though nothing should happen; what is gone is forgotten."""
+        if self._resync is not None and self._informer is not None and self._informer.find(key) is not None:
+            self.queue.add_after(key, self._resync.delay(), "resync")
 
     def _failed(self, key: ObjectKey, log: Logger, error: BaseException) -> str:
         self._count("errors")
@@ -271,6 +293,7 @@ class Controller:
         if all(isinstance(part, Terminal) for part in parts):
             self._count("terminal")
             self.queue.succeed(key)
+            self._look_again(key)
             log.error("Reconcile failed for good", cause=error)
             return "error"
         if any(isinstance(part, TimeoutError) for part in parts):

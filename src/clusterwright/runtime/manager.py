@@ -20,7 +20,7 @@ from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
-from clusterwright.runtime.controller import DEADLINE, Controller
+from clusterwright.runtime.controller import DEADLINE, Controller, Resync
 from clusterwright.runtime.endpoints import Endpoints
 from clusterwright.runtime.events import Recorder
 from clusterwright.runtime.leases import LeaderElector, LeaseTimes
@@ -55,6 +55,8 @@ class Options:
     """Passes at once, by controller; others use their own default."""
     reconcile_deadline: float = DEADLINE
     backoff: Backoff = field(default_factory=Backoff)
+    resync: float = 0.0
+    """Seconds after which every object is looked at again though nothing happened; 0: never."""
     leader_election: ObjectKey | None = None
     """The Lease; None: this process is the only one."""
     identity: str = ""
@@ -106,8 +108,13 @@ class Manager:
         when: Predicate | None = None,
         concurrency: int = 10,
         settle: float = 0.0,
+        look: float = 0.0,
     ) -> Controller:
-        """A controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch."""
+        """A controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch.
+
+        `look`: seconds after which its objects are looked at again, where that is sooner than the resync; for facts that no watch reports.
+        """
+        looks = [seconds for seconds in (look, self.options.resync) if seconds > 0]
         controller = Controller(
             name,
             kind,
@@ -120,6 +127,7 @@ class Manager:
             settle=settle,
             deadline=self.options.reconcile_deadline,
             backoff=self.options.backoff,
+            resync=Resync(min(looks), Random(self.random.getrandbits(64))) if looks else None,
             metrics=self.metrics,
             tracer=self._tracer,
         )

@@ -7,14 +7,18 @@ from typing import Any
 
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.external import group_of
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.reconcile import KubeadmControlPlaneReconciler
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.kubeadm.certificates import CertificateError, parse_secret_name
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 
+ALARMS_EVERY = 60.0
+"""Seconds: nobody reports an etcd alarm that is raised or cleared, nor a certificate that comes near its end."""
 _GROUP, _KIND = "controlplane.cluster.x-k8s.io", "KubeadmControlPlane"
 
 
@@ -32,6 +36,16 @@ async def control_plane_of_cluster(cluster: Cluster, _reader: Reader) -> Sequenc
     if reference is None or reference.kind != _KIND or reference.api_group != _GROUP:
         return []
     return [ObjectKey(cluster.metadata.namespace, reference.name)]
+
+
+async def control_plane_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
+    """The control plane of the Cluster whose certificates or kubeconfig the Secret holds: what is gone or changed is looked after."""
+    try:
+        name, _ = parse_secret_name(secret.metadata.name)
+    except CertificateError:
+        return []
+    cluster = await reader.find(Cluster, ObjectKey(secret.metadata.namespace, name))
+    return [] if cluster is None else await control_plane_of_cluster(cluster, reader)
 
 
 def _group(api_version: str) -> str:
@@ -66,7 +80,9 @@ CONTROLLER = ControllerDefinition(
     watches=(
         Watch(Machine, control_plane_of_machine),
         Watch(Cluster, control_plane_of_cluster, cluster_matters),
+        Watch(Secret, control_plane_of_secret),
     ),
     make=KubeadmControlPlaneReconciler,
+    look=ALARMS_EVERY,
     workload_wake=WorkloadWake(map=control_plane_of_cluster, failing_for=names.REMOTE_CONDITIONS_GRACE),
 )

@@ -1,0 +1,263 @@
+"""What `explain` once said wrongly, each on a live plane: rules that its verdict must keep."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from random import Random
+
+import pytest
+from live import CONTROL_PLANE, CRD, DEV_MACHINE, MACHINE, NAMESPACE, SECRET, key, look, machines, up, whole
+
+from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured
+from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.auth.rbac import RbacAuthorizer
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.cli import samples
+from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
+from clusterwright.inmemory import etcd
+from clusterwright.inmemory.faults import FAULT
+from clusterwright.offline.explain import Answer
+from clusterwright.offline.neglect import lost_quorum
+from clusterwright.offline.verdict import State
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, plane, prepare
+from clusterwright.simulation.world import START
+from clusterwright.webhooks import embedded
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def test_a_kind_that_is_not_in_its_groups_preferred_version_is_read_where_it_is_served() -> None:
+    async def main() -> Answer:
+        async with plane(LoopClock(START)) as p:
+            await up(p)
+            schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+            version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+            names = {"kind": "OtherCluster", "listKind": "OtherClusterList", "plural": "otherclusters", "singular": "othercluster"}
+            spec: Json = {"group": DEV_MACHINE.group, "scope": "Namespaced", "names": names, "versions": [version]}
+            metadata = {"name": f"otherclusters.{DEV_MACHINE.group}"}
+            await p.client.create(
+                {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
+            )
+            await asyncio.sleep(5)
+            groups = await p.client.raw_get(f"/apis/{DEV_MACHINE.group}")
+            assert b'"preferredVersion":{"groupVersion":"infrastructure.cluster.x-k8s.io/v1","version":"v1"}' in groups.replace(b" ", b"")
+            return await look(p)
+
+    answer = run_virtual(main())
+    assert answer.causes == []
+    assert answer.verdict.state is State.FINE
+
+
+async def alice(p: Plane, *denied: str) -> RestClient:
+    """A user who may read everything of Cluster API but some resources of the infrastructure."""
+    groups = ["", "cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "apiextensions.k8s.io"]
+    infrastructure = {"devclusters", "devmachines", "devmachinetemplates"} - set(denied)
+    rules = [
+        {"apiGroups": groups, "resources": ["*"], "verbs": ["get", "list"]},
+        {"apiGroups": [DEV_MACHINE.group], "resources": sorted(infrastructure), "verbs": ["get", "list"]},
+    ]
+    role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "alice"}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": "alice"}
+    await p.client.create({"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "alice"}, "rules": rules})
+    binding = {"metadata": {"name": "alice"}, "roleRef": role, "subjects": [subject]}
+    await p.client.create({"apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", **binding})
+    return RestClient(InProcessTransport(p.server, User("alice", ("system:authenticated",))), clock=p.clock)
+
+
+def test_what_may_not_be_listed_is_not_called_missing() -> None:
+    async def main() -> Answer:
+        clock = LoopClock(START)
+        server = ApiServer(now=clock.now, random=Random(1), authorizer=RbacAuthorizer(), converters=embedded.converters)
+        prepare(server)
+        async with plane(clock, server=server) as p:
+            await up(p)
+            try:
+                return await look(p, client=await alice(p, "devmachines"))
+            finally:
+                server.close()
+
+    answer = run_virtual(main())
+    assert answer.causes == []
+    assert answer.verdict.state is State.UNSEEN
+    assert "could not read DevMachines" in answer.verdict.headline
+    assert "forbidden" in answer.verdict.headline
+
+
+async def alarm(p: Plane, name: str | None) -> None:
+    """Raised in etcd itself: no object of the management cluster changes."""
+    (machine,) = await machines(p, control_plane=True)
+    await p.workload("c").annotate_etcd(machine, {etcd.ALARMS: name})
+
+
+def test_an_alarm_that_no_watch_reports_is_seen_at_once_by_explain_and_soon_by_the_controller() -> None:
+    async def main() -> tuple[Answer, Answer]:
+        async with plane(LoopClock(START)) as p:
+            await up(p)
+            await asyncio.sleep(30)
+            await alarm(p, "NOSPACE")
+            during = await look(p)
+            await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "False", within=90)
+            await alarm(p, None)
+            await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "True", within=90)
+            await asyncio.sleep(5)
+            return during, await look(p)
+
+    during, after = run_virtual(main())
+    assert during.verdict.state is State.BROKEN
+    assert "NOSPACE" in during.verdict.what
+    assert "etcdctl" in during.verdict.command
+    assert after.verdict.state is State.FINE, after.verdict.headline
+
+
+def test_a_kubeconfig_that_is_deleted_is_made_again() -> None:
+    async def main() -> Answer:
+        async with plane(LoopClock(START)) as p:
+            await up(p)
+            await asyncio.sleep(30)
+            await p.client.delete(SECRET, key("c-kubeconfig"))
+            await p.until(lambda: _is_there(p), "the kubeconfig is back", within=30)
+            await asyncio.sleep(30)
+            return await look(p)
+
+    assert run_virtual(main()).verdict.state is State.FINE
+
+
+async def _is_there(p: Plane) -> bool:
+    return await p.client.find(SECRET, key("c-kubeconfig")) is not None
+
+
+def test_an_object_that_no_running_controller_reconciles_is_named() -> None:
+    async def main() -> Answer:
+        async with plane(LoopClock(START), features={**EMBEDDED_FEATURES, "MachinePool": False}) as p:
+            await up(p)
+            await p.apply(samples.machine_pool("c", "pool", replicas=1))
+            await asyncio.sleep(34)
+            return await look(p)
+
+    verdict = run_virtual(main()).verdict
+    assert verdict.state is State.BROKEN
+    assert verdict.object == f"MachinePool/{NAMESPACE}/pool"
+    assert "nothing has reconciled it since it was made 34 s ago" in verdict.what
+    assert "whoever runs the management cluster" in verdict.who
+
+
+@pytest.mark.parametrize("is_about_the_gone", [True, False], ids=["of something gone", "old"])
+def test_events_of_yesterday_are_no_cause(is_about_the_gone: bool) -> None:
+    async def main() -> Answer:
+        async with plane(LoopClock(START)) as p:
+            await up(p)
+            named = "Machine c-gone1" if is_about_the_gone else "the machine"
+            told = p.clock.now() + timedelta(seconds=300 if is_about_the_gone else 0)
+            event: Json = {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": "old", "namespace": NAMESPACE},
+                "involvedObject": {
+                    "apiVersion": CONTROL_PLANE.api_version,
+                    "kind": "KubeadmControlPlane",
+                    "namespace": NAMESPACE,
+                    "name": "c",
+                },
+                "type": "Warning",
+                "reason": "Failed",
+                "message": f"error of {named}: cannot be created",
+                "lastTimestamp": f"{told:%Y-%m-%dT%H:%M:%SZ}",
+            }
+            await p.client.create(event)
+            await asyncio.sleep(60)
+            (machine,) = await machines(p, control_plane=True)
+            await p.annotate(DEV_MACHINE, machine, {FAULT: "kubelet-stops"})
+            await asyncio.sleep(60)
+            return await look(p)
+
+    answer = run_virtual(main())
+    assert answer.verdict.state is State.BROKEN
+    assert "cannot be created" not in str(answer.to_json())
+
+
+def test_a_quorum_that_may_be_lost_is_spoken_of() -> None:
+    async def main() -> tuple[Answer, list[str]]:
+        async with plane(LoopClock(START)) as p:
+            await up(p, replicas=3, workers=0)
+            names = await machines(p, control_plane=True)
+            for name in names[:2]:
+                await p.annotate(DEV_MACHINE, name, {FAULT: "etcd-stops"})
+                await asyncio.sleep(90)
+            return await look(p), names
+
+    answer, names = run_virtual(main())
+    assert answer.verdict.state is State.BROKEN
+    assert "cannot be reached" in answer.verdict.headline
+    assert "lost its quorum" in answer.verdict.next
+    assert "2 of 3 members are needed" in answer.verdict.next
+    assert not answer.verdict.object.endswith(names[2])
+
+
+@pytest.mark.parametrize(("down", "reachable", "is_lost"), [(2, True, True), (1, True, False), (1, False, True), (0, False, False)])
+def test_a_quorum_is_lost_with_more_than_half_of_the_members(down: int, reachable: bool, is_lost: bool) -> None:
+    found = []
+    for n in range(3):
+        status = "False" if n < down else "True"
+        condition = Condition(type="EtcdMemberHealthy", status=status, reason="R", last_transition_time=START)
+        found.append((Unstructured({"apiVersion": "v1", "kind": "Machine", "metadata": {"name": f"m{n}"}}), [condition]))
+
+    complaint = lost_quorum(found, reachable=reachable)
+
+    assert (complaint is not None) == is_lost
+    if complaint is not None:
+        assert "quorum" in complaint.text
+        assert "m0" in complaint.text.partition("left:")[0]
+        assert "m2" in complaint.text.partition("left:")[2]
+        assert "goes on running" in complaint.text
+        assert complaint.since
+
+
+def test_a_crd_without_a_contract_label_is_named_with_the_label() -> None:
+    async def main() -> Answer:
+        async with plane(LoopClock(START)) as p:
+            name = "devclusters.infrastructure.cluster.x-k8s.io"
+            found = await p.client.get(CRD, ObjectKey("", name))
+            labels: Json = {label: None for label in found.metadata.labels if label.startswith("cluster.x-k8s.io/")}
+            await p.client.patch(CRD, ObjectKey("", name), {"metadata": {"labels": labels}})
+            await p.apply(whole())
+            await asyncio.sleep(60)
+            return await look(p)
+
+    verdict = run_virtual(main()).verdict
+    assert verdict.object == "CustomResourceDefinition/devclusters.infrastructure.cluster.x-k8s.io"
+    assert "cluster.x-k8s.io/v1beta" in verdict.what
+    assert verdict.command.startswith("kubectl label crd devclusters.infrastructure.cluster.x-k8s.io cluster.x-k8s.io/v1beta")
+
+
+def test_other_objects_of_the_cluster_are_asked_too() -> None:
+    async def main() -> Answer:
+        async with plane(LoopClock(START)) as p:
+            await up(p)
+            await asyncio.sleep(30)
+            (machine,) = await machines(p, control_plane=True)
+            await alarm(p, "CORRUPT")
+            return await look(p, f"Machine/{NAMESPACE}/{machine}")
+
+    assert "CORRUPT" in run_virtual(main()).verdict.what
+
+
+def test_the_infrastructure_of_a_machine_is_not_to_be_created_by_hand() -> None:
+    async def main() -> Answer:
+        async with plane(LoopClock(START)) as p:
+            await up(p)
+            (machine,) = await machines(p, control_plane=False)
+            await p.client.patch(MACHINE, key(machine), {"metadata": {"annotations": {"cluster.x-k8s.io/skip-remediation": ""}}})
+            await p.client.delete(DEV_MACHINE, key(machine))
+            await asyncio.sleep(90)
+            return await look(p)
+
+    verdict = run_virtual(main()).verdict
+    assert verdict.object.startswith(f"DevMachine/{NAMESPACE}/md-")
+    assert "create DevMachine" not in verdict.next
+    assert verdict.command.startswith(f"kubectl -n {NAMESPACE} delete machine")
