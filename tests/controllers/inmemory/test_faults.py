@@ -79,6 +79,7 @@ def test_kubelet_stops(in_plane):
         assert objects.KUBELET_STOPPED in silent.metadata.annotations
         assert p.workload("c").is_serving
         await break_(p, "w-0")
+        await p.until_condition(Machine, "w-0", "NodeHealthy", "True")
         await p.until_available("c", workers=1)
         back = await node(p, "w-0")
         assert back.spec.taints == ()
@@ -97,6 +98,7 @@ def test_node_dies_on_one_of_three_control_planes(in_plane):
         assert await pod_ready(p, "kube-apiserver-cp-1") == "False"
         assert next(m for m in p.workload("c").members() if m.name == "cp-1").is_stopped
         await break_(p, "cp-1")
+        await p.until_condition(Machine, "cp-1", "NodeHealthy", "True")
         await p.until_available("c", control_plane=3)
         assert await pod_ready(p, "etcd-cp-1") == "True"
 
