@@ -11,6 +11,7 @@ from clusterwright import __version__
 # Command -> (module, what it does); listed in the order in which a newcomer meets them.
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("up", "start the management plane"),
+    "create": ("create", "create a cluster on in-memory infrastructure, or print its manifests"),
     "get": ("get", "list objects of a kind, or print a cluster's kubeconfig"),
     "describe": ("describe", "show a cluster as a tree with its conditions"),
     "explain": ("explain", "say why an object is in its state, and who must act"),
