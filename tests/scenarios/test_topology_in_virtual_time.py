@@ -106,7 +106,7 @@ async def until_settled(p: Plane, version: str = samples.VERSION, *, workers: in
     async def holds() -> bool:
         return await settled(p, version, workers)
 
-    await p.until(holds, f"everything is at {version} with {workers} workers", within=within)
+    await p.until(holds, f"everything is at {version} with {workers} workers", within=within, step=2.0)
 
 
 def written(p: Plane) -> dict[tuple[str, str], bytes]:
