@@ -250,6 +250,7 @@ async def test_two_clusters_made_through_the_command_line_are_each_reached_by_ku
     assert "machine.cluster.x-k8s.io/two-cp" in listed
     tree = plane.cli("describe", "cluster", "one")
     assert "Machine/one-cp" in tree
+    assert tree.rstrip().splitlines()[-1] == plane.cli("explain", "one").splitlines()[0]
     assert "one" in plane.cli("get", "clusters")
     assert plane.stop() == 0
 

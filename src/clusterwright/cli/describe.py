@@ -11,6 +11,7 @@ from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.record import gather
 from clusterwright.cli.tree import Branch, Parts, cluster_tree, render
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.runtime.client import Client
@@ -44,8 +45,19 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
                 print(render(tree, SystemClock().now(), show_conditions=arguments.show_conditions), flush=True)
                 shown = tree
             if not arguments.watch:
-                return 0
+                break
             await asyncio.sleep(_INTERVAL)
+    print(f"\n{await _verdict(arguments, key)}")
+    return 0
+
+
+async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> str:
+    """The same words with which `explain` begins."""
+    from clusterwright.offline.bundle import assemble  # only now: it needs every controller
+    from clusterwright.offline.explain import explain
+
+    bundle = assemble(await gather(arguments, str(key), keep_secrets=True))
+    return explain(bundle, f"Cluster/{key}").verdict.headline
 
 
 async def look(client: Client, key: ObjectKey) -> Branch:
