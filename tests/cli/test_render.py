@@ -124,7 +124,7 @@ async def test_data_whose_secret_is_gone() -> None:
     ("arguments", "status", "text"),
     [
         (["machine/m1", "--from", "x"], 2, "is not kubeadmconfig/NAME"),
-        (["kubeadmconfig/", "--from", "x"], 2, "is not kubeadmconfig/NAME"),
+        (["kubeadmconfig/", "--from", "x"], 2, "is not KIND/NAME"),
         (["kubeadmconfig/m1", "--from", "/nowhere"], 1, "No such file"),
         ([], 2, "required"),
     ],
