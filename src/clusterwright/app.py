@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from random import Random, SystemRandom
@@ -14,6 +15,8 @@ from clusterwright.api.crds import crds
 from clusterwright.api.kubeconfig import inline
 from clusterwright.api.kubernetes import MutatingWebhookConfiguration, Secret, ValidatingWebhookConfiguration
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.runtime import ExtensionConfig
+from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.api.wire import Transport
 from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is_due
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
@@ -29,10 +32,13 @@ from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.dynamic import OwnerWatches
-from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
+from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFailed
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Reconciler, Result, Watch
+from clusterwright.runtimesdk.client import RuntimeClient
+from clusterwright.runtimesdk.https import HttpsPost
+from clusterwright.runtimesdk.registry import Registry
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
 
@@ -135,10 +141,40 @@ def build_manager(
     if cloud is not None:
         definitions += inmemory_controllers(cloud)
     gates = {**DEFAULT_FEATURES, **(features or {})}
+    runtime = None
+    if extensions is None and gates["RuntimeSDK"]:
+        extensions = runtime = add_runtime_client(manager, flags or {})
     for definition in definitions:
+        # who brings their own extensions registers them, too
+        if definition.kind is ExtensionConfig and runtime is None:
+            continue
         if not definition.gate or gates[definition.gate]:
-            _add(manager, definition, cache, keys, gates, flags or {}, extensions or NoExtensions())
+            _add(manager, definition, cache, keys, gates, flags or {}, extensions or NoExtensions(), runtime)
     return manager
+
+
+def add_runtime_client(manager: Manager, flags: Mapping[str, Any]) -> RuntimeClient:
+    """The client of runtime extensions, over HTTPS. Its registry is ready as soon as it knows which extensions there are."""
+    post = HttpsPost(flags.get("runtime-extension-client-cert-file") or "", flags.get("runtime-extension-client-key-file") or "")
+    client = RuntimeClient(Registry(), post, manager.client, manager.clock.monotonic)
+
+    async def run() -> None:
+        try:
+            while not client.registry.is_ready:
+                try:
+                    found = await manager.client.live.list(GroupVersionKind.of(ExtensionConfig().api_version, "ExtensionConfig"))
+                except ApiError:
+                    await manager.clock.sleep(2.0)
+                    continue
+                configs = (dict(c.json) for c in found if c.metadata.deletion_timestamp is None)
+                # one that is paused is not asked: it counts as it was found last
+                client.registry.start(configs, known=lambda c: PAUSED_ANNOTATION in (c["metadata"].get("annotations") or {}))
+            await asyncio.Event().wait()
+        finally:
+            await post.close()
+
+    manager.add_part("runtime-extensions", run)
+    return client
 
 
 def _add(
@@ -149,6 +185,7 @@ def _add(
     features: Mapping[str, bool],
     flags: Mapping[str, Any],
     extensions: Extensions,
+    runtime: RuntimeClient | None,
 ) -> None:
     def trace(key: ObjectKey, rows: Mapping[str, str]) -> None:
         manager.traces.record(definition.name, definition.kind.__name__, key, rows)
@@ -168,6 +205,7 @@ def _add(
                 enqueue_after=controller.enqueue_after,
                 trace=trace,
                 extensions=extensions,
+                runtime=runtime,
                 options=flags,
             )
         )

@@ -13,6 +13,7 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.reconcile import Mapper, Reconciler, Watch
+from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.access import WorkloadClusters
 
@@ -49,6 +50,8 @@ class Dependencies:
     """Which row of which table fired for an object."""
     extensions: Extensions = field(default_factory=NoExtensions)
     """Runtime extensions; who may not use them (feature gate RuntimeSDK) does not ask."""
+    runtime: RuntimeClient | None = None
+    """The same, as who discovers and registers them sees it; None: there is none."""
     enqueue_after: Callable[[ObjectKey, timedelta, str], None] = lambda _key, _delay, _reason: None
     """Wake a key after a while: to tell what time alone changes, where the pass itself waits for nothing."""
     options: Mapping[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.offline.observation import Canned, Observation
+from clusterwright.offline.observation import Canned, Observation, Server
 from clusterwright.runtime.client import Reader
 from clusterwright.runtimesdk.client import PostFailed, RuntimeClient
 from clusterwright.runtimesdk.registry import Handler, Registry
@@ -18,20 +18,29 @@ from clusterwright.runtimesdk.registry import Handler, Registry
 class CannedExtensions:
     """Answers calls. `calls` are all that were made, in order."""
 
-    def __init__(self, answers: Mapping[str, Canned]) -> None:
+    def __init__(self, answers: Mapping[str, Canned], servers: Mapping[str, Server] | None = None) -> None:
         self._answers = answers
+        self._servers = servers or {}
         self.calls: list[Json] = []
 
     async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
         """The observed answer of a handler; one that is not named cannot be reached."""
         request: Json = msgspec.json.decode(body)
         self.calls.append({"url": url, "body": request})
+        if handler.hook == "Discovery":
+            return self._discovered(url.partition("?")[0])
         canned = self._answers.get(handler.short_name)
         if canned is None or canned.error:
             raise PostFailed(canned.error if canned is not None else f"no answer of handler {handler.name} was observed")
         if canned.response is None:
             return canned.code, canned.text.encode()
         return canned.code, msgspec.json.encode(_addressed(dict(canned.response), request))
+
+    def _discovered(self, url: str) -> tuple[int, bytes]:
+        server = self._servers.get(url)
+        if server is None or server.error:
+            raise PostFailed(server.error if server is not None else f"no answer of {url} was observed")
+        return server.code, server.text.encode() if server.text is not None else msgspec.json.encode(server.body)
 
 
 def _addressed(response: Json, request: Json) -> Json:
@@ -56,5 +65,5 @@ def runtime_client(objects: Iterable[Json], observation: Observation, reader: Re
     """The client of a bundle: its ExtensionConfigs are registered as their status stands."""
     registry = Registry()
     if observation.runtime_registry.ready:
-        registry.warm_up(o for o in objects if o.get("kind") == "ExtensionConfig")
+        registry.start((o for o in objects if o.get("kind") == "ExtensionConfig"), known=lambda _: True)
     return RuntimeClient(registry, post, reader, lambda: 0.0)

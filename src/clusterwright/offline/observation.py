@@ -101,6 +101,15 @@ class Canned(msgspec.Struct, frozen=True):
     text: str = ""
 
 
+class Server(msgspec.Struct, frozen=True):
+    """What answers a POST to a URL: a body, the bytes `text`, or a connection that fails with `error`."""
+
+    code: int = 200
+    body: Any = None
+    text: str | None = None
+    error: str = ""
+
+
 class Observation(msgspec.Struct, frozen=True, rename="camel"):
     """The one document of a bundle that is no object. A field that is absent was unknown to the recorder."""
 
@@ -116,6 +125,7 @@ class Observation(msgspec.Struct, frozen=True, rename="camel"):
     features: Mapping[str, bool] = {}
     runtime_registry: Registry = Registry()
     runtime_extensions: Mapping[str, Canned] = {}
+    extension_servers: Mapping[str, Server] = {}
 
 
 def faults(source: Observation | WorkloadCluster) -> Faults:

@@ -105,7 +105,7 @@ class World:
         workload = {_key(name): cluster for name, cluster in observation.workload_clusters.items()}
         clients = {key: self._cluster(c.objects, faults(c), serves_all=True) for key, c in workload.items() if c.connected}
         self.workload = ObservedWorkloadClusters(workload, clients, self.journal)
-        self.canned = CannedExtensions(observation.runtime_extensions)
+        self.canned = CannedExtensions(observation.runtime_extensions, observation.extension_servers)
         self.extensions = runtime_client(bundle.objects, observation, self.client, self.canned)
 
     def _cluster(self, objects: tuple[Json, ...], failing: Faults, *, serves_all: bool = False) -> Client:
@@ -130,6 +130,7 @@ class World:
             enqueue=lambda _key, _reason: None,
             trace=lambda _key, rows: self.rows.update(rows),
             extensions=self.extensions,
+            runtime=self.extensions,
             options={ASSUME_OWNERS: not self._has_owners},
         )
 

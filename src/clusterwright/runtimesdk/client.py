@@ -16,8 +16,18 @@ from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.selectors import EVERYTHING
-from clusterwright.runtimesdk.hooks import HOOKS, BadAnswer, Response, RetryResponse, as_json, read_answer
-from clusterwright.runtimesdk.registry import GROUP, Handler, Registry, RegistryError
+from clusterwright.runtimesdk.discovery import BadHandlers, defaulted
+from clusterwright.runtimesdk.hooks import (
+    HOOKS,
+    BadAnswer,
+    DiscoveryResponse,
+    ExtensionHandler,
+    Response,
+    RetryResponse,
+    as_json,
+    read_answer,
+)
+from clusterwright.runtimesdk.registry import GROUP, Handler, Registry, RegistryError, discovery_handler
 from clusterwright.topology.extensions import HOOKS_API_VERSION, CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
 
 _log = get_logger("runtimesdk")
@@ -33,7 +43,11 @@ class Post(Protocol):
     """One POST to an extension."""
 
     async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
-        """Status code and body of the answer; raises PostFailed."""
+        """Status code and body of the answer; raises PostFailed, NoClient."""
+
+
+class NoClient(Exception):
+    """Nothing can be sent at all: the TLS set-up is impossible. No failure policy makes a success of that."""
 
 
 class CallFailed(Exception):
@@ -108,18 +122,42 @@ class RuntimeClient:
         try:
             url = url_of(handler)
         except ValueError as error:
-            raise ExtensionError(f"{context}: failed to compute URL: {error}") from error
+            raise ExtensionError(f"{context}: failed to get http client: failed to compute URL: {error}") from error
         answer = await self._exchange(handler, url, request_of(question, settings), context)
         if question.cached and answer:
             self._answers = {k: v for k, v in self._answers.items() if v[0] > self._monotonic()}
             self._answers[cache_key] = (self._monotonic() + _CACHED_FOR, answer)
         return answer
 
+    async def discover(self, config: Json) -> tuple[ExtensionHandler, ...]:
+        """Ask an extension for its handlers; whether it is registered does not matter. Raises ExtensionError."""
+        name = config["metadata"]["name"]
+        context = f'failed to discover extension "{name}"'
+        handler = discovery_handler(config)
+        try:
+            url = url_of(handler)
+        except ValueError as error:
+            raise ExtensionError(f"{context}: failed to get http client: failed to compute URL: {error}") from error
+        try:
+            answer = await exchange(self._post, handler, url, {"apiVersion": HOOKS_API_VERSION, "kind": "DiscoveryRequest"})
+        except NoClient as error:
+            raise ExtensionError(f"{context}: failed to get http client: {error}") from error
+        except CallFailed as error:
+            raise ExtensionError(f"{context}: {error}") from error
+        refuse_failures(answer, context)
+        assert isinstance(answer, DiscoveryResponse)
+        try:
+            return defaulted(answer.handlers)
+        except BadHandlers as error:
+            raise ExtensionError(f"{context}: failed to validate discovery response: {error}") from error
+
     async def _exchange(self, handler: Handler, url: str, request: Json, context: str) -> Json:
         """The answer, if it is a success; an empty one where a failure does not count. Raises ExtensionError."""
         hook = HOOKS[handler.hook]
         try:
             answer = await exchange(self._post, handler, url, request)
+        except NoClient as error:
+            raise ExtensionError(f"{context}: failed to get http client: {error}") from error
         except CallFailed as error:
             if handler.failure_policy == "Ignore" and not hook.always_fails:
                 return {"status": "Success"}
@@ -144,7 +182,7 @@ _check: type[Extensions] = RuntimeClient
 
 
 async def exchange(post: Post, handler: Handler, url: str, request: Json) -> Response:
-    """What a handler answers, whatever its status; raises CallFailed."""
+    """What a handler answers, whatever its status; raises CallFailed, NoClient."""
     try:
         code, body = await post(handler, url, msgspec.json.encode(request))
     except PostFailed as error:
@@ -173,7 +211,7 @@ def url_of(handler: Handler) -> str:
     service = config.get("service")
     if service:
         port = f":{service['port']}" if service.get("port") else ""
-        base = f"https://{service.get('name', '')}.{service.get('namespace', '')}.svc{port}{service.get('path') or ''}"
+        base = f"https://{service.get('name', '')}.{service.get('namespace', '')}.svc{port}/{service.get('path') or ''}"
     elif config.get("url"):
         base = config["url"]
     else:

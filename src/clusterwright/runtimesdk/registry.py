@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from clusterwright.api.meta import Json
@@ -88,12 +88,32 @@ def handlers_of(config: Json) -> tuple[Handler, ...]:
     return tuple(found)
 
 
+def discovery_handler(config: Json) -> Handler:
+    """The handler that every extension has: the one that tells of the others."""
+    name, client_config = config["metadata"]["name"], (config.get("spec") or {}).get("clientConfig") or {}
+    return Handler(f"discovery.{name}", name, "", f"{GROUP}/v1alpha1", "Discovery", client_config, DEFAULT_TIMEOUT, "Fail", {}, None)
+
+
 @dataclass(slots=True)
 class Registry:
     """The handlers of all ExtensionConfigs. Cold until it is warmed up: nobody may be told that there are none."""
 
     _configs: dict[str, tuple[Handler, ...]] = field(default_factory=dict)
+    _undiscovered: dict[str, tuple[Handler, ...]] = field(default_factory=dict)
+    """Handlers of extensions that have not been asked yet since the start: their hooks may not be passed over."""
     is_ready: bool = False
+
+    def start(self, configs: Iterable[Json], known: Callable[[Json], bool]) -> None:
+        """Be ready: configs that are `known` count as their status stands, of all others the hooks fail until they are added.
+
+        So one extension that is dead does not stop what needs others.
+        """
+        for config in configs:
+            try:
+                (self._configs if known(config) else self._undiscovered)[config["metadata"]["name"]] = handlers_of(config)
+            except ValueError:
+                continue  # its own pass says what is wrong with it
+        self.is_ready = True
 
     def warm_up(self, configs: Iterable[Json]) -> None:
         """Take over every config at once; raises RegistryError, and is as cold as before, if one of them cannot be."""
@@ -109,26 +129,30 @@ class Registry:
         self._configs, self.is_ready = made, True
 
     def add(self, config: Json) -> None:
-        """Replace the handlers of a config; raises RegistryError, after which it has none."""
+        """Replace the handlers of a config; raises RegistryError, after which it has those that it had."""
         name = config["metadata"]["name"]
         if not self.is_ready:
             raise _cold(f'failed to add ExtensionConfig "{name}" to registry', "Add")
-        self._configs.pop(name, None)
         try:
             self._configs[name] = handlers_of(config)
         except ValueError as error:
             raise RegistryError(_failed_to_add(config, error)) from None
+        self._undiscovered.pop(name, None)
 
     def remove(self, name: str) -> None:
         """Forget a config."""
         if not self.is_ready:
             raise _cold(f'failed to remove ExtensionConfig "{name}" from registry', "Remove")
         self._configs.pop(name, None)
+        self._undiscovered.pop(name, None)
 
     def list(self, hook: str) -> tuple[Handler, ...]:
         """The handlers of a hook, by name."""
         if not self.is_ready:
             raise _cold(f'failed to list extension handlers for GroupHook "{hook}.{GROUP}"', "List")
+        waiting = sorted(h.name for handlers in self._undiscovered.values() for h in handlers if (h.group, h.hook) == (GROUP, hook))
+        if waiting:
+            raise RegistryError(f'failed to list extension handlers for GroupHook "{hook}.{GROUP}": {waiting[0]} is not discovered yet')
         return tuple(sorted((h for h in self._all() if (h.group, h.hook) == (GROUP, hook)), key=lambda h: h.name))
 
     def get(self, name: str) -> Handler:

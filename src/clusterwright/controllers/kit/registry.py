@@ -30,6 +30,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("kubeadmcontrolplane", "KubeadmControlPlane", "kubeadmcontrolplane"),
     Entry("clusterresourceset", "ClusterResourceSet", "clusterresourceset"),
     Entry("clusterresourcesetbinding", "ClusterResourceSetBinding", "clusterresourcesetbinding"),
+    Entry("extensionconfig", "ExtensionConfig", "extensionconfig"),
     Entry("clusterclass", "ClusterClass", "clusterclass"),
     Entry("topology/cluster", "Cluster", "topology"),
     Entry("topology/machinedeployment", "MachineDeployment", "templates.machinedeployment"),

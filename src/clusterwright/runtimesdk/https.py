@@ -1,0 +1,98 @@
+"""POSTs to extensions over HTTPS.
+
+The caBundle of an ExtensionConfig is all that is trusted when there is one. One client for each host and bundle, connections are used
+again. Redirects are not followed. A client certificate is presented if there is one; when its files change, all clients are made anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from clusterwright.runtimesdk.client import NoClient, PostFailed
+from clusterwright.runtimesdk.registry import Handler
+
+_LARGEST_ANSWER: Final = 32 * 1024 * 1024
+_HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
+_Stamp = tuple[int, ...]
+
+
+class HttpsPost:
+    """Implements `client.Post`. `certificate` and `key` are files of PEM; empty: none is presented."""
+
+    def __init__(self, certificate: str = "", key: str = "") -> None:
+        self._files = (Path(certificate), Path(key)) if certificate and key else ()
+        self._stamp: _Stamp = ()
+        self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
+
+    async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
+        """Status code and body of the answer; raises PostFailed, NoClient."""
+        session = await self._session(urlsplit(url).hostname or "", handler.client_config.get("caBundle") or "")
+        try:
+            async with asyncio.timeout(handler.timeout_seconds):
+                async with session.post(url, data=body, headers=_HEADERS, allow_redirects=False) as response:
+                    return response.status, await _body(response)
+        except TimeoutError:
+            raise PostFailed("http request timeout expired") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise PostFailed(str(error) or type(error).__name__) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
+
+    async def _session(self, host: str, bundle: str) -> aiohttp.ClientSession:
+        stamp = self._stamp_now()
+        if stamp != self._stamp:
+            await self.close()
+            self._stamp = stamp
+        found = self._sessions.get((host, bundle))
+        if found is None:
+            connector = aiohttp.TCPConnector(ssl=self._context(bundle))
+            found = aiohttp.ClientSession(connector=connector, trust_env=True, cookie_jar=aiohttp.DummyCookieJar())
+            self._sessions[host, bundle] = found
+        return found
+
+    def _stamp_now(self) -> _Stamp:
+        try:
+            return tuple(file.stat().st_mtime_ns for file in self._files)
+        except OSError:
+            return self._stamp  # files are being replaced: the pair that is loaded serves on
+
+    def _context(self, bundle: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # what the bundle holds is trusted, self-signed or not
+        if bundle:
+            try:
+                context.load_verify_locations(cadata=base64.b64decode(bundle, validate=True).decode("ascii"))
+            except (binascii.Error, UnicodeDecodeError, ValueError, ssl.SSLError):
+                raise NoClient(
+                    "failed to create tls config: unable to load root certificates: no PEM certificate is in the bundle"
+                ) from None
+        else:
+            context.load_default_certs()
+        if self._files:
+            try:
+                context.load_cert_chain(*self._files)
+            except (OSError, ssl.SSLError):
+                raise NoClient("failed to create tls config: the client certificate cannot be loaded") from None
+        return context
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    answer = bytearray()
+    async for part in response.content.iter_any():
+        answer += part
+        if len(answer) > _LARGEST_ANSWER:
+            raise PostFailed(f"the answer is larger than {_LARGEST_ANSWER} bytes")
+    return bytes(answer)
