@@ -20,6 +20,7 @@ from clusterwright.offline.complaints import (
     INFRASTRUCTURE,
     INITIALIZATION,
     TEMPLATE,
+    UNINSPECTED,
     Complaint,
     Reference,
     Tier,
@@ -268,7 +269,7 @@ class Investigation(Absences):
                 continue
             if INITIALIZATION.search(words) and (shared := self._shared("initialization")):
                 node.because_of.setdefault(shared, "waits for the control plane")
-            if CONNECTION.search(words) and (shared := self._shared("connection")):
+            if (CONNECTION.search(words) or UNINSPECTED.search(words)) and (shared := self._shared("connection")):
                 node.because_of.setdefault(shared, "waits for the connection")
             if INFRASTRUCTURE.search(words) and self.cluster is not None:
                 self._blame(node, self.cluster, "infrastructureRef", "waits for the cluster's infrastructure")

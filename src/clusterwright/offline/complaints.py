@@ -43,6 +43,8 @@ INFRASTRUCTURE = re.compile(
     r"[Cc]luster infrastructure|WaitingForClusterInfrastructure|ClusterInfrastructureReady|infrastructureProvisioned|infrastructureReady|"
     r"controlPlaneEndpoint"
 )
+UNINSPECTED = re.compile(r"^\w*InspectionFailed\b|for etcd to report")
+"""The words of a controller that could not look into the workload cluster."""
 CONNECTION = re.compile(r"ConnectionDown|[Rr]emote connection|connection to the workload cluster|successful probe|[Pp]robe (last|failed)")
 
 

@@ -76,7 +76,8 @@ def explain(bundle: Bundle, subject: str) -> Answer:
     elif answer.tables and not is_observed:
         answer.notes.append(UNOBSERVED)
     answer.notes += [f"Could not read {kind}: {why}" for kind, why in unseen.items()]
-    sight = Sight(observation.now, frozenset(observation.seen), unseen)
+    answer.notes += [f"Could not look into the workload cluster from here: {observation.unreachable}"] if observation.unreachable else []
+    sight = Sight(observation.now, frozenset(observation.seen), unseen, observation.unreachable)
     investigation = Investigation(bundle.objects, subject, findings, sight)
     found = investigation.causes()
     answer.causes = [_cause(investigation, node) for node in found[:MOST_CAUSES]]

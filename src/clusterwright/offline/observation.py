@@ -121,6 +121,8 @@ class Observation(msgspec.Struct, frozen=True, rename="camel"):
     """The kinds that the recorder has listed, whether there were any or not."""
     unseen: tuple[Target, ...] = ()
     """The kinds that it could not list, and why; of controllers, which have rights of their own, nothing follows from that."""
+    unreachable: str = ""
+    """Why the recorder could not look at the workload cluster; others may be able to."""
     workload_clusters: Mapping[str, WorkloadCluster] = {}
     features: Mapping[str, bool] = {}
     runtime_registry: Registry = Registry()

@@ -73,6 +73,8 @@ async def record(
         survey |= probe_as_said(subject)
         survey["objects"] = [shown(o) for o in survey["objects"]]
         observation["workloadClusters"] = {str(cluster): survey}
+    elif surveyor is not None and surveyor.failure:
+        observation["unreachable"] = surveyor.failure
     documents.append(observation)
     return documents
 

@@ -51,6 +51,8 @@ class Surveyor:
         self._reach = reach
         self._clock = clock
         self._random = random
+        self.failure = ""
+        """Why the last workload cluster could not be looked at, though there is a kubeconfig for it."""
         self._etcd = EtcdAccess(management, clock=clock, random=random, keys=keys)
 
     async def survey(self, cluster: ObjectKey, leaving: Sequence[str]) -> Json | None:
@@ -64,12 +66,14 @@ class Surveyor:
             transport = await self._reach(kubeconfig)
         except (ApiError, OSError, ValueError):
             return None
+        self.failure = ""
         connection = Connection(transport, kubeconfig, clock=self._clock, random=self._random, failed=lambda: None)
         try:
             async with asyncio.timeout(PATIENCE):
                 await connection.probe()
                 return await self._look(cluster, connection, leaving)
-        except (ApiError, OSError, TimeoutError, ValueError):
+        except (ApiError, OSError, TimeoutError, ValueError) as error:
+            self.failure = str(error) or "no answer in time"
             return None
         finally:
             await connection.close()

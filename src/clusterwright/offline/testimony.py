@@ -16,6 +16,7 @@ from clusterwright.offline.complaints import (
     QUIET,
     SOON,
     STANDSTILL,
+    UNINSPECTED,
     Complaint,
     Tier,
     complaint_of,
@@ -91,6 +92,8 @@ class Sight:
     """Kinds of which all objects are known, though there be none."""
     unseen: Mapping[str, str] = field(default_factory=dict)
     """Kinds that could not be listed, and why."""
+    unreachable: str = ""
+    """Why the workload cluster could not be looked at."""
 
 
 class Testimony:
@@ -101,7 +104,7 @@ class Testimony:
     ) -> None:
         """`findings` by object: what our controllers find now, not what they or others wrote."""
         sight = sight or Sight()
-        self._now, self._seen, self._unseen = sight.now, sight.seen, sight.unseen
+        self._now, self._seen, self._unseen, self._unreachable = sight.now, sight.seen, sight.unseen, sight.unreachable
         self._findings = findings or {}
         self._definitions: dict[tuple[str, str], Unstructured] = {}
         self.nodes: dict[str, Node] = {}
@@ -277,6 +280,14 @@ class Testimony:
         if probe is not None and probe.status == "False" and not cluster.deleting:
             text = f"the workload cluster cannot be reached: {probe.message}"
             self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, since(probe), "RemoteConnectionProbe"))
+
+        elif self._unreachable and not cluster.deleting:
+            # that we cannot reach it proves nothing, unless a controller failed to look at it, too
+            failing = [c for n in self.nodes.values() for c in n.complaints if UNINSPECTED.search(c.raw)]
+            if failing:
+                text = f"the workload cluster does not answer: {self._unreachable}"
+                begun = min(c.since for c in failing)
+                self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, begun, "RemoteConnectionProbe"))
 
     def _share(self, cluster: Node, what: str, complaint: Complaint) -> None:
         node = Node(f"{cluster.id}#{what}", cluster.kind, cluster.namespace, cluster.name, cluster.object, [complaint])
