@@ -99,6 +99,7 @@ def build_manager(
     random: Random,
     keys: KeySource,
     cloud: Cloud | None = None,
+    docker: bool = False,
     reach: Reach | None = None,
     options: Options | None = None,
     features: Mapping[str, bool] | None = None,
@@ -107,6 +108,8 @@ def build_manager(
     workloads: Workloads | None = None,
 ) -> Manager:
     """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
+
+    With `docker` it simulates what would be containers elsewhere, too: only where no other provider could act on them.
 
     `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
     `workloads` are lent the connections to workload clusters.
@@ -139,7 +142,7 @@ def build_manager(
         cloud.subscribe("clustercache", cache.wake)
     definitions: list[ControllerDefinition] = [*registry.controllers()]
     if cloud is not None:
-        definitions += inmemory_controllers(cloud)
+        definitions += inmemory_controllers(cloud, docker=docker)
     gates = {**DEFAULT_FEATURES, **(features or {})}
     runtime = None
     if extensions is None and gates["RuntimeSDK"]:

@@ -113,6 +113,22 @@ async def test_a_cluster_comes_back_at_the_endpoint_it_had_and_new_ones_take_lat
         assert not cloud.expects(A)
 
 
+async def test_clusters_that_want_the_same_port_have_an_address_each():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        async with clouds(listener=TlsListener()) as cloud:
+            a = await cloud.ensure(A, port=port)  # somebody else has it at the first address
+            b = await cloud.ensure(B, port=port)
+            assert (a.port, b.port) == (port, port)
+            assert len({a.host, b.host, "127.0.0.1"}) == 3
+            assert (cloud.at(a.host, port), cloud.at(b.host, port)) == (a, b)
+            was = a.host
+            await cloud.delete(A)
+            assert cloud.at(was, port) is None
+            assert (await cloud.ensure(A, (was, port))).host == was
+
+
 async def test_another_host_and_a_port_of_another_cluster_are_refused():
     async with clouds() as cloud:
         await cloud.ensure(A)
@@ -156,7 +172,7 @@ async def test_a_port_is_held_from_the_moment_it_is_chosen():
         await two.delete(A)
         other = TlsListener()
         assert other.hold("127.0.0.1", port)
-        other.release(port)
+        other.release("127.0.0.1", port)
 
 
 # ---------------------------------------------------------------------------------------------------------- files
@@ -241,7 +257,7 @@ async def test_changes_of_mind_while_the_listener_moves_end_in_what_is_the_case(
         def hold(self, host, port):
             return True
 
-        def release(self, port):
+        def release(self, host, port):
             pass
 
     slow = Slow()
@@ -268,7 +284,7 @@ async def test_a_port_that_cannot_be_opened_is_an_error_each_time_until_it_can()
         def hold(self, host, port):
             return True
 
-        def release(self, port):
+        def release(self, host, port):
             pass
 
     listener = Taken()

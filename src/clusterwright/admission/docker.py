@@ -1,4 +1,4 @@
-"""Defaults of the Docker clusters. The Docker kinds have no full models: nothing here acts on them, users bring them."""
+"""Defaults of the Docker clusters. The Docker kinds have no full models: users bring them."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _encoded(resource: Resource) -> bytes:
 
 @cache
 def _without_model() -> tuple[bytes, ...]:
-    """Kinds that are served because users bring them, and that nothing here acts on: they are data alone."""
+    """Kinds that are served because users bring them: they are data alone."""
     modelled = {f"{resource.plural}.{resource.group}" for resource in CUSTOM}
     return tuple(
         _definition(

@@ -1,6 +1,7 @@
 """The Dev kinds of the in-memory infrastructure provider.
 
-The docker backend is part of the schema, because users bring manifests that name it; no controller here acts on it.
+The docker backend is part of the schema, because users bring manifests that name it; where machines of it are run they are simulated,
+too. What the Docker kinds (`api.docker`) have in common with the Dev kinds are the `Infra` classes.
 """
 
 from __future__ import annotations
@@ -58,8 +59,11 @@ class DevClusterBackend(Struct):
     in_memory: Annotated[InMemoryClusterBackend | None, KEEP_EMPTY, Doc("a simulated cluster inside the process")] = None
 
 
-class DevClusterSpec(Struct):
+class InfraClusterSpec(Struct):
     control_plane_endpoint: Annotated[APIEndpoint | None, Doc("where the API server is reached; filled in by the provider")] = None
+
+
+class DevClusterSpec(InfraClusterSpec):
     backend: Annotated[DevClusterBackend, ALWAYS, REQUIRED, Doc("what the cluster is made of")] = DevClusterBackend()
 
 
@@ -70,13 +74,41 @@ class DevClusterStatus(Struct):
     deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("status in deprecated forms")] = None
 
 
-class DevCluster(Object):
+class InfraCluster(Object):
+    """The infrastructure of a cluster, whatever its kind."""
+
+    spec: Annotated[InfraClusterSpec, Doc("desired state")] = InfraClusterSpec()
+    status: Annotated[DevClusterStatus, Doc("observed state")] = DevClusterStatus()
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it asks to be simulated."""
+        return False
+
+    @property
+    def declared_domains(self) -> tuple[FailureDomain, ...]:
+        """The failure domains that its spec lists."""
+        return ()
+
+
+class DevCluster(InfraCluster):
     """The infrastructure of a simulated cluster."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevCluster"
     spec: Annotated[DevClusterSpec, Doc("desired state")] = DevClusterSpec()
     status: Annotated[DevClusterStatus, Doc("observed state")] = DevClusterStatus()
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it asks to be simulated."""
+        return self.spec.backend.in_memory is not None
+
+    @property
+    def declared_domains(self) -> tuple[FailureDomain, ...]:
+        """The failure domains that its docker backend lists."""
+        docker = self.spec.backend.docker
+        return docker.failure_domains if docker is not None else ()
 
 
 class DevClusterTemplateResource(Struct):
@@ -135,10 +167,13 @@ class DevMachineBackend(Struct):
     in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("a simulated machine inside the process")] = None
 
 
-class DevMachineSpec(Struct):
+class InfraMachineSpec(Struct):
     provider_id: Annotated[str, Len(1, 512), Doc("identity of the machine; equals spec.providerID of its Node")] = msgspec.field(
         name="providerID", default=""
     )
+
+
+class DevMachineSpec(InfraMachineSpec):
     backend: Annotated[DevMachineBackend, ALWAYS, REQUIRED, Doc("what the machine is made of")] = DevMachineBackend()
 
 
@@ -159,13 +194,30 @@ class DevMachineStatus(Struct):
     deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("status in deprecated forms")] = None
 
 
-class DevMachine(Object):
+class InfraMachine(Object):
+    """The infrastructure of a machine, whatever its kind."""
+
+    spec: Annotated[InfraMachineSpec, Doc("desired state")] = InfraMachineSpec()
+    status: Annotated[DevMachineStatus, Doc("observed state")] = DevMachineStatus()
+
+    @property
+    def in_memory(self) -> InMemoryMachineBackend | None:
+        """How it asks to be simulated, if it does."""
+        return None
+
+
+class DevMachine(InfraMachine):
     """The infrastructure of a simulated machine."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachine"
     spec: Annotated[DevMachineSpec, Doc("desired state")] = DevMachineSpec()
     status: Annotated[DevMachineStatus, Doc("observed state")] = DevMachineStatus()
+
+    @property
+    def in_memory(self) -> InMemoryMachineBackend | None:
+        """How it asks to be simulated, if it does."""
+        return self.spec.backend.in_memory
 
 
 class DevMachineTemplateResource(Struct):
@@ -201,9 +253,12 @@ class DevMachinePoolBackend(Struct):
     in_memory: Annotated[InMemoryMachineBackend | None, KEEP_EMPTY, Doc("simulated machines inside the process")] = None
 
 
-class DevMachinePoolSpec(Struct):
+class InfraMachinePoolSpec(Struct):
     provider_id: Annotated[str, Doc("identity of the pool")] = msgspec.field(name="providerID", default="")
     provider_id_list: Annotated[tuple[str, ...], Doc("identities of its machines")] = msgspec.field(name="providerIDList", default=())
+
+
+class DevMachinePoolSpec(InfraMachinePoolSpec):
     backend: Annotated[DevMachinePoolBackend, ALWAYS, Doc("what the pool is made of")] = DevMachinePoolBackend()
 
 
@@ -224,13 +279,30 @@ class DevMachinePoolStatus(Struct):
     instances: Annotated[tuple[DevMachinePoolInstance, ...], Doc("the machines")] = ()
 
 
-class DevMachinePool(Object):
+class InfraMachinePool(Object):
+    """The infrastructure of a pool of machines, whatever its kind."""
+
+    spec: Annotated[InfraMachinePoolSpec, Doc("desired state")] = InfraMachinePoolSpec()
+    status: Annotated[DevMachinePoolStatus, Doc("observed state")] = DevMachinePoolStatus()
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it asks to be simulated."""
+        return False
+
+
+class DevMachinePool(InfraMachinePool):
     """The infrastructure of a pool of machines."""
 
     api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
     kind: str = "DevMachinePool"
     spec: Annotated[DevMachinePoolSpec, Doc("desired state")] = DevMachinePoolSpec()
     status: Annotated[DevMachinePoolStatus, Doc("observed state")] = DevMachinePoolStatus()
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it asks to be simulated."""
+        return self.spec.backend.in_memory is not None
 
 
 class DevMachinePoolTemplateResource(Struct):

@@ -280,6 +280,7 @@ async def _start_controllers(
         random=random,
         keys=keys,
         cloud=cloud,
+        docker=not arguments.against,  # there the real provider may be at work on them
         reach=connect.reach,
         options=options,
         features=arguments.features,

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 FIRST_PORT, LAST_PORT = 20000, 30000
 HEARTBEAT = timedelta(seconds=10)
 """How often a kubelet renews its Lease."""
+_LOOPBACK = {f"127.0.{high}.{low}": None for high in range(40) for low in range(1, 255)}
 _VALIDITY = timedelta(days=365)
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
@@ -67,8 +68,9 @@ class Cloud:
         self._keys = keys
         self._data_dir = data_dir
         self._clusters: dict[ObjectKey, SimulatedCluster] = {}
-        self._ports: dict[int, ObjectKey] = {}
+        self._taken: dict[tuple[str, int], ObjectKey] = {}
         self._next_port = first_port
+        self._first_host = first_port - FIRST_PORT
         self._subscribers: dict[str, Callable[[ObjectKey], None]] = {}
         self._on_failure: list[Callable[[], None]] = []
         self.broken = ""
@@ -92,16 +94,16 @@ class Cloud:
 
     def at(self, host: str, port: int) -> SimulatedCluster | None:
         """The cluster behind an endpoint."""
-        key = self._ports.get(port) if host in {self.host, "localhost"} else None
+        key = self._taken.get((self.host if host == "localhost" else host, port))
         return None if key is None else self._clusters.get(key)
 
     def reserve(self, key: ObjectKey, endpoint: tuple[str, int]) -> None:
         """Keep an endpoint for a cluster that has had it before; raises EndpointRefused."""
         host, port = endpoint
-        if host != self.host:
+        if host not in self._hosts():
             raise EndpointRefused(f"the endpoint's host {host} is not ours, which is {self.host}")
-        if self._ports.setdefault(port, key) != key:
-            raise EndpointRefused(f"port {port} belongs to the cluster of {self._ports[port]}")
+        if self._taken.setdefault(endpoint, key) != key:
+            raise EndpointRefused(f"port {port} belongs to the cluster of {self._taken[endpoint]}")
         if self._listener is not None:
             self._listener.hold(host, port)  # if another has it now, opening it will say so
         if self._next_port <= port <= LAST_PORT:
@@ -109,14 +111,14 @@ class Cloud:
 
     def expects(self, key: ObjectKey) -> bool:
         """Whether the cluster of a Cluster has been here before, and has yet to come back after a restart."""
-        return key not in self._clusters and key in self._ports.values()
+        return key not in self._clusters and key in self._taken.values()
 
-    async def ensure(self, key: ObjectKey, endpoint: tuple[str, int] | None = None) -> SimulatedCluster:
-        """The cluster of a Cluster, created on first use; at the endpoint it had before, if it had one."""
+    async def ensure(self, key: ObjectKey, endpoint: tuple[str, int] | None = None, *, port: int = 0) -> SimulatedCluster:
+        """The cluster of a Cluster, created on first use; at the endpoint it had before, if it had one, else at this port, if any."""
         if found := self._clusters.get(key):
             return found
         if endpoint is None:
-            endpoint = self.host, self._free_port()
+            endpoint = (self._free_host(port), port) if port else (self.host, self._free_port())
         self.reserve(key, endpoint)
         try:
             journal = None if self._data_dir is None else SqliteJournal(self._data_dir / _file_name(key))
@@ -137,7 +139,7 @@ class Cloud:
         server.token_sources.append(bootstrap_token_source(server))
         cluster = self._clusters[key] = SimulatedCluster(
             key=key,
-            host=self.host,
+            host=endpoint[0],
             port=endpoint[1],
             server=server,
             journal=journal,
@@ -161,10 +163,10 @@ class Cloud:
         if cluster is not None:
             await cluster.close()
             self._clusters.pop(key, None)
-        for port in [port for port, owner in self._ports.items() if owner == key]:
-            del self._ports[port]
+        for endpoint in [endpoint for endpoint, owner in self._taken.items() if owner == key]:
+            del self._taken[endpoint]
             if self._listener is not None:
-                self._listener.release(port)
+                self._listener.release(*endpoint)
         if self._data_dir is not None:
             for suffix in _SUFFIXES:
                 (self._data_dir / (_file_name(key) + suffix)).unlink(missing_ok=True)
@@ -176,8 +178,8 @@ class Cloud:
             await cluster.close()
         self._clusters.clear()
         if self._listener is not None:
-            for port in self._ports:
-                self._listener.release(port)
+            for host, port in self._taken:
+                self._listener.release(host, port)
 
     async def run_kubelets(self) -> None:
         """Let every living kubelet renew its Lease, until cancelled."""
@@ -205,10 +207,23 @@ class Cloud:
     def _free_port(self) -> int:
         """The next port that nobody has; ports of clusters that are gone are used again only after all others."""
         for port in chain(range(self._next_port, LAST_PORT + 1), range(FIRST_PORT, min(self._next_port, LAST_PORT + 1))):
-            if port not in self._ports and (self._listener is None or self._listener.hold(self.host, port)):
+            if (self.host, port) not in self._taken and (self._listener is None or self._listener.hold(self.host, port)):
                 self._next_port = port + 1
                 return port
         raise NoPortLeft(f"no port is left between {FIRST_PORT} and {LAST_PORT}")
+
+    def _free_host(self, port: int) -> str:
+        """An address at which nobody has this port: clusters that all want the same one have an address each, as load balancers do."""
+        hosts = list(self._hosts())
+        first = self._first_host % len(hosts)
+        for host in (*hosts[first:], *hosts[:first]):
+            if (host, port) not in self._taken and (self._listener is None or self._listener.hold(host, port)):
+                return host
+        raise NoPortLeft(f"port {port} is free at none of our addresses")
+
+    def _hosts(self) -> dict[str, None]:
+        """Our addresses, in order: all of a part of the loopback network, if we are there."""
+        return _LOOPBACK if self.host in _LOOPBACK else {self.host: None}
 
     def _upgrade_of(self, key: ObjectKey) -> Upgrade:
         async def upgrade(request: Request, info: RequestInfo, user: User) -> Duplex:

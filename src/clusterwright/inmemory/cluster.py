@@ -51,7 +51,7 @@ class Listener(Protocol):
     def hold(self, host: str, port: int) -> bool:
         """Keep a port for ourselves; False if somebody else has it."""
 
-    def release(self, port: int) -> None:
+    def release(self, host: str, port: int) -> None:
         """Let a port go."""
 
 

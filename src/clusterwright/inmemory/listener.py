@@ -1,4 +1,4 @@
-"""Simulated clusters on the network: one loopback port each, TLS with client certificates."""
+"""Simulated clusters on the network: one loopback endpoint each, TLS with client certificates."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class TlsListener:
     """
 
     def __init__(self) -> None:
-        self._running: dict[int, HttpServer] = {}
-        self._held: dict[int, socket.socket] = {}
+        self._running: dict[tuple[str, int], HttpServer] = {}
+        self._held: dict[tuple[str, int], socket.socket] = {}
 
     async def start(self, cluster: SimulatedCluster, context: ssl.SSLContext) -> None:
         """Listen at the cluster's port."""
         server = HttpServer(cluster.server, Authenticator(sources=[cluster.server.token_user]), advertise=False)
         await server.start(cluster.host, cluster.port, context)
-        self._running[cluster.port] = server
+        self._running[cluster.host, cluster.port] = server
 
     async def stop(self, cluster: SimulatedCluster) -> None:
         """Stop listening and cut open connections; the port stays held."""
-        server = self._running.pop(cluster.port, None)
+        server = self._running.pop((cluster.host, cluster.port), None)
         if server is not None:
             await server.stop()
 
     def hold(self, host: str, port: int) -> bool:
         """Keep a port for ourselves; False if somebody else has it."""
-        if port in self._held:
+        if (host, port) in self._held:
             return True
         holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
@@ -45,11 +45,11 @@ class TlsListener:
             return False
         # only now, so that the bind above was exclusive, and our own listener may bind beside it
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._held[port] = holder
+        self._held[host, port] = holder
         return True
 
-    def release(self, port: int) -> None:
+    def release(self, host: str, port: int) -> None:
         """Let a port go."""
-        holder = self._held.pop(port, None)
+        holder = self._held.pop((host, port), None)
         if holder is not None:
             holder.close()

@@ -172,11 +172,15 @@ async def plane(
     data_dir: Path | None = None,
     server: ApiServer | None = None,
     cloud: Cloud | None = None,
+    docker: bool = False,
     transport: Transport | None = None,
     features: Mapping[str, bool] = EMBEDDED_FEATURES,
     extensions: Extensions | None = None,
 ) -> AsyncIterator[Plane]:
-    """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it."""
+    """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it.
+
+    With `docker` it acts on the Docker kinds and backends, as `up` does.
+    """
     random = Random(seed)
     keys = keys or FixedKeySource(seed)
     own_server = server or management_server(clock, random)
@@ -187,6 +191,7 @@ async def plane(
         random=random,
         keys=keys,
         cloud=own_cloud,
+        docker=docker,
         features=features,
         extensions=extensions,
     )

@@ -231,7 +231,7 @@ def test_a_port_that_another_process_has_is_said_and_tried_again(in_plane):
         def hold(self, host, port):
             return True
 
-        def release(self, port):
+        def release(self, host, port):
             pass
 
     listener = Busy()

@@ -139,4 +139,4 @@ def test_strays_are_machines_for_which_nothing_stands() -> None:
 
     machines = [a_machine("there"), a_machine("gone"), a_machine("lost", provider_id="in-memory://lost"), a_machine("other", kind="Vm")]
 
-    assert [m.metadata.name for m in plan.strays_of([DevMachine(metadata=ObjectMeta(name="there"))], machines)] == ["gone"]
+    assert [m.metadata.name for m in plan.strays_of([DevMachine(metadata=ObjectMeta(name="there"))], machines, "DevMachine")] == ["gone"]

@@ -5,83 +5,115 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clusterwright.api.core import Cluster, Machine, MachinePool
-from clusterwright.api.infrastructure import DevCluster, DevMachine, DevMachinePool
+from clusterwright.api.infrastructure import InfraCluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.controllers.inmemory.devcluster import make as make_clusters
 from clusterwright.controllers.inmemory.devmachine import make as make_machines
 from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
+from clusterwright.controllers.inmemory.kinds import GROUP, Family, Simulated
 from clusterwright.controllers.inmemory.owners import find_owner, owner_key
-from clusterwright.controllers.kit.watching import owners
+from clusterwright.controllers.kit.watching import by_reference, of_cluster, owners
 from clusterwright.controllers.wiring import ControllerDefinition
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.reconcile import Mapper, Watch
 
 NAMES = ("devcluster", "devmachine", "devmachinepool")
 """What `controllers` makes."""
 
 
-def controllers(cloud: Cloud) -> tuple[ControllerDefinition, ...]:
-    """The provider's controllers, on one cloud."""
+def controllers(cloud: Cloud, *, docker: bool = False) -> tuple[ControllerDefinition, ...]:
+    """The provider's controllers, on one cloud; with `docker`, it simulates the Docker kinds and backends, too."""
+    simulated = Simulated(docker)
+    return tuple(one for family in simulated.families for one in _family(family, simulated, cloud))
+
+
+def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[ControllerDefinition, ...]:
+    machine, pool = family.machine, family.pool
     return (
         ControllerDefinition(
-            name="devcluster",
-            kind=DevCluster,
-            watches=(Watch(Cluster, cluster_to_dev_cluster, when=cluster_matters),),
-            make=lambda dependencies: make_clusters(dependencies, cloud),
+            name=family.cluster.__name__.lower(),
+            kind=family.cluster,
+            watches=(
+                Watch(Cluster, by_reference(GROUP, family.cluster.__name__, lambda c: (c.spec.infrastructure_ref,)), when=cluster_matters),
+            ),
+            make=lambda dependencies: make_clusters(dependencies, cloud, family, simulated),
         ),
         ControllerDefinition(
-            name="devmachine",
-            kind=DevMachine,
+            name=machine.__name__.lower(),
+            kind=machine,
             watches=(
-                Watch(Machine, machine_to_dev_machine, when=machine_matters),
-                Watch(DevCluster, dev_cluster_to_dev_machines, when=dev_cluster_matters),
-                Watch(Cluster, cluster_to_dev_machines, when=cluster_matters),
-                Watch(MachinePool, pool_to_dev_machines, when=pool_matters),
+                Watch(Machine, by_reference(GROUP, machine.__name__, lambda m: (m.spec.infrastructure_ref,)), when=machine_matters),
+                *(Watch(f.cluster, infra_cluster_to_machines(family), when=infra_cluster_matters) for f in simulated.families),
+                Watch(Cluster, of_cluster(machine), when=cluster_matters),
+                Watch(MachinePool, pool_to_machines(family), when=pool_matters),
             ),
-            make=lambda dependencies: make_machines(dependencies, cloud),
+            make=lambda dependencies: make_machines(dependencies, cloud, family, simulated),
         ),
         ControllerDefinition(
-            name="devmachinepool",
-            kind=DevMachinePool,
+            name=pool.__name__.lower(),
+            kind=pool,
             watches=(
-                Watch(MachinePool, pool_to_dev_machine_pool, when=pool_matters),
-                Watch(DevMachine, owners(INFRASTRUCTURE, "DevMachinePool")),
-                Watch(Machine, machine_to_dev_machine_pool, when=deletion_matters),
-                Watch(Cluster, cluster_to_dev_machine_pools, when=cluster_matters),
+                Watch(MachinePool, pool_to_infra_pool(family), when=pool_matters),
+                Watch(machine, owners(GROUP, pool.__name__)),
+                Watch(Machine, machine_to_infra_pool(family), when=deletion_matters),
+                Watch(Cluster, cluster_to_infra_pools(family), when=cluster_matters),
             ),
-            make=make_pools,
+            make=lambda dependencies: make_pools(dependencies, family, simulated),
         ),
     )
 
 
-INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
+def pool_to_infra_pool(family: Family) -> Mapper:
+    """The infrastructure pool that a MachinePool refers to."""
+    return by_reference(GROUP, family.pool.__name__, lambda pool: (pool.spec.template.spec.infrastructure_ref,))
 
 
-async def pool_to_dev_machine_pool(pool: MachinePool, reader: Reader) -> Sequence[ObjectKey]:
-    """The DevMachinePool that a MachinePool refers to."""
-    reference = pool.spec.template.spec.infrastructure_ref
-    return [ObjectKey(pool.metadata.namespace, reference.name)] if reference.kind == "DevMachinePool" else []
-
-
-async def pool_to_dev_machines(pool: MachinePool, reader: Reader) -> Sequence[ObjectKey]:
+def pool_to_machines(family: Family) -> Mapper:
     """The machines of a MachinePool."""
-    labels = {CLUSTER_NAME_LABEL: pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name)}
-    return [m.key for m in await reader.list(DevMachine, namespace=pool.metadata.namespace, labels=labels)]
+
+    async def map(pool: MachinePool, reader: Reader) -> Sequence[ObjectKey]:
+        labels = {CLUSTER_NAME_LABEL: pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name)}
+        return [m.key for m in await reader.list(family.machine, namespace=pool.metadata.namespace, labels=labels)]
+
+    return map
 
 
-async def machine_to_dev_machine_pool(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """The DevMachinePool whose machine a Machine stands for."""
-    pool = await find_owner(reader, machine, MachinePool)
-    return [] if pool is None else await pool_to_dev_machine_pool(pool, reader)
+def machine_to_infra_pool(family: Family) -> Mapper:
+    """The infrastructure pool whose machine a Machine stands for."""
+    infra_pool = pool_to_infra_pool(family)
+
+    async def map(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
+        pool = await find_owner(reader, machine, MachinePool)
+        return [] if pool is None else [*await infra_pool(pool, reader)]
+
+    return map
 
 
-async def cluster_to_dev_machine_pools(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
-    """The DevMachinePools of a Cluster."""
-    found = await reader.list(MachinePool, namespace=cluster.metadata.namespace, labels={CLUSTER_NAME_LABEL: cluster.metadata.name})
-    return [key for pool in found for key in await pool_to_dev_machine_pool(pool, reader)]
+def cluster_to_infra_pools(family: Family) -> Mapper:
+    """The infrastructure pools of a Cluster."""
+    infra_pool = pool_to_infra_pool(family)
+
+    async def map(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
+        found = await reader.list(MachinePool, namespace=cluster.metadata.namespace, labels={CLUSTER_NAME_LABEL: cluster.metadata.name})
+        return [key for pool in found for key in await infra_pool(pool, reader)]
+
+    return map
+
+
+def infra_cluster_to_machines(family: Family) -> Mapper:
+    """The machines of the Cluster that owns an infrastructure cluster."""
+
+    async def map(obj: InfraCluster, reader: Reader) -> Sequence[ObjectKey]:
+        owner = owner_key(obj, "Cluster")
+        if owner is None:
+            return []
+        found = await reader.list(family.machine, namespace=owner.namespace, labels={CLUSTER_NAME_LABEL: owner.name})
+        return [machine.key for machine in found]
+
+    return map
 
 
 def pool_matters(old: MachinePool | None, new: MachinePool | None) -> bool:
@@ -95,34 +127,6 @@ def deletion_matters(old: Machine | None, new: Machine | None) -> bool:
         return True
     was, now = old.metadata, new.metadata
     return was.deletion_timestamp != now.deletion_timestamp or was.annotations != now.annotations
-
-
-async def cluster_to_dev_cluster(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
-    """The DevCluster that a Cluster refers to."""
-    reference = cluster.spec.infrastructure_ref
-    return [ObjectKey(cluster.metadata.namespace, reference.name)] if reference and reference.kind == "DevCluster" else []
-
-
-async def machine_to_dev_machine(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """The DevMachine that a Machine refers to."""
-    reference = machine.spec.infrastructure_ref
-    return [ObjectKey(machine.metadata.namespace, reference.name)] if reference.kind == "DevMachine" else []
-
-
-async def dev_cluster_to_dev_machines(dev_cluster: DevCluster, reader: Reader) -> Sequence[ObjectKey]:
-    """The DevMachines of the Cluster that owns a DevCluster."""
-    owner = owner_key(dev_cluster, "Cluster")
-    return [] if owner is None else await _dev_machines(owner, reader)
-
-
-async def cluster_to_dev_machines(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
-    """The DevMachines of a Cluster."""
-    return await _dev_machines(cluster.key, reader)
-
-
-async def _dev_machines(cluster: ObjectKey, reader: Reader) -> Sequence[ObjectKey]:
-    found = await reader.list(DevMachine, namespace=cluster.namespace, labels={CLUSTER_NAME_LABEL: cluster.name})
-    return [obj.key for obj in found]
 
 
 def cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
@@ -149,6 +153,6 @@ def _machine_view(machine: Machine) -> tuple[object, ...]:
     return machine.spec, machine.metadata.labels, machine.metadata.deletion_timestamp
 
 
-def dev_cluster_matters(old: DevCluster | None, new: DevCluster | None) -> bool:
-    """A DevCluster coming, going or becoming provisioned matters."""
+def infra_cluster_matters(old: InfraCluster | None, new: InfraCluster | None) -> bool:
+    """An infrastructure cluster coming, going or becoming provisioned matters."""
     return old is None or new is None or old.status.initialization != new.status.initialization

@@ -1,4 +1,4 @@
-"""DevCluster: an endpoint, and a workload cluster behind it."""
+"""DevCluster and DockerCluster: an endpoint, and a workload cluster behind it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from clusterwright.api.core import APIEndpoint, Cluster, FailureDomain
-from clusterwright.api.infrastructure import DevCluster, DevInitializationStatus
+from clusterwright.api.infrastructure import DevInitializationStatus, InfraCluster
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import DEV_CLUSTER_FINALIZER, IN_MEMORY_LISTENER_ANNOTATION, MANAGED_BY_ANNOTATION
+from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.inmemory.owners import find_owner, owner_key
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
@@ -21,50 +22,51 @@ from clusterwright.inmemory.cloud import Cloud, EndpointRefused, NoPortLeft
 from clusterwright.runtime.errors import Terminal
 from clusterwright.runtime.finalizers import without_finalizer
 
-SHAPE = Shape(kind=DevCluster, finalizer=DEV_CLUSTER_FINALIZER, finalizer_first=True, owned=("Paused",), unpaused_apart=False)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a pass sees: the DevCluster, and the Cluster that it belongs to, if that is left."""
+    """What a pass sees: the object, and the Cluster that it belongs to, if that is left."""
 
-    object: DevCluster
+    object: InfraCluster
     now: datetime
     cluster: Cluster | None
 
 
-ClusterPass = Pass[DevCluster, View]
+ClusterPass = Pass[InfraCluster, View]
 
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """What a DevCluster belongs to; one that is deleted may have outlived it."""
+    """What it belongs to; one that is deleted may have outlived it."""
 
     cluster: Cluster | None
 
 
-def make(deps: Dependencies, cloud: Cloud) -> KindReconciler[DevCluster, Belonging, View]:
-    """The reconciler of DevClusters, on a cloud."""
-    return KindReconciler(deps, SHAPE, DevClusters(deps, cloud))
+def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraCluster, Belonging, View]:
+    """The reconciler of a family's clusters, on a cloud."""
+    shape = Shape(kind=family.cluster, finalizer=DEV_CLUSTER_FINALIZER, finalizer_first=True, owned=("Paused",), unpaused_apart=False)
+    return KindReconciler(deps, shape, DevClusters(deps, cloud, family, simulated))
 
 
-class DevClusters(Kind[DevCluster, Belonging, View]):
+class DevClusters(Kind[InfraCluster, Belonging, View]):
     """Brings workload clusters into being, or away."""
 
-    def __init__(self, deps: Dependencies, cloud: Cloud) -> None:
+    def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
         self._client = deps.client
         self._clock = deps.clock
         self._cloud = cloud
+        self._family = family
+        self._simulated = simulated
         self._is_restored = False
         self._restoring = asyncio.Lock()
         self._refusals: dict[ObjectKey, str] = {}
 
-    def concerns(self, obj: DevCluster) -> bool:
-        """Whether it is in memory, and nobody else manages it."""
-        return _is_ours(obj)
+    def concerns(self, obj: InfraCluster) -> bool:
+        """Whether it is simulated, and nobody else manages it."""
+        return self._simulated.has_cluster(obj) and MANAGED_BY_ANNOTATION not in obj.metadata.annotations
 
-    async def owner(self, obj: DevCluster) -> Belonging | None:
-        """The Cluster, which is waited for, unless the DevCluster is deleted."""
+    async def owner(self, obj: InfraCluster) -> Belonging | None:
+        """The Cluster, which is waited for, unless the object is deleted."""
         await self._restore()
         cluster = await find_owner(self._client, obj, Cluster)
         return None if cluster is None and obj.metadata.deletion_timestamp is None else Belonging(cluster)
@@ -73,7 +75,7 @@ class DevClusters(Kind[DevCluster, Belonging, View]):
         """Whether the Cluster is."""
         return owner.cluster is not None and bool(owner.cluster.spec.paused)
 
-    async def observe(self, obj: DevCluster, owner: Belonging) -> View | None:
+    async def observe(self, obj: InfraCluster, owner: Belonging) -> View | None:
         """Nothing more is to be seen; one that is deleted and not ours to clean up is left alone."""
         if obj.metadata.deletion_timestamp is not None and DEV_CLUSTER_FINALIZER not in obj.metadata.finalizers:
             return None
@@ -99,26 +101,32 @@ class DevClusters(Kind[DevCluster, Belonging, View]):
         async with self._restoring:
             if self._is_restored:
                 return
-            for obj in await self._client.list(DevCluster):
-                endpoint = _endpoint(obj)
-                is_provisioned = obj.status.initialization is not None and bool(obj.status.initialization.provisioned)
-                if not _is_ours(obj) or endpoint is None or not is_provisioned:
-                    continue
-                try:
-                    self._cloud.reserve(_listener(obj), endpoint)
-                except EndpointRefused as error:
-                    self._refusals[obj.key] = str(error)
+            for family in self._simulated.families:
+                for obj in await self._client.list(family.cluster):
+                    self._give_back(obj, is_mine=family is self._family)
             self._is_restored = True
 
-    async def _provision(self, obj: DevCluster, cluster: Cluster) -> DevCluster:
+    def _give_back(self, obj: InfraCluster, *, is_mine: bool) -> None:
+        endpoint = _endpoint(obj)
+        is_provisioned = obj.status.initialization is not None and bool(obj.status.initialization.provisioned)
+        if not self.concerns(obj) or endpoint is None or not is_provisioned:
+            return
+        try:
+            self._cloud.reserve(_listener(obj), endpoint)
+        except EndpointRefused as error:
+            if is_mine:  # else the controller of its kind says so
+                self._refusals[obj.key] = str(error)
+
+    async def _provision(self, obj: InfraCluster, cluster: Cluster) -> InfraCluster:
         wanted = faults.requested(obj.metadata.annotations, faults.CLUSTER_FAULTS)
         if self._cloud.find(cluster.key) is None and (refusal := self._refusals.get(obj.key)):
             raise EndpointRefused(refusal)
         endpoint = obj.spec.control_plane_endpoint
-        simulated = await self._cloud.ensure(cluster.key, _endpoint(obj))
+        simulated = await self._cloud.ensure(cluster.key, _endpoint(obj), port=endpoint.port if endpoint else 0)
         await simulated.cut_off(cut=faults.UNREACHABLE in wanted)
         annotations = {**obj.metadata.annotations, IN_MEMORY_LISTENER_ANNOTATION: str(cluster.key)}
-        domains = [d.strip() for d in annotations.get(faults.FAILURE_DOMAINS, "").split(",") if d.strip()]
+        named = [d.strip() for d in annotations.get(faults.FAILURE_DOMAINS, "").split(",") if d.strip()]
+        domains = tuple(FailureDomain(name=d, control_plane=True) for d in named) or obj.declared_domains
         if endpoint is None or not endpoint.host:
             endpoint = APIEndpoint(host=simulated.host, port=simulated.port)
         return replace(
@@ -128,7 +136,7 @@ class DevClusters(Kind[DevCluster, Belonging, View]):
             status=replace(
                 obj.status,
                 initialization=DevInitializationStatus(provisioned=True),
-                failure_domains=tuple(FailureDomain(name=d, control_plane=True) for d in domains),
+                failure_domains=domains,
             ),
         )
 
@@ -145,17 +153,13 @@ class DevClusters(Kind[DevCluster, Belonging, View]):
         run.become(without_finalizer(obj, DEV_CLUSTER_FINALIZER))
 
 
-def _is_ours(obj: DevCluster) -> bool:
-    return obj.spec.backend.in_memory is not None and MANAGED_BY_ANNOTATION not in obj.metadata.annotations
-
-
-def _endpoint(obj: DevCluster) -> tuple[str, int] | None:
+def _endpoint(obj: InfraCluster) -> tuple[str, int] | None:
     endpoint = obj.spec.control_plane_endpoint
     return (endpoint.host, endpoint.port) if endpoint and endpoint.host and endpoint.port else None
 
 
-def _listener(obj: DevCluster) -> ObjectKey:
-    """The Cluster whose listener a DevCluster has; raises EndpointRefused."""
+def _listener(obj: InfraCluster) -> ObjectKey:
+    """The Cluster whose listener it has; raises EndpointRefused."""
     namespace, slash, name = obj.metadata.annotations.get(IN_MEMORY_LISTENER_ANNOTATION, "").partition("/")
     if not slash or namespace != obj.metadata.namespace:
         raise EndpointRefused(f"annotation {IN_MEMORY_LISTENER_ANNOTATION} does not name a Cluster of this namespace")

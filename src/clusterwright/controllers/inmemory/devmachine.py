@@ -1,4 +1,4 @@
-"""DevMachine: a machine that boots from its bootstrap data and becomes a Node.
+"""DevMachine and DockerMachine: a machine that boots from its bootstrap data and becomes a Node.
 
 A pass goes as far as time permits: each stage begins where the one before it ended, and the first that is not over says when to come
 back. With durations of zero a machine is up in one pass.
@@ -13,12 +13,13 @@ from msgspec.structs import replace as replace_struct
 
 from clusterwright import conditions
 from clusterwright.api.core import Cluster, Machine, MachinePool
-from clusterwright.api.infrastructure import DevCluster, DevMachine
+from clusterwright.api.infrastructure import InfraMachine
 from clusterwright.api.kubernetes import ConfigMap, DaemonSet, Lease, Node, Pod, Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZER
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
+from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.inmemory.owners import find_owner
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude, known_address
@@ -37,19 +38,11 @@ VM_STARTED = "inmemory.clusterwright.dev/vm-started"
 RETRY = timedelta(seconds=10)
 """The net below waiting for a cluster to answer, or to come back."""
 _OWNED = ("Ready", "VMProvisioned", "NodeProvisioned", "EtcdProvisioned", "APIServerProvisioned", "Paused")
-SHAPE = Shape(
-    kind=DevMachine,
-    finalizer=DEV_MACHINE_FINALIZER,
-    finalizer_first=True,
-    owned=_OWNED,
-    owned_v1beta1=_OWNED,
-    unpaused_apart=False,
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """What a DevMachine belongs to; one that is deleted may have outlived both."""
+    """What it belongs to; one that is deleted may have outlived both."""
 
     machine: Machine | None
     cluster: Cluster | None
@@ -60,7 +53,7 @@ class Belonging:
 class View:
     """What a pass sees and finds. Without a scene the machine is to go."""
 
-    object: DevMachine
+    object: InfraMachine
     now: datetime
     cluster: ObjectKey
     scene: Scene | None = None
@@ -68,7 +61,7 @@ class View:
     address: str = ""
 
 
-MachinePass = Pass[DevMachine, View]
+MachinePass = Pass[InfraMachine, View]
 
 
 @dataclass(slots=True)
@@ -76,42 +69,51 @@ class _Run:
     """Stages under way."""
 
     scene: Scene
-    obj: DevMachine
+    obj: InfraMachine
     progress: Progress
     address: str = ""
     stage: str = "VMProvisioned"
     """The condition of the stage that is being worked on."""
 
 
-def make(deps: Dependencies, cloud: Cloud) -> KindReconciler[DevMachine, Belonging, View]:
-    """The reconciler of DevMachines, on a cloud."""
-    return KindReconciler(deps, SHAPE, DevMachines(deps, cloud))
+def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraMachine, Belonging, View]:
+    """The reconciler of a family's machines, on a cloud."""
+    shape = Shape(
+        kind=family.machine,
+        finalizer=DEV_MACHINE_FINALIZER,
+        finalizer_first=True,
+        owned=_OWNED,
+        owned_v1beta1=_OWNED,
+        unpaused_apart=False,
+    )
+    return KindReconciler(deps, shape, DevMachines(deps, cloud, family, simulated))
 
 
-class DevMachines(Kind[DevMachine, Belonging, View]):
+class DevMachines(Kind[InfraMachine, Belonging, View]):
     """Takes machines as far as time permits, or away."""
 
-    def __init__(self, deps: Dependencies, cloud: Cloud) -> None:
+    def __init__(self, deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> None:
         self._client = deps.client
         self._clock = deps.clock
         self._random = deps.random
         self._events = deps.events
         self._enqueue = deps.enqueue
         self._cloud = cloud
+        self._simulated = simulated
         self._waiting: dict[ObjectKey, set[ObjectKey]] = {}
         self._moments: dict[ObjectKey, dict[str, datetime]] = {}
-        cloud.subscribe("devmachine", self._wake)
+        cloud.subscribe(family.machine.__name__.lower(), self._wake)
 
     def forget(self, key: ObjectKey) -> None:
-        """The DevMachine is gone."""
+        """The object is gone."""
         self._moments.pop(key, None)
 
-    def concerns(self, obj: DevMachine) -> bool:
-        """Whether it is in memory: nobody here acts on other backends."""
-        return obj.spec.backend.in_memory is not None
+    def concerns(self, obj: InfraMachine) -> bool:
+        """Whether it is simulated: nobody here acts on others."""
+        return self._simulated.has_machine(obj)
 
-    async def owner(self, obj: DevMachine) -> Belonging | None:
-        """The Machine and its Cluster; both are waited for, unless the DevMachine is deleted."""
+    async def owner(self, obj: InfraMachine) -> Belonging | None:
+        """The Machine and its Cluster; both are waited for, unless the object is deleted."""
         machine = await find_owner(self._client, obj, Machine)
         name = machine.spec.cluster_name if machine else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
         key = ObjectKey(obj.metadata.namespace, name)
@@ -121,16 +123,17 @@ class DevMachines(Kind[DevMachine, Belonging, View]):
         return Belonging(machine, cluster, key)
 
     def is_paused(self, owner: Belonging) -> bool:
-        """Whether the Cluster is; a DevMachine that has outlived its Machine is cleaned up all the same."""
+        """Whether the Cluster is; one that has outlived its Machine is cleaned up all the same."""
         return owner.machine is not None and owner.cluster is not None and bool(owner.cluster.spec.paused)
 
-    async def observe(self, obj: DevMachine, owner: Belonging) -> View | None:
+    async def observe(self, obj: InfraMachine, owner: Belonging) -> View | None:
         """The machine and the cluster that it is part of, which is waited for."""
         now, key, cluster, machine = self._clock.now(), obj.key, owner.cluster, owner.machine
         if obj.metadata.deletion_timestamp is not None:
             return View(object=obj, now=now, cluster=owner.cluster_key) if DEV_MACHINE_FINALIZER in obj.metadata.finalizers else None
         reference = cluster.spec.infrastructure_ref if cluster is not None else None
-        if reference is None or await self._client.find(DevCluster, ObjectKey(key.namespace, reference.name)) is None:
+        kind = self._simulated.cluster_kind(reference.kind) if reference is not None else None
+        if reference is None or kind is None or await self._client.find(kind, ObjectKey(key.namespace, reference.name)) is None:
             return None
         simulated = self._cloud.find(owner.cluster_key)
         if simulated is None or machine is None or cluster is None:
@@ -227,8 +230,13 @@ class DevMachines(Kind[DevMachine, Belonging, View]):
                 return
             run.obj = replace_struct(obj, spec=replace_struct(obj.spec, provider_id=objects.provider_id(scene.name)))
         known = known_address(obj)
-        others = [] if known else await self._client.list(DevMachine, namespace=obj.metadata.namespace, labels=_cluster_labels(scene))
+        others = [] if known else await self._machines_of(scene)
         run.address = scene.simulated.address_of(scene.name, known, (known_address(o) for o in others))
+
+    async def _machines_of(self, scene: Scene) -> list[InfraMachine]:
+        """All machines of the cluster, of whatever kind."""
+        namespace, labels = scene.obj.metadata.namespace, {CLUSTER_NAME_LABEL: scene.cluster.metadata.name}
+        return [m for f in self._simulated.families for m in await self._client.list(f.machine, namespace=namespace, labels=labels)]
 
     async def _join(self, run: _Run) -> None:
         """The Node stage: wait its time, run kubeadm on the bootstrap data, register the Node."""
@@ -377,7 +385,3 @@ async def _certificate_names(simulated: SimulatedCluster) -> tuple[str, ...]:
         return ()
     found = await simulated.client.find(ConfigMap, ObjectKey("kube-system", "kubeadm-config"))
     return boot.certificate_names(found.data.get("ClusterConfiguration", "")) if found is not None else ()
-
-
-def _cluster_labels(scene: Scene) -> dict[str, str]:
-    return {CLUSTER_NAME_LABEL: scene.cluster.metadata.name}

@@ -1,4 +1,4 @@
-"""DevMachinePool: as many simulated machines as its MachinePool wants, each a DevMachine with a Machine of its own."""
+"""DevMachinePool and DockerMachinePool: as many simulated machines as the MachinePool wants, each with a Machine of its own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from clusterwright.api.core import Cluster, Machine, MachinePool
-from clusterwright.api.infrastructure import DevMachine, DevMachinePool
+from clusterwright.api.infrastructure import InfraMachine, InfraMachinePool
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_POOL_FINALIZER, MACHINE_POOL_NAME_LABEL
 from clusterwright.controllers.inmemory import poolplan as plan
+from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.inmemory.owners import find_owner
 from clusterwright.controllers.inmemory.poolplan import Act, Instance, PoolScene
 from clusterwright.controllers.kit.passing import Pass
@@ -20,33 +21,35 @@ from clusterwright.kubeadm.naming import label_value
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
 
-SHAPE = Shape(kind=DevMachinePool, finalizer=DEV_MACHINE_POOL_FINALIZER, owned=("Ready", "Paused"))
-PoolPass = Pass[DevMachinePool, PoolScene]
+PoolPass = Pass[InfraMachinePool, PoolScene]
 
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """What a DevMachinePool belongs to; one that is deleted may have outlived both."""
+    """What it belongs to; one that is deleted may have outlived both."""
 
     pool: MachinePool | None
     cluster: Cluster | None
 
 
-def make(deps: Dependencies) -> KindReconciler[DevMachinePool, Belonging, PoolScene]:
-    """The reconciler of DevMachinePools."""
-    return KindReconciler(deps, SHAPE, DevMachinePools(deps))
+def make(deps: Dependencies, family: Family, simulated: Simulated) -> KindReconciler[InfraMachinePool, Belonging, PoolScene]:
+    """The reconciler of a family's pools."""
+    shape = Shape(kind=family.pool, finalizer=DEV_MACHINE_POOL_FINALIZER, owned=("Ready", "Paused"))
+    return KindReconciler(deps, shape, DevMachinePools(deps, family, simulated))
 
 
-class DevMachinePools(Kind[DevMachinePool, Belonging, PoolScene]):
+class DevMachinePools(Kind[InfraMachinePool, Belonging, PoolScene]):
     """Makes and removes the machines of pools."""
 
-    def __init__(self, deps: Dependencies) -> None:
+    def __init__(self, deps: Dependencies, family: Family, simulated: Simulated) -> None:
         self._deps = deps
+        self._machine = family.machine
+        self._simulated = simulated
         self._client = deps.client
 
-    async def owner(self, obj: DevMachinePool) -> Belonging | None:
+    async def owner(self, obj: InfraMachinePool) -> Belonging | None:
         """The MachinePool and its Cluster; both are waited for, unless the pool is deleted."""
-        if obj.spec.backend.in_memory is None:
+        if not self._simulated.has_pool(obj):
             return None
         pool = await find_owner(self._client, obj, MachinePool)
         name = pool.spec.cluster_name if pool else obj.metadata.labels.get(CLUSTER_NAME_LABEL, "")
@@ -59,10 +62,10 @@ class DevMachinePools(Kind[DevMachinePool, Belonging, PoolScene]):
         """Whether the Cluster is."""
         return owner.cluster is not None and bool(owner.cluster.spec.paused)
 
-    async def observe(self, obj: DevMachinePool, owner: Belonging) -> PoolScene:
+    async def observe(self, obj: InfraMachinePool, owner: Belonging) -> PoolScene:
         """The pool's machines, and the Machines that stand for them."""
         namespace = obj.metadata.namespace
-        found = await self._client.list(DevMachine, namespace=namespace, owner=obj.metadata.uid)
+        found = await self._client.list(self._machine, namespace=namespace, owner=obj.metadata.uid)
         machines: list[Machine] = []
         if owner.pool is not None:
             labels = {CLUSTER_NAME_LABEL: owner.pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(owner.pool.metadata.name)}
@@ -72,14 +75,14 @@ class DevMachinePools(Kind[DevMachinePool, Belonging, PoolScene]):
             object=obj,
             pool=owner.pool,
             cluster=owner.cluster,
-            instances=plan.instances_of(found, machines),
-            strays=plan.strays_of(found, machines),
+            instances=plan.instances_of(found, machines, self._machine.__name__),
+            strays=plan.strays_of(found, machines, self._machine.__name__),
         )
 
     async def act(self, run: PoolPass) -> None:
         """Make what is missing, or let go of what is too much. Raises ApiError."""
         for stray in run.seen.strays:
-            if await self._client.live.find(DevMachine, ObjectKey(stray.metadata.namespace, stray.spec.infrastructure_ref.name)) is None:
+            if await self._client.live.find(self._machine, ObjectKey(stray.metadata.namespace, stray.spec.infrastructure_ref.name)) is None:
                 with suppress(NotFound):
                     await self._client.delete(Machine, stray.key, uid=stray.metadata.uid)
         match run.decide(plan.SCALE).chosen(Act):
@@ -103,7 +106,7 @@ class DevMachinePools(Kind[DevMachinePool, Belonging, PoolScene]):
     async def _remove(self, run: PoolPass, instances: list[Instance]) -> None:
         """By their Machines, so that Nodes are drained; one that has none yet goes at once."""
         for instance in instances:
-            what: DevMachine | Machine = instance.machine or instance.infra
+            what: InfraMachine | Machine = instance.machine or instance.infra
             try:
                 await self._client.delete(type(what), what.key, uid=what.metadata.uid)
             except NotFound:

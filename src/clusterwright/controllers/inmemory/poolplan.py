@@ -1,7 +1,7 @@
-"""How many machines a DevMachinePool has, which are made and which go: pure choices, and the tables that make them.
+"""How many machines a pool has, which are made and which go: pure choices, and the tables that make them.
 
-The machines are DevMachines, for each of which the MachinePool makes a Machine; who wants one gone deletes the Machine, so that its
-Node is drained first.
+The machines are DevMachines or DockerMachines, for each of which the MachinePool makes a Machine; who wants one gone deletes the
+Machine, so that its Node is drained first.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ from msgspec.structs import replace
 
 from clusterwright.api.codec import to_json
 from clusterwright.api.core import Cluster, Machine, MachinePool
-from clusterwright.api.infrastructure import DevMachine, DevMachinePool, DevMachinePoolInstance
+from clusterwright.api.docker import DockerMachinePool
+from clusterwright.api.infrastructure import DevMachinePool, DevMachinePoolInstance, InfraMachine, InfraMachinePool
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DELETE_MACHINE_ANNOTATION, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import is_true
+from clusterwright.controllers.inmemory.kinds import DEV, DOCKER
 from clusterwright.controllers.kit.adopt import owner_reference, reference_json
 from clusterwright.kubeadm.naming import label_value, shortened, suffix
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true
 
 VERSION_ANNOTATION = "inmemory.clusterwright.dev/version"
 """The Kubernetes version that a machine of a pool was made for: one of another version is replaced."""
-MACHINE_KIND = "DevMachine"
+MACHINE_KIND = {family.pool.__name__: family.machine.__name__ for family in (DEV, DOCKER)}
+"""What the machines of a pool are, by its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
     """A machine of the pool, and the Machine that stands for it, once there is one."""
 
-    infra: DevMachine
+    infra: InfraMachine
     machine: Machine | None = None
 
     @property
@@ -54,10 +57,10 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolScene:
-    """The DevMachinePool as this pass would leave it so far, and what it belongs to; both gone only while it is deleted."""
+    """The pool as this pass would leave it so far, and what it belongs to; both gone only while it is deleted."""
 
     now: datetime
-    object: DevMachinePool
+    object: InfraMachinePool
     pool: MachinePool | None = None
     cluster: Cluster | None = None
     instances: tuple[Instance, ...] = ()
@@ -189,7 +192,7 @@ READY: Table[PoolScene] = Table(
 
 
 def new_machines(s: PoolScene) -> list[Json]:
-    """The DevMachines that are missing. The names follow from the pool and a slot: made again from a stale view, they are there already."""
+    """The machines that are missing. The names follow from the pool and a slot: made again from a stale view, they are there already."""
     if s.pool is None:
         return []
     taken = {i.name for i in s.instances}
@@ -206,11 +209,9 @@ def new_machines(s: PoolScene) -> list[Json]:
 
 def _machine(s: PoolScene, pool: MachinePool, name: str) -> Json:
     labels = {CLUSTER_NAME_LABEL: pool.spec.cluster_name, MACHINE_POOL_NAME_LABEL: label_value(pool.metadata.name)}
-    made = DevMachine()
-    backend = s.object.spec.backend.in_memory
     return {
-        "apiVersion": made.api_version,
-        "kind": made.kind,
+        "apiVersion": s.object.api_version,
+        "kind": MACHINE_KIND[s.object.kind],
         "metadata": {
             "name": name,
             "namespace": s.object.metadata.namespace,
@@ -218,8 +219,20 @@ def _machine(s: PoolScene, pool: MachinePool, name: str) -> Json:
             "annotations": {VERSION_ANNOTATION: s.version},
             "ownerReferences": [reference_json(owner_reference(s.object, controller=False))],
         },
-        "spec": {"backend": {"inMemory": to_json(backend) if backend is not None else {}}},
+        "spec": _machine_spec(s.object),
     }
+
+
+def _machine_spec(pool: InfraMachinePool) -> Json:
+    """What a pool wants its machines to be made of."""
+    match pool:
+        case DevMachinePool(spec=spec) if spec.backend.in_memory is not None:
+            return {"backend": {"inMemory": to_json(spec.backend.in_memory)}}
+        case DevMachinePool(spec=spec):
+            return {"backend": {"docker": to_json(spec.backend.docker) if spec.backend.docker is not None else {}}}
+        case DockerMachinePool(spec=spec):
+            return to_json(spec.template)
+    return {}
 
 
 def surplus(s: PoolScene) -> list[Instance]:
@@ -234,7 +247,7 @@ def surplus(s: PoolScene) -> list[Instance]:
     return sorted(youngest_first, key=order)[: max(0, len(s.staying) - s.wanted)]
 
 
-def with_status(s: PoolScene) -> DevMachinePool:
+def with_status(s: PoolScene) -> InfraMachinePool:
     """The pool with what it tells of its machines; once it was up it counts as provisioned for good."""
     obj = s.object
     started = [i for i in s.staying if i.infra.spec.provider_id]
@@ -253,26 +266,26 @@ def with_status(s: PoolScene) -> DevMachinePool:
         obj.status,
         ready=obj.status.ready or (cluster_provisioned(s) and has_bootstrap_data(s) and len(ids) >= s.wanted),
         replicas=len(s.staying),
-        infrastructure_machine_kind=MACHINE_KIND,
+        infrastructure_machine_kind=MACHINE_KIND[obj.kind],
         instances=instances,
     )
     spec = replace(obj.spec, provider_id_list=ids)
     return obj if (spec, status) == (obj.spec, obj.status) else replace(obj, spec=spec, status=status)
 
 
-def instances_of(machines: Sequence[DevMachine], owners: Sequence[Machine]) -> tuple[Instance, ...]:
+def instances_of(machines: Sequence[InfraMachine], owners: Sequence[Machine], kind: str) -> tuple[Instance, ...]:
     """Every machine with the Machine that stands for it."""
-    by_name = {m.spec.infrastructure_ref.name: m for m in owners if m.spec.infrastructure_ref.kind == MACHINE_KIND}
+    by_name = {m.spec.infrastructure_ref.name: m for m in owners if m.spec.infrastructure_ref.kind == kind}
     return tuple(Instance(m, by_name.get(m.metadata.name)) for m in machines)
 
 
-def strays_of(machines: Sequence[DevMachine], owners: Sequence[Machine]) -> tuple[Machine, ...]:
+def strays_of(machines: Sequence[InfraMachine], owners: Sequence[Machine], kind: str) -> tuple[Machine, ...]:
     """Machines that were made for a machine just when that was let go: nothing will ever stand behind them."""
     names = {m.metadata.name for m in machines}
     return tuple(
         m
         for m in owners
-        if m.spec.infrastructure_ref.kind == MACHINE_KIND
+        if m.spec.infrastructure_ref.kind == kind
         and m.spec.infrastructure_ref.name not in names
         and m.metadata.deletion_timestamp is None
         and not m.spec.provider_id

@@ -1,4 +1,4 @@
-"""Everything that a pass over a DevMachine has read."""
+"""Everything that a pass over a machine has read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from clusterwright import conditions
 from clusterwright.api.core import Cluster, Machine, MachinePool
-from clusterwright.api.infrastructure import DevMachine, InMemoryPart
+from clusterwright.api.infrastructure import InfraMachine, InMemoryPart
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
 from clusterwright.controllers.inmemory.poolplan import VERSION_ANNOTATION
 from clusterwright.inmemory import faults, stages
@@ -17,9 +17,9 @@ from clusterwright.inmemory.cluster import SimulatedCluster
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A machine, what it belongs to, and the cluster that it is part of. `obj` is the DevMachine as it was read."""
+    """A machine, what it belongs to, and the cluster that it is part of. `obj` is the infrastructure machine as it was read."""
 
-    obj: DevMachine
+    obj: InfraMachine
     machine: Machine
     cluster: Cluster
     simulated: SimulatedCluster
@@ -71,8 +71,7 @@ class Scene:
 
     def delay(self, part: str) -> timedelta:
         """How long a stage takes; raises BadDuration, UnknownFault."""
-        backend = self.obj.spec.backend.in_memory
-        chosen: InMemoryPart | None = getattr(backend, part)
+        chosen: InMemoryPart | None = getattr(self.obj.in_memory, part, None)
         if chosen is None or chosen.provisioning is None:
             return timedelta()
         settings, seed = chosen.provisioning, f"{self.obj.metadata.uid}/{part}"

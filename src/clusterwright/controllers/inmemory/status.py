@@ -1,4 +1,4 @@
-"""What a DevMachine says of itself at the end of a pass. Pure."""
+"""What a machine says of itself at the end of a pass. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from clusterwright import conditions
 from clusterwright.api.core import MachineAddress
-from clusterwright.api.infrastructure import DevInitializationStatus, DevMachine
+from clusterwright.api.infrastructure import DevInitializationStatus, InfraMachine
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.inmemory.conditions import CONTROL_PLANE_TABLES, WORKER_TABLES, Progress
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.kit.conditions import decided, v1beta1_conditions, with_condition, with_v1beta1
 
 
-def conclude(scene: Scene, obj: DevMachine, progress: Progress, address: str) -> tuple[DevMachine, dict[str, str]]:
+def conclude(scene: Scene, obj: InfraMachine, progress: Progress, address: str) -> tuple[InfraMachine, dict[str, str]]:
     """The object with its status, and the rows that fired."""
     now, rows = scene.now, {}
     tables = CONTROL_PLANE_TABLES if scene.is_control_plane else WORKER_TABLES
@@ -27,7 +27,7 @@ def conclude(scene: Scene, obj: DevMachine, progress: Progress, address: str) ->
     obj = with_condition(obj, ready, now)
     is_provisioned = bool(obj.spec.provider_id)
     counts = not is_provisioned and obj.metadata.deletion_timestamp is None
-    obj = with_v1beta1(obj, v1beta1.summary("DevMachine", scene.name, v1beta1_conditions(obj), types=types, step_counter=counts), now)
+    obj = with_v1beta1(obj, v1beta1.summary(obj.kind, scene.name, v1beta1_conditions(obj), types=types, step_counter=counts), now)
     status = obj.status
     if is_provisioned:
         status = replace(
@@ -46,6 +46,6 @@ def _addresses(name: str, address: str) -> tuple[MachineAddress, ...]:
     )
 
 
-def known_address(obj: DevMachine) -> str:
+def known_address(obj: InfraMachine) -> str:
     """The address that the machine has had before, if any."""
     return next((a.address for a in obj.status.addresses if a.type == "InternalIP"), "")

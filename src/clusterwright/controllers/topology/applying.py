@@ -52,7 +52,16 @@ def intent_of(desired: Json, current: Json | None, ignore: Paths = ()) -> Json:
         metadata["uid"] = current["metadata"]["uid"]
     for path in ignore:
         drop(out, *path)
+    if "spec" in out:
+        out["spec"] = _without_nulls(out["spec"])
     return out
+
+
+def _without_nulls(value: Any) -> Any:
+    """A value whose objects say nothing of what is null: a template that ends in `tag: {{ .tag }}` leaves one where the tag is empty."""
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    return [_without_nulls(v) for v in value] if isinstance(value, list) else value
 
 
 def _filtered(obj: Json, *, is_cluster: bool, managed_fields: bool = False) -> Json:

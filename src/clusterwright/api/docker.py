@@ -1,0 +1,64 @@
+"""The Docker kinds, as much of them as controllers read and write; whole they are data (`api.versions`), and so are their CRDs.
+
+What only a container engine understands (images, mounts, the load balancer) is not here: it is accepted, kept and ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from clusterwright.api.core.shared import FailureDomain
+from clusterwright.api.infrastructure import (
+    DevClusterStatus,
+    DevMachinePoolStatus,
+    DevMachineStatus,
+    DockerMachinePoolBackend,
+    FailureDomains,
+    InfraCluster,
+    InfraClusterSpec,
+    InfraMachine,
+    InfraMachinePool,
+    InfraMachinePoolSpec,
+    InfraMachineSpec,
+)
+from clusterwright.api.meta import ALWAYS
+
+
+class DockerClusterSpec(InfraClusterSpec):
+    failure_domains: FailureDomains = ()
+
+
+class DockerCluster(InfraCluster):
+    """The infrastructure of a cluster of containers."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DockerCluster"
+    spec: DockerClusterSpec = DockerClusterSpec()
+    status: DevClusterStatus = DevClusterStatus()
+
+    @property
+    def declared_domains(self) -> tuple[FailureDomain, ...]:
+        """The failure domains that its spec lists."""
+        return self.spec.failure_domains
+
+
+class DockerMachine(InfraMachine):
+    """The infrastructure of a machine that is a container."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DockerMachine"
+    spec: InfraMachineSpec = InfraMachineSpec()
+    status: DevMachineStatus = DevMachineStatus()
+
+
+class DockerMachinePoolSpec(InfraMachinePoolSpec):
+    template: Annotated[DockerMachinePoolBackend, ALWAYS] = DockerMachinePoolBackend()
+
+
+class DockerMachinePool(InfraMachinePool):
+    """The infrastructure of a pool of such machines."""
+
+    api_version: str = "infrastructure.cluster.x-k8s.io/v1beta2"
+    kind: str = "DockerMachinePool"
+    spec: DockerMachinePoolSpec = DockerMachinePoolSpec()
+    status: DevMachinePoolStatus = DevMachinePoolStatus()

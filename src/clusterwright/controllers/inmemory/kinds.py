@@ -1,0 +1,51 @@
+"""The kinds that the in-memory provider simulates. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clusterwright.api.docker import DockerCluster, DockerMachine, DockerMachinePool
+from clusterwright.api.infrastructure import DevCluster, DevMachine, DevMachinePool, InfraCluster, InfraMachine, InfraMachinePool
+
+GROUP = "infrastructure.cluster.x-k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Kinds that belong together: a pool makes machines of its family."""
+
+    cluster: type[InfraCluster]
+    machine: type[InfraMachine]
+    pool: type[InfraMachinePool]
+
+
+DEV = Family(DevCluster, DevMachine, DevMachinePool)
+DOCKER = Family(DockerCluster, DockerMachine, DockerMachinePool)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What is simulated: what asks for it, and with `docker` all that would be containers elsewhere."""
+
+    docker: bool = False
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The kinds that are reconciled."""
+        return (DEV, DOCKER) if self.docker else (DEV,)
+
+    def cluster_kind(self, kind: str) -> type[InfraCluster] | None:
+        """The cluster kind of this name; None: it is not simulated."""
+        return next((f.cluster for f in self.families if f.cluster.__name__ == kind), None)
+
+    def has_cluster(self, obj: InfraCluster) -> bool:
+        """Whether a cluster is simulated."""
+        return self.docker or obj.is_in_memory
+
+    def has_machine(self, obj: InfraMachine) -> bool:
+        """Whether a machine is simulated."""
+        return self.docker or obj.in_memory is not None
+
+    def has_pool(self, obj: InfraMachinePool) -> bool:
+        """Whether a pool's machines are simulated."""
+        return self.docker or obj.is_in_memory
