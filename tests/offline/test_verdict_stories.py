@@ -58,9 +58,9 @@ def test_a_rollout_progresses_and_says_how_far_it_has_come(step: float) -> None:
             await p.until_available("c", workers=1, within=600)
             await asyncio.sleep(30)
             await p.client.patch(CONTROL_PLANE, key("c"), {"spec": {"version": "v1.35.0"}})
-            found = await verdicts(p, 35, step)
+            found = await verdicts(p, 35, min(step, 2.5))
             await p.client.patch(DEPLOYMENT, key("md"), {"spec": {"template": {"spec": {"version": "v1.35.0"}}}})
-            return [*found, *await verdicts(p, 35, step)]
+            return [*found, *await verdicts(p, 35, min(step, 2.5))]
 
     found = run_virtual(main())
     assert [v.headline for v in found if v.state not in GOOD] == []
@@ -77,7 +77,7 @@ def test_a_cluster_that_is_deleted_progresses_until_it_is_gone(step: float) -> N
         async with plane(LoopClock(START)) as p:
             await up(p)
             await p.client.delete(CLUSTER, key("c"))
-            found = await verdicts(p, 40, step / 5)
+            found = await verdicts(p, 40, step / 35)
             await p.until_gone(Cluster, "c")
             return found
 

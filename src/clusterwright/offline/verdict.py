@@ -113,6 +113,9 @@ def state_of(investigation: Investigation, node: Node, now: datetime | None) -> 
     """How bad it is that an object is the cause of trouble."""
     worst = node.worst or Complaint(Tier.UNKNOWN, "")
     span = _span(worst.since or _made(node), now)
+    if worst.tier is Tier.MISSING:  # named in vain for as long as whoever names it is there
+        named = [_span(_made(investigation.nodes[r]), now) for r in node.referrers if r in investigation.nodes]
+        span = max((s for s in (span, *named) if s is not None), default=None)
     if worst.tier in {Tier.PAUSED, Tier.DELETING}:
         return State.WAITING
     if worst.tier in _BAD:
