@@ -121,7 +121,9 @@ class Writer:
         try:
             await self._cluster_object(wanted)
         except TopologyFailed as error:
-            raise error if failure is None else TopologyFailed(f"[{failure}, {error}]") from error
+            if failure is None:
+                raise  # not `from` itself: who follows the causes of an error would never come to an end
+            raise TopologyFailed(f"[{failure}, {error}]") from error
         if failure is not None:
             raise failure
         await self._machine_deployments()
