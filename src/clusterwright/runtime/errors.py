@@ -113,9 +113,11 @@ class Terminal(Exception):
 def is_expected(error: BaseException) -> bool:
     """Whether the error, or one that it was raised from, is nothing to worry about."""
     link: BaseException | None = error
-    while link is not None:
+    seen: set[int] = set()
+    while link is not None and id(link) not in seen:  # an error can be its own cause: `raise error from error`
         if isinstance(link, ApiError) and link.is_expected:
             return True
+        seen.add(id(link))
         link = link.__cause__
     return False
 

@@ -45,3 +45,10 @@ def test_how_much_of_a_hurry_there_is(errors: list[Exception], retry_after: floa
 def test_what_a_retry_cannot_mend_is_terminal_only_if_all_of_it_is() -> None:
     assert isinstance(failure([Terminal("a"), Terminal("b")]), Terminal)
     assert isinstance(failure([Terminal("a"), PassFailed("b")]), PassFailed)
+
+
+def test_an_error_that_is_its_own_cause_is_followed_once() -> None:
+    error = Conflict("c")
+    error.__cause__ = error
+
+    assert not is_expected(error)
