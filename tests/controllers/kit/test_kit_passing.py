@@ -48,7 +48,7 @@ def test_what_a_retry_cannot_mend_is_terminal_only_if_all_of_it_is() -> None:
 
 
 def test_an_error_that_is_its_own_cause_is_followed_once() -> None:
-    error = Conflict("c")
+    error = NotFound("n")
     error.__cause__ = error
 
     assert not is_expected(error)
