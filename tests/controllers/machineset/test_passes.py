@@ -163,6 +163,18 @@ async def test_what_was_cloned_for_a_machine_that_was_refused_is_taken_away(kind
     assert list(await plane.client.list(DevMachine)) == []
 
 
+@pytest.mark.parametrize("gone", ["DevMachineTemplate", "KubeadmConfigTemplate"])
+async def test_nothing_is_made_where_a_template_is_missing(gone: str) -> None:
+    """What is made and taken away again wakes its MachineSet: it would be busy for ever."""
+    plane = Plane([o for o in objects("MachineSet", 2) if o["kind"] != gone])
+
+    error = await plane.reconcile("MachineSet", times=3)
+
+    assert gone in error
+    touched = {gvk.kind for _, gvk, _ in plane.world.journal.touched}
+    assert not touched & {"KubeadmConfig", "DevMachine", "Machine"}
+
+
 async def test_labels_that_leave_the_template_leave_machines_and_what_belongs_to_them_but_those_of_others_stay() -> None:
     plane = Plane(objects("MachineSet", 1))
     label = {"spec": {"template": {"metadata": {"labels": {"team": "a"}}}}}

@@ -47,32 +47,46 @@ class Creator:
         """A BootstrapConfig, an InfraMachine and a Machine, all of this name. Raises CreationFailed.
 
         What was made before a refusal is taken away again. After a failure that may have taken effect it stays: the next pass
-        comes to the same name and goes on with it.
+        comes to the same name and goes on with it. Both templates are read before anything is made: what is made and taken
+        away again wakes us, so that a missing template would keep us busy for ever.
         """
         maker, made = self.maker, list[Unstructured]()
         machine = desired.new_machine(maker, name)
+        sources = [("InfrastructureTemplateCloningFailed", maker.infrastructure_ref)]
         if maker.config_ref is not None:
-            made.append(await self._clone("BootstrapTemplateCloningFailed", maker.config_ref, name, machine, made))
-        made.append(await self._clone("InfrastructureTemplateCloningFailed", maker.infrastructure_ref, name, machine, made))
+            sources.insert(0, ("BootstrapTemplateCloningFailed", maker.config_ref))
+        templates = [await self._template(reason, reference) for reason, reference in sources]
+        for (reason, reference), template in zip(sources, templates, strict=True):
+            made.append(await self._clone(reason, reference, template, name, machine, made))  # what was made must be known
         try:
             return await self.applier.create(self._owner, machine, FIELD_MANAGER)
         except ApiError as error:
             raise await self._failed("MachineCreationFailed", f"failed to create Machine {name}: {error}", error, machine, made) from error
 
-    async def _clone(self, reason: str, reference: Mapping[str, Any], name: str, machine: Json, made: list[Unstructured]) -> Unstructured:
+    def _text(self, reference: Mapping[str, Any], error: Exception) -> str:
+        return f"failed to clone {reference.get('kind', '')} {self.maker.metadata.namespace}/{reference.get('name', '')}: {error}"
+
+    async def _template(self, reason: str, reference: Mapping[str, Any]) -> Unstructured:
+        """The template that a reference names. Raises CreationFailed."""
+        try:
+            return (await get_external(self.client, desired.typed_reference(reference), self.maker.metadata.namespace)).object
+        except (ApiError, ContractUnknown) as error:
+            raise CreationFailed(Refusal(reason, self._text(reference, error)), error) from error
+
+    async def _clone(
+        self, reason: str, reference: Mapping[str, Any], template: Unstructured, name: str, machine: Json, made: list[Unstructured]
+    ) -> Unstructured:
         maker = self.maker
-        what = f"{reference.get('kind', '')} {maker.metadata.namespace}/{reference.get('name', '')}"
         mine: list[Unstructured] = []
         try:
-            template = (await get_external(self.client, desired.typed_reference(reference), maker.metadata.namespace)).object
             clone = await self.applier.create(self._owner, desired.clone(maker, template, reference, name), FIELD_MANAGER)
             mine.append(clone)
             if clone.metadata.deletion_timestamp is not None:
                 # left from a creation that was refused: the name is free again when it is gone
                 raise ApiError(f"waiting for {clone.kind} {clone.key} to be deleted")
             return await self.applier.hand_over(self._owner, clone, desired.metadata_intent(maker, clone), FIELD_MANAGER, METADATA_MANAGER)
-        except (ApiError, ContractUnknown) as error:
-            raise await self._failed(reason, f"failed to clone {what}: {error}", error, machine, [*made, *mine]) from error
+        except ApiError as error:
+            raise await self._failed(reason, self._text(reference, error), error, machine, [*made, *mine]) from error
 
     async def _failed(self, reason: str, text: str, error: Exception, machine: Json, made: list[Unstructured]) -> CreationFailed:
         texts = [text]
