@@ -68,6 +68,8 @@ def test_an_interrupt_during_the_start_is_quiet(module: str, tmp_path: Path) -> 
     (tmp_path / "sitecustomize.py").write_text(f"""
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts tests in the background may have it ignored
+
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
