@@ -7,7 +7,7 @@ import pytest
 from support.vectors import play
 
 
-@pytest.mark.parametrize(("kind", "count"), [("MachineSet", 29), ("MachineDeployment", 42)])
+@pytest.mark.parametrize(("kind", "count"), [("Machine", 28), ("MachineSet", 29), ("MachineDeployment", 42)])
 def test_every_recorded_pass_agrees(kind: str, count: int) -> None:
     played = play("inplace", taking=lambda vector: vector["subject"].startswith(f"{kind}/"))
 

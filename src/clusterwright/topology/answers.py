@@ -1,8 +1,11 @@
-"""What lifecycle hooks answer."""
+"""What hooks answer, and which of their answers still stand."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +15,32 @@ class Answer:
     retry_after: int = 0
     message: str = ""
 
+    @classmethod
+    def of(cls, response: Mapping[str, Any]) -> Answer:
+        """The answer in a response."""
+        return cls(int(response.get("retryAfterSeconds") or 0), str(response.get("message") or ""))
+
     @property
     def is_blocking(self) -> bool:
         """Whether to wait."""
         return self.retry_after != 0
+
+
+class StandingAnswers:
+    """Blocking answers, until their time is over: whoever asked for patience is not asked again before."""
+
+    def __init__(self) -> None:
+        self._until: dict[Hashable, tuple[datetime, str]] = {}
+
+    def of(self, key: Hashable, now: datetime) -> Answer | None:
+        """The answer with the time that is left of it; None: ask."""
+        kept = self._until.get(key)
+        if kept is None or kept[0] <= now:
+            return None
+        return Answer(max(1, round((kept[0] - now).total_seconds())), kept[1])
+
+    def keep(self, key: Hashable, answer: Answer, now: datetime) -> None:
+        """Let an answer stand, if it blocks."""
+        if answer.is_blocking:
+            self._until = {k: v for k, v in self._until.items() if v[0] > now}
+            self._until[key] = (now + timedelta(seconds=answer.retry_after), answer.message)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from clusterwright.api.core import MachineTemplateSpec
-from clusterwright.api.wellknown import PENDING_HOOKS_ANNOTATION, UPDATE_IN_PROGRESS_ANNOTATION
 from clusterwright.conditions import InvalidConditions, conditions_of, get, has
 from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable, subject
 from clusterwright.controllers.machine.snapshot import (
@@ -16,12 +15,11 @@ from clusterwright.controllers.machine.snapshot import (
     NodeUnreadable,
     NodeUnsought,
 )
+from clusterwright.controllers.owned_machines import is_updating
 from clusterwright.tables import Subject, guard
 
 PROBE_FAILURES = 5
 """So many failed probes in a row mean that a cluster never reached is not merely slow."""
-
-UPDATE_MACHINE_HOOK = "UpdateMachine"
 
 
 def the_config(s: MachineSnapshot) -> tuple[Subject, ...]:
@@ -175,15 +173,9 @@ def deletion_worked_on(s: MachineSnapshot) -> bool:
     return s.deletion is not None
 
 
-def is_updating(s: MachineSnapshot) -> bool:
-    """Whether an in-place update is under way, as the annotations of the Machine tell."""
-    annotations = s.machine.metadata.annotations
-    return UPDATE_IN_PROGRESS_ANNOTATION in annotations or UPDATE_MACHINE_HOOK in annotations.get(PENDING_HOOKS_ANNOTATION, "").split(",")
-
-
 @guard("an in-place update is in progress")
 def updating(s: MachineSnapshot) -> bool:
-    return is_updating(s)
+    return is_updating(s.machine)
 
 
 @guard("the update had something to say in this pass")

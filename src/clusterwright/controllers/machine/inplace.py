@@ -6,38 +6,29 @@ then an extension updates the host, and the marks are taken away again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Mapping
 from enum import Enum
 
 from msgspec.structs import replace
 
 from clusterwright.api.core import Machine
-from clusterwright.api.meta import Unstructured
+from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import PENDING_HOOKS_ANNOTATION, UPDATE_IN_PROGRESS_ANNOTATION
-from clusterwright.controllers.kit.lookup import Found, NotReferenced
-from clusterwright.controllers.machine.guards import UPDATE_MACHINE_HOOK, infra_found, node_ref
+from clusterwright.controllers.kit.lookup import Found, Missing, NotReferenced
+from clusterwright.controllers.machine.guards import infra_found, node_ref
 from clusterwright.controllers.machine.snapshot import MachineSnapshot, Stage
+from clusterwright.controllers.owned_machines import UPDATE_MACHINE_HOOK, is_marked_for_update, pending_hooks
+from clusterwright.controllers.update_patches import reduced
+from clusterwright.runtime import models
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
+from clusterwright.topology.answers import Answer
+from clusterwright.topology.hooks import as_annotation
 
 INFRA_GONE = Stage("InPlaceUpdateFailed", "In-place update not possible: InfraMachine not found")
 HOOK_FAILED = Stage("InPlaceUpdateFailed", "UpdateMachine hook failed: please check controller logs for errors")
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateAnswer:
-    """What an extension says: `retry_after` is set while the update goes on."""
-
-    message: str = ""
-    retry_after: timedelta | None = None
-
-
-UpdateExtension = Callable[[Machine, Unstructured, Unstructured | None], Awaitable[UpdateAnswer]]
-"""An extension that handles UpdateMachine, given the Machine, its infrastructure machine and its bootstrap config."""
-
-
-def in_progress(answer: UpdateAnswer) -> Stage:
+def in_progress(answer: Answer) -> Stage:
     """The stage in which the extension works."""
     return Stage("InPlaceUpdating", f"In-place update in progress: {answer.message}" if answer.message else "In-place update in progress")
 
@@ -49,12 +40,12 @@ def gate_on(s: MachineSnapshot) -> bool:
 
 @guard("the Machine is marked")
 def marked(s: MachineSnapshot) -> bool:
-    return UPDATE_IN_PROGRESS_ANNOTATION in s.machine.metadata.annotations
+    return is_marked_for_update(s.machine)
 
 
 @guard("hook UpdateMachine is pending")
 def hook_pending(s: MachineSnapshot) -> bool:
-    return UPDATE_MACHINE_HOOK in s.machine.metadata.annotations.get(PENDING_HOOKS_ANNOTATION, "").split(",")
+    return UPDATE_MACHINE_HOOK in pending_hooks(s.machine)
 
 
 @guard("the Machine is set up")
@@ -62,9 +53,9 @@ def set_up(s: MachineSnapshot) -> bool:
     return s.provisioned and s.data_secret_created and node_ref(s)
 
 
-@guard("infrastructure machine and bootstrap config are marked, too")
+@guard("infrastructure machine and bootstrap config, if there is one, are marked, too")
 def all_marked(s: MachineSnapshot) -> bool:
-    return _is_marked(s.infrastructure) and (isinstance(s.bootstrap, NotReferenced) or _is_marked(s.bootstrap))
+    return _is_marked(s.infrastructure) and (isinstance(s.bootstrap, NotReferenced | Missing) or _is_marked(s.bootstrap))
 
 
 def _is_marked(lookup: object) -> bool:
@@ -95,10 +86,26 @@ IN_PLACE_UPDATE: Table[MachineSnapshot] = Table(
 # fmt: on
 
 
+def request(machine: Machine, seen: MachineSnapshot) -> Json:
+    """What the extension is to bring about: the objects as they are, for the owner has changed them already."""
+    objects = {"machine": models.to_json(machine)}
+    for part, lookup in (("infrastructureMachine", seen.infrastructure), ("bootstrapConfig", seen.bootstrap)):
+        if isinstance(lookup, Found):
+            objects[part] = dict(lookup.object.json)
+    return {"desired": {part: reduced(obj) for part, obj in objects.items()}}
+
+
 def without_mark(machine: Machine) -> Machine:
-    """The Machine without the mark and without the pending hook."""
-    annotations = {k: v for k, v in machine.metadata.annotations.items() if k != UPDATE_IN_PROGRESS_ANNOTATION}
-    hooks = [h for h in annotations.pop(PENDING_HOOKS_ANNOTATION, "").split(",") if h and h != UPDATE_MACHINE_HOOK]
-    if hooks:
-        annotations[PENDING_HOOKS_ANNOTATION] = ",".join(hooks)
+    """The Machine without the mark: its update is over, and is not asked for again."""
+    return _annotated(machine, {k: v for k, v in machine.metadata.annotations.items() if k != UPDATE_IN_PROGRESS_ANNOTATION})
+
+
+def without_hook(machine: Machine) -> Machine:
+    """The Machine without the pending hook: nothing is left to clean up."""
+    annotations = {k: v for k, v in machine.metadata.annotations.items() if k != PENDING_HOOKS_ANNOTATION}
+    left = as_annotation(hook for hook in pending_hooks(machine) if hook != UPDATE_MACHINE_HOOK)
+    return _annotated(machine, annotations if left is None else {**annotations, PENDING_HOOKS_ANNOTATION: left})
+
+
+def _annotated(machine: Machine, annotations: Mapping[str, str]) -> Machine:
     return replace(machine, metadata=replace(machine.metadata, annotations=annotations))

@@ -35,9 +35,12 @@ from clusterwright.controllers.machine.snapshot import (
 )
 from clusterwright.controllers.machine.status import PHASE, BadExpiry, with_certificates_expiry, with_phase, with_v1beta1_ready
 from clusterwright.controllers.machine.wakes import Wakes
+from clusterwright.controllers.owned_machines import UPDATE_MACHINE_HOOK
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 from clusterwright.tables import Table
+from clusterwright.topology.answers import Answer, StandingAnswers
+from clusterwright.topology.extensions import CallAll, ExtensionError, ListHandlers
 
 SHAPE = Shape(kind=Machine, finalizer=MACHINE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 
@@ -61,7 +64,7 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
             _patterns(deps.options.get("additional-sync-machine-annotations") or ()),
         )
         self._grace_period: timedelta = deps.options.get("remote-conditions-grace-period") or GRACE_PERIOD
-        self._update_extensions: Sequence[inplace.UpdateExtension] = deps.options.get("update-machine-extensions") or ()
+        self._standing = StandingAnswers()
 
     def forget(self, key: ObjectKey) -> None:
         """The Machine is gone."""
@@ -145,41 +148,59 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
                 await self._end_update(run)
             case Update.FAIL:
                 run.seen = replace(run.seen, updating=inplace.INFRA_GONE)
-                run.fail(f"in-place update of Machine {run.object.key}: its infrastructure machine does not exist")
+                run.fail("in-place update failed: InfraMachine not found")
             case Update.CALL:
                 await self._call_extension(run)
             case never:
                 assert_never(never)
 
     async def _call_extension(self, run: MachinePass) -> None:
-        infra, config = run.seen.infrastructure, run.seen.bootstrap
-        if len(self._update_extensions) != 1 or not isinstance(infra, Found):
-            run.seen = replace(run.seen, updating=inplace.HOOK_FAILED)
-            run.fail(f"in-place update: exactly one extension must handle UpdateMachine, not {len(self._update_extensions)}")
-            return
         try:
-            answer = await self._update_extensions[0](run.object, infra.object, config.object if isinstance(config, Found) else None)
-        except Exception as error:
+            answer = await self._ask(run)
+        except ExtensionError as error:
             run.seen = replace(run.seen, updating=inplace.HOOK_FAILED)
-            run.fail("in-place update: the extension failed", error)
+            run.fail(f"in-place update failed: {error}", error)
             return
-        if answer.retry_after:
-            run.vote(answer.retry_after)
+        if answer.is_blocking:
+            run.vote(timedelta(seconds=answer.retry_after))
             run.seen = replace(run.seen, updating=inplace.in_progress(answer))
             return
         await self._end_update(run)
 
+    async def _ask(self, run: MachinePass) -> Answer:
+        """What the one extension says of the update; raises ExtensionError. One that asked for patience is not asked again before."""
+        request = inplace.request(run.original.object, run.seen)
+        subject = request["desired"]["machine"]
+        found = await self._deps.extensions.handlers(ListHandlers(UPDATE_MACHINE_HOOK, subject))
+        if not found:
+            raise ExtensionError(f"no extensions registered for {UPDATE_MACHINE_HOOK} hook")
+        if len(found) > 1:
+            raise ExtensionError(f"found multiple {UPDATE_MACHINE_HOOK} hooks ({','.join(found)}): only one hook is supported")
+        key, now = run.object.metadata.uid, run.seen.now
+        standing = self._standing.of(key, now)
+        if standing is not None:
+            return standing
+        answer = Answer.of(await self._deps.extensions.call_all(CallAll(UPDATE_MACHINE_HOOK, subject, request)))
+        self._standing.keep(key, answer, now)
+        return answer
+
     async def _end_update(self, run: MachinePass) -> None:
-        """Take the marks away, the Machine's last: it is what a later pass would go by."""
+        """Take the marks away.
+
+        The Machine's goes first, so that who comes after a crash does not ask for the update again; the pending hook goes last, with the
+        pass's own patch, so that they clean up what is left.
+        """
         try:
+            await run.save(inplace.without_mark(run.original.object))
+            run.become(inplace.without_mark(run.object))
             for lookup in (run.seen.infrastructure, run.seen.bootstrap):
                 if isinstance(lookup, Found) and UPDATE_IN_PROGRESS_ANNOTATION in lookup.object.metadata.annotations:
                     patch = {"metadata": {"annotations": {UPDATE_IN_PROGRESS_ANNOTATION: None}}}
                     await self._client.patch(lookup.object.gvk, lookup.object.key, patch)
         except ApiError as error:
-            run.errors.append(error)
+            run.fail(f"failed to complete in-place update: {error}", error)
             return
-        run.become(inplace.without_mark(run.object))
+        run.become(inplace.without_hook(run.object))
 
     # ----------------------------------------------------------------------------------------------------- conclude
 

@@ -12,12 +12,11 @@ from clusterwright.api.wellknown import PENDING_HOOKS_ANNOTATION, UPGRADE_STEP_A
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.topology import hooks
-from clusterwright.topology.answers import Answer
+from clusterwright.topology.answers import Answer, StandingAnswers
 from clusterwright.topology.extensions import CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
 from clusterwright.topology.hooks import AskHook, Computing, Mark
 
 T = TypeVar("T")
-_KEPT_FOR: Final = timedelta(hours=24)
 _PLAN_FOR: Final = timedelta(minutes=10)
 
 
@@ -36,7 +35,7 @@ class Asker:
         self._client = client
         self._extensions = extensions
         self._now = now
-        self._blocking: dict[tuple[str, str, str], tuple[datetime, str]] = {}
+        self._standing = StandingAnswers()
         self._plans: dict[tuple[str, ...], tuple[datetime, Json]] = {}
 
     async def run(self, computing: Computing[T], cluster: Json) -> T:
@@ -95,19 +94,16 @@ class Asker:
         if not await self._extensions.handlers(ListHandlers(hook, cluster)):
             return Answer()
         key = (hook, cluster["metadata"].get("uid", ""), question.version)
-        kept = self._blocking.get(key)
-        if kept is not None and kept[0] > self._now():
-            return Answer(max(1, round((kept[0] - self._now()).total_seconds())), kept[1])
+        standing = self._standing.of(key, self._now())
+        if standing is not None:
+            return standing
         try:
             response = await self._extensions.call_all(CallAll(hook, cluster, question.request))
         except ExtensionError as error:
             raise HookError(str(error), hook) from error
-        retry, message = int(response.get("retryAfterSeconds") or 0), str(response.get("message") or "")
-        if retry:
-            now = self._now()
-            self._blocking = {k: v for k, v in self._blocking.items() if v[0] > now - _KEPT_FOR}
-            self._blocking[key] = (now + timedelta(seconds=retry), message)
-        return Answer(retry, message)
+        answer = Answer.of(response)
+        self._standing.keep(key, answer, self._now())
+        return answer
 
     async def mark(self, cluster: Json, pending: frozenset[str], step: str | None = None) -> None:
         """Write down which hooks are pending, and the step of the upgrade with them."""
