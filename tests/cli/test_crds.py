@@ -6,18 +6,18 @@ import pytest
 import yaml
 
 from clusterwright.api.crds import crds
-from clusterwright.cli.crds import run
+from clusterwright.cli.main import main
 
 
 def test_all_definitions_are_printed_as_yaml_documents(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([]) == 0
+    assert main(["crds"]) == 0
     output = capsys.readouterr().out
     assert list(yaml.safe_load_all(output)) == crds()
     assert "&id" not in output
 
 
 def test_named_kinds_are_printed_once_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["-o", "json", "Cluster", "kcp", "machines.cluster.x-k8s.io", "Cluster"]) == 0
+    assert main(["crds", "-o", "json", "Cluster", "kcp", "machines.cluster.x-k8s.io", "Cluster"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["kind"] == "List"
     assert [item["metadata"]["name"] for item in printed["items"]] == [
@@ -28,12 +28,12 @@ def test_named_kinds_are_printed_once_as_json(capsys: pytest.CaptureFixture[str]
 
 
 def test_an_unknown_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["Cluster", "Nope"]) == 2
+    assert main(["crds", "Cluster", "Nope"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "clusterwright crds: no such kind: Nope\n"
 
 
 def test_a_wrong_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--nope"]) == 2
+    assert main(["crds", "--nope"]) == 2
     assert "usage: clusterwright crds" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusterwright.cli import main as command
+from clusterwright.cli.grammar import COMMANDS
 
 CLUSTERWRIGHT = [sys.executable, "-m", "clusterwright.cli.main"]
 
@@ -18,7 +19,7 @@ def test_without_a_command_the_usage_is_printed_and_it_fails(capsys: pytest.Capt
     assert command.main([]) == 2
 
     said = capsys.readouterr().out
-    assert all(name in said for name in command.COMMANDS)
+    assert all(name in said for name, entry in COMMANDS.items() if entry.summary)
 
 
 def test_an_unknown_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,14 +34,10 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("clusterwright ")
 
 
-@pytest.mark.parametrize("name", command.COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        status = command.main([name, "--help"])
-    except SystemExit as stop:
-        status = int(stop.code or 0)
+    assert command.main([name, "--help"]) == 0
 
-    assert status == 0
     assert f"clusterwright {name}" in capsys.readouterr().out
 
 
@@ -53,10 +50,8 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     ],
 )
 def test_bad_arguments_are_named(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        command.main(arguments)
+    assert command.main(arguments) == 2
 
-    assert stop.value.code == 2
     assert complaint in capsys.readouterr().err
 
 

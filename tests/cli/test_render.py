@@ -13,6 +13,7 @@ import pytest
 
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import render
+from clusterwright.cli.main import main
 from clusterwright.offline.bundle import assemble
 
 _NAME = "kubeadmconfig_harness"
@@ -49,7 +50,7 @@ def _written(tmp_path: Path, objects: list[dict[str, Any]]) -> str:
 
 
 def test_data_that_would_be_written_is_shown_without_secrets(worker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert render.run(["kubeadmconfig/m1", "--from", _written(tmp_path, worker)]) == 0
+    assert main(["render", "kubeadmconfig/m1", "--from", _written(tmp_path, worker)]) == 0
 
     out = capsys.readouterr().out
     assert out.startswith("## template: jinja\n#cloud-config\n")
@@ -59,7 +60,7 @@ def test_data_that_would_be_written_is_shown_without_secrets(worker: Any, tmp_pa
 
 
 def test_secrets_are_shown_on_request(worker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert render.run(["kubeadmconfig/m1", "--from", _written(tmp_path, worker), "--show-secrets"]) == 0
+    assert main(["render", "kubeadmconfig/m1", "--from", _written(tmp_path, worker), "--show-secrets"]) == 0
 
     assert "content of the secret" in capsys.readouterr().out
 
@@ -83,7 +84,7 @@ def test_a_compressed_bundle_and_several_documents(worker: Any, tmp_path: Path, 
     path = tmp_path / "b.gz"
     path.write_bytes(gzip.compress("\n---\n".join(json.dumps(o) for o in worker).encode()))
 
-    assert render.run(["KubeadmConfig/default/m1", "--from", str(path)]) == 0
+    assert main(["render", "KubeadmConfig/default/m1", "--from", str(path)]) == 0
     assert "kubeadm join" in capsys.readouterr().out
 
 
@@ -130,12 +131,12 @@ async def test_data_whose_secret_is_gone() -> None:
     ],
 )
 def test_misuse_is_explained(arguments: list[str], status: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert render.run(arguments) == status
+    assert main(["render", *arguments]) == status
     assert text in capsys.readouterr().err
 
 
 def test_a_config_that_is_not_there(worker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert render.run(["kubeadmconfig/other", "--from", _written(tmp_path, worker)]) == 1
+    assert main(["render", "kubeadmconfig/other", "--from", _written(tmp_path, worker)]) == 1
     assert "no KubeadmConfig other" in capsys.readouterr().err
 
 
@@ -143,6 +144,6 @@ def test_two_configs_of_one_name_must_be_told_apart(worker: Any, tmp_path: Path,
     twin = [{**o, "metadata": {**o["metadata"], "namespace": "two"}} for o in worker]
     path = _written(tmp_path, worker + twin)
 
-    assert render.run(["kubeadmconfig/m1", "--from", path]) == 1
+    assert main(["render", "kubeadmconfig/m1", "--from", path]) == 1
     assert "--namespace" in capsys.readouterr().err
-    assert render.run(["kubeadmconfig/m1", "--from", path, "-n", "two"]) == 0
+    assert main(["render", "kubeadmconfig/m1", "--from", path, "-n", "two"]) == 0

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from clusterwright.cli import settings
-from clusterwright.cli.up import _parse
+from clusterwright.cli import grammar, settings, up
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
+
+
+def _parse(argv: list[str]) -> Any:
+    return up.check(grammar.parse("up", argv))
 
 
 def parsed(tmp_path: Path, text: str, *flags: str) -> Any:

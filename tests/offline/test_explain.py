@@ -18,7 +18,8 @@ from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import docs, explain, tables
+from clusterwright.cli import docs
+from clusterwright.cli.main import main
 from clusterwright.offline.bundle import BadBundle, assemble
 from clusterwright.offline.catalogue import tables_of
 from clusterwright.offline.explain import explain as explained
@@ -35,7 +36,7 @@ ETCD = str(WORLDS / "etcd-never.json.gz")
 
 
 def test_a_condition_is_explained_by_its_table_with_every_guards_value(capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain.run(["cluster/etcd-never", "ControlPlaneAvailable", "--from", ETCD]) == 0
+    assert main(["explain", "cluster/etcd-never", "ControlPlaneAvailable", "--from", ETCD]) == 0
 
     out = capsys.readouterr().out
     assert " > mirrored" in out
@@ -44,7 +45,7 @@ def test_a_condition_is_explained_by_its_table_with_every_guards_value(capsys: p
 
 
 def test_a_condition_as_json_has_the_row_that_fired(capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain.run(["cluster/etcd-never", "available", "--from", ETCD, "-o", "json"]) == 0
+    assert main(["explain", "cluster/etcd-never", "available", "--from", ETCD, "-o", "json"]) == 0
 
     answer = json.loads(capsys.readouterr().out)
     (table,) = answer["tables"]
@@ -53,7 +54,7 @@ def test_a_condition_as_json_has_the_row_that_fired(capsys: pytest.CaptureFixtur
 
 
 def test_the_chain_leads_from_the_cluster_to_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
-    explain.run(["cluster/etcd-never", "--from", ETCD, "-o", "json"])
+    main(["explain", "cluster/etcd-never", "--from", ETCD, "-o", "json"])
 
     chain = json.loads(capsys.readouterr().out)["chain"]
     assert [link.split("/")[0] for link in chain] == ["Cluster", "KubeadmControlPlane", "Machine", "DevMachine"]
@@ -81,7 +82,7 @@ def _world(name: str) -> Any:
 
 
 def test_the_tables_of_other_controllers_are_explained_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain.run(["kubeadmcontrolplane/etcd-never", "Available", "--from", ETCD]) == 0
+    assert main(["explain", "kubeadmcontrolplane/etcd-never", "Available", "--from", ETCD]) == 0
 
     assert " > " in capsys.readouterr().out
 
@@ -96,7 +97,7 @@ def test_the_tables_of_other_controllers_are_explained_too(capsys: pytest.Captur
     ids=["no subject", "no table", "no file"],
 )
 def test_questions_without_an_answer_say_why(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain.run(arguments) == 1
+    assert main(["explain", *arguments]) == 1
 
     assert text in capsys.readouterr().err
 
@@ -108,13 +109,13 @@ def test_a_bundle_of_yaml_documents_is_read_from_standard_input(
     bundle.write_text(yaml.safe_dump_all(_world("paused-later")["objects"]))
     with bundle.open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        assert explain.run(["clusters/paused-later", "--from", "-"]) == 0
+        assert main(["explain", "clusters/paused-later", "--from", "-"]) == 0
 
     assert capsys.readouterr().out.startswith("Waiting: Cluster/w-paused-later/paused-later is paused by spec.paused")
 
 
 def test_nothing_is_wrong_with_a_healthy_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain.run(["cluster/healthy-ha", "--from", str(WORLDS / "healthy-ha.json.gz")]) == 0
+    assert main(["explain", "cluster/healthy-ha", "--from", str(WORLDS / "healthy-ha.json.gz")]) == 0
 
     assert capsys.readouterr().out.startswith("Fine: nothing is wrong; ")
 
@@ -217,20 +218,20 @@ def test_redaction_keeps_what_explains_and_drops_what_tells() -> None:
 
 
 def test_every_table_is_printed_row_by_row(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tables.run(["cluster", "-o", "json"]) == 0
+    assert main(["tables", "cluster", "-o", "json"]) == 0
 
     printed = json.loads(capsys.readouterr().out)["tables"]
     assert {t["name"]: [r["name"] for r in t["rows"]] for t in printed} == {t.name: list(t.row_names) for t in tables_of("cluster")}
 
 
 def test_one_table_can_be_named_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tables.run(["cluster/remoteconnectionprobe"]) == 0
+    assert main(["tables", "cluster/remoteconnectionprobe"]) == 0
 
     assert "| `lost` |" in capsys.readouterr().out
 
 
 def test_a_table_that_is_not_there_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tables.run(["nonsense"]) == 2
+    assert main(["tables", "nonsense"]) == 2
 
     assert "cluster/Available" in capsys.readouterr().err
 

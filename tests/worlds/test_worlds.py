@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import clusterwright
-from clusterwright.cli import explain as command
+from clusterwright.cli.main import main
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.complaints import references
 from clusterwright.offline.explain import explain
@@ -71,7 +71,7 @@ def test_the_true_cause_is_named_first(name: str) -> None:
 def test_the_command_answers_in_the_documented_form(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     world = load(name)
 
-    status = command.run([world["subject"], "--from", str(HERE / f"{name}.json.gz"), "-o", "json"])
+    status = main(["explain", world["subject"], "--from", str(HERE / f"{name}.json.gz"), "-o", "json"])
 
     answer = json.loads(capsys.readouterr().out)
     assert status == 0

@@ -10,22 +10,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from clusterwright.api.kubeconfig import InvalidKubeconfig
+from clusterwright.cli.defaults import LOCAL
 from clusterwright.cli.program import as_called
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.http import MAX_FOREIGN_BODY, HttpTransport
 from clusterwright.runtime.kubeconfig import Connection, Kubeconfig, default_paths, from_secret, in_cluster
 from clusterwright.runtime.rest import RestClient
-
-LOCAL = Path(".clusterwright") / "kubeconfig"
-"""Where `clusterwright up` leaves the admin kubeconfig unless told otherwise."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags that every command talking to a cluster has."""
-    parser.add_argument("--kubeconfig", metavar="PATH", help=f"default: $KUBECONFIG, {LOCAL}, ~/.kube/config, the cluster we run in")
-    parser.add_argument("--context", default="", help="a context of the kubeconfig; default: the current one")
-    parser.add_argument("-n", "--namespace", default="", help="default: the context's")
 
 
 def resolve(arguments: argparse.Namespace) -> Connection:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 import msgspec
 import yaml
@@ -12,15 +11,8 @@ import yaml
 from clusterwright.api.crds import crds
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print the definitions of all our kinds, or of those named, as YAML documents or as one JSON List; 0 on success, 2 on misuse."""
-    parser = argparse.ArgumentParser(prog="clusterwright crds", description="Print the CustomResourceDefinitions of all kinds.")
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help="only these: a kind, plural or full name; default: all")
-    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="YAML documents, or one JSON List")
-    try:
-        arguments = parser.parse_args(list(argv))
-    except SystemExit as stop:  # argparse has said why
-        return int(stop.code or 0)
     selected = crds()
     if arguments.kinds:
         by_name = {}

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -43,27 +43,15 @@ def _topology(options: argparse.Namespace, namespace: str) -> list[Json]:
     return [*samples.cluster_class(namespace=namespace), cluster]
 
 
-FLAVORS: dict[str, tuple[Callable[[argparse.Namespace, str], list[Json]], str]] = {
-    "plain": (_plain, "KubeadmControlPlane and MachineDeployment"),
-    "health-check": (_healthy, "the same with a MachineHealthCheck of the workers"),
-    "topology": (_topology, "of a ClusterClass, which is created unless it is there"),
+FLAVORS: dict[str, Callable[[argparse.Namespace, str], list[Json]]] = {
+    "plain": _plain,
+    "health-check": _healthy,
+    "topology": _topology,
 }
 
 
-def run(argv: Sequence[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Create a cluster, and wait for it if wanted. 1: it is there already, or not up in time."""
-    parser = argparse.ArgumentParser(prog="clusterwright create", description="Create a cluster on in-memory infrastructure.")
-    parser.add_argument("words", nargs="+", metavar="cluster/NAME", help="or cluster NAME, or NAME")
-    told = "; ".join(f"{name}: {text}" for name, (_, text) in FLAVORS.items())
-    parser.add_argument("--flavor", choices=tuple(FLAVORS), default="plain", help=f"{told}; default: %(default)s")
-    parser.add_argument("--kubernetes-version", default=samples.VERSION, metavar="VERSION", help="default: %(default)s")
-    parser.add_argument("--control-plane-machines", type=int, default=1, metavar="N", help="default: %(default)s")
-    parser.add_argument("--worker-machines", type=int, default=1, metavar="N", help="default: %(default)s")
-    parser.add_argument("--dry-run", action="store_true", help="print the manifests instead")
-    parser.add_argument("--wait", action="store_true", help="until it is available with all its machines")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="how long to wait; default: %(default)g")
-    connect.add_arguments(parser)
-    options = parser.parse_args(list(argv))
     subject = subjects.parse_cluster(options.words)
     options.name, options.namespace = subject.name, subject.namespace or options.namespace
     if options.control_plane_machines < 1 or options.control_plane_machines % 2 == 0:
@@ -71,7 +59,7 @@ def run(argv: Sequence[str]) -> int:
     if options.worker_machines < 0:
         raise Usage("--worker-machines: a number from 0 is expected")
     if options.dry_run:
-        objects = FLAVORS[options.flavor][0](options, options.namespace or "default")
+        objects = FLAVORS[options.flavor](options, options.namespace or "default")
         yaml.dump_all(objects, sys.stdout, Dumper=_Plain, sort_keys=False, explicit_start=True, width=140)
         return 0
     return asyncio.run(_run(options))
@@ -88,7 +76,7 @@ async def _run(options: argparse.Namespace) -> int:
     connection = connect.resolve(options)
     key = ObjectKey(options.namespace or connection.namespace, options.name)
     async with connect.connected(connection) as client:
-        for obj in FLAVORS[options.flavor][0](options, key.namespace):
+        for obj in FLAVORS[options.flavor](options, key.namespace):
             try:
                 await client.create(obj)
             except AlreadyExists:

@@ -22,16 +22,8 @@ _COUNTED = (MachineDeployment, MachineSet, MachinePool, Machine)
 _MOST_NAMES = 4
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Delete an object; wait until it is gone unless told not to. 1: it was not there, or not gone in time."""
-    parser = argparse.ArgumentParser(
-        prog="clusterwright delete", description="Delete a cluster, or another object, and wait until it is gone."
-    )
-    parser.add_argument("words", nargs="+", metavar="KIND/NAME", help="or KIND NAME; a NAME alone is a cluster's")
-    parser.add_argument("--no-wait", action="store_true", help="return once the deletion has been accepted")
-    parser.add_argument("--timeout", type=float, default=0.0, metavar="SECONDS", help="how long to wait; default: for ever")
-    connect.add_arguments(parser)
-    arguments = parser.parse_args(list(argv))
     subject, rest = subjects.parse(arguments.words)
     if rest:
         raise Usage(f"what is {' '.join(rest)!r}? One object is expected")

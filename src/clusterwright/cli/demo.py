@@ -11,7 +11,7 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import samples
-from clusterwright.cli.connect import LOCAL
+from clusterwright.cli.defaults import LOCAL
 from clusterwright.cli.describe import look
 from clusterwright.cli.program import as_called
 from clusterwright.cli.tree import render

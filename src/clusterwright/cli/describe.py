@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Sequence
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.core.shared import ContractVersionedObjectReference
@@ -21,14 +20,8 @@ from clusterwright.runtime.errors import ApiError
 _INTERVAL = 1.0
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Show a cluster as a tree with its conditions; with --watch, again whenever it changes."""
-    parser = argparse.ArgumentParser(prog="clusterwright describe", description="Show a cluster as a tree with its conditions.")
-    parser.add_argument("words", nargs="+", metavar="cluster/NAME", help="or cluster NAME, or NAME")
-    parser.add_argument("--show-conditions", action="store_true", help="all conditions of every object, not only the one that sums it up")
-    parser.add_argument("-w", "--watch", action="store_true", help="show it again whenever it changes")
-    connect.add_arguments(parser)
-    arguments = parser.parse_args(list(argv))
     return asyncio.run(_run(arguments, subjects.parse_cluster(arguments.words)))
 
 

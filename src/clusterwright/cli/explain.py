@@ -7,7 +7,6 @@ import asyncio
 import gzip
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,27 +29,8 @@ _INTERVAL = 2.0
 _MOST_OTHERS = 5
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Explain a live object, or one in a bundle; 0 also where there is trouble, 1 where the question cannot be answered."""
-    parser = argparse.ArgumentParser(
-        prog="clusterwright explain",
-        description="Say why an object is in its state: causes first, then the chain that leads there, then the decisions.",
-    )
-    parser.add_argument(
-        "words",
-        nargs="+",
-        metavar="KIND/NAME [CONDITION]",
-        help="e.g. cluster/c1, cluster c1, kcp/namespace/c1; with a condition, its table with every guard's value",
-    )
-    parser.add_argument("--decisions", action="store_true", help="also list the decision of every table")
-    parser.add_argument("-w", "--watch", action="store_true", help="look again every few seconds, and tell when the verdict changes")
-    parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    connect.add_arguments(parser)
-    try:
-        arguments = parser.parse_args(list(argv))
-    except SystemExit as stop:  # argparse has said why
-        return int(stop.code or 0)
     try:
         subject, rest = subjects.parse(arguments.words)
         if len(rest) > 1:

@@ -25,18 +25,8 @@ from clusterwright.runtime.rest import RestClient
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """List objects of a kind, show some by name, or print a cluster's kubeconfig."""
-    parser = argparse.ArgumentParser(
-        prog="clusterwright get", description="List objects of a kind, show some by name, or print a cluster's kubeconfig."
-    )
-    parser.add_argument("words", nargs="+", metavar="KIND [NAME ...]", help="e.g. clusters, md, machine/m1, kcp c1, kubeconfig c1")
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
-    parser.add_argument("-l", "--selector", default="", help="labels, e.g. role=web,!old")
-    parser.add_argument("-c", "--cluster", default="", metavar="NAME", help="only what belongs to this cluster")
-    parser.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml", "name"), default="table")
-    connect.add_arguments(parser)
-    arguments = parser.parse_args(list(argv))
     if arguments.words[0] == "kubeconfig":
         if len(arguments.words) != 2:
             raise Usage("get kubeconfig needs the name of a cluster, and only that")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from random import SystemRandom
 
@@ -19,16 +18,8 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.keys import PooledKeySource
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Write the bundle of a cluster to a file or to standard output; 1 where that fails."""
-    parser = argparse.ArgumentParser(
-        prog="clusterwright record",
-        description="Write a bundle of a cluster's objects and Events, and of its workload cluster; values of Secrets are left out.",
-    )
-    parser.add_argument("words", nargs="+", metavar="cluster/NAME", help="or cluster NAME, or NAME")
-    parser.add_argument("-f", "--file", metavar="FILE", default="-", help="where to write it; default: standard output")
-    connect.add_arguments(parser)
-    arguments = parser.parse_args(list(argv))
     subject = subjects.parse_cluster(arguments.words)
     arguments.namespace = subject.namespace or arguments.namespace
     documents = asyncio.run(gather(arguments, subject.name))

@@ -7,7 +7,6 @@ import asyncio
 import gzip
 import sys
 from base64 import b64decode
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +31,13 @@ from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.resources import gvk_of
 
-_DESCRIPTION = """\
-Print the bootstrap data of a KubeadmConfig: as stored, if its Secret is there, else as the next pass of the controller would
-write it. Nothing is changed. FILE holds the config, its Machine, its Cluster and their Secrets, as `kubectl get -o yaml` prints them.
-"""
-
 
 class NothingToRender(Exception):
     """There is no data, and the next pass would not write any."""
 
 
-def run(argv: Sequence[str]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
-    try:
-        options = _parser().parse_args(list(argv))
-    except SystemExit as stop:  # argparse has said why
-        return int(stop.code or 0)
     try:
         subject, rest = subjects.parse(options.words, default="KubeadmConfig")
     except subjects.BadSubject as error:
@@ -64,17 +54,6 @@ def run(argv: Sequence[str]) -> int:
         print(f"clusterwright render: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="clusterwright render", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("words", nargs="+", metavar="kubeadmconfig/NAME", help="or kubeadmconfig NAME, or NAME")
-    parser.add_argument("--from", dest="file", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
-    parser.add_argument("--show-secrets", action="store_true", help="do not hide keys, tokens, passwords and contents from Secrets")
-    connect.add_arguments(parser)
-    return parser
 
 
 def _read(source: str) -> Bundle:

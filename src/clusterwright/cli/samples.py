@@ -8,8 +8,9 @@ from typing import Any
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from clusterwright.cli.defaults import KUBERNETES_VERSION
 
-VERSION = "v1.34.1"
+VERSION = KUBERNETES_VERSION
 _CLUSTER = "cluster.x-k8s.io/v1beta2"
 _BOOTSTRAP = "bootstrap.cluster.x-k8s.io/v1beta2"
 _CONTROL_PLANE = "controlplane.cluster.x-k8s.io/v1beta2"

@@ -9,26 +9,23 @@ additional-sync-machine-labels: ["team.example.com/.*"]
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from clusterwright.api import yamlreader
-from clusterwright.kubeadm.durations import parse_seconds
+from clusterwright.cli import upflags
 
 
-def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
-    """The flags, with what the file of `--config` says where a flag is not given; ends the program where either is wrong."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML with names of flags as keys; flags that are given win")
-    arguments = parser.parse_args(list(argv))
+def read(arguments: argparse.Namespace) -> None:
+    """Fill in what the file of `--config` says where a flag is not given; ends the program where it is wrong."""
+    parser: argparse.ArgumentParser = arguments.parser
     if arguments.config is None:
-        return arguments
+        return
     actions = {flag.removeprefix("--"): action for action in parser._actions for flag in action.option_strings}
-    given = {action.dest for action in parser._actions if any(_is_given(flag, argv) for flag in action.option_strings)}
+    given = {action.dest for action in parser._actions if any(_is_given(flag, arguments.argv) for flag in action.option_strings)}
     for name, value in _load(parser, arguments.config).items():
         action = actions.get(name)
         if action is None or name in {"config", "help", "h"}:
@@ -36,7 +33,6 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
             parser.error(f"{arguments.config}: {name!r} is not known; known: {known}")
         if action.dest not in given:
             setattr(arguments, action.dest, _value(parser, f"{arguments.config}: {name}", action, value))
-    return arguments
 
 
 def _is_given(flag: str, argv: Sequence[str]) -> bool:
@@ -90,61 +86,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# ---------------------------------------------------------------------------------------------- options of controllers
-
-
-def duration(text: str) -> timedelta:
-    """A positive duration in Go's notation, `15m`, whole seconds; raises ArgumentTypeError."""
-    try:
-        seconds = parse_seconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}; write it like 90s, 15m or 1h30m") from None
-    if seconds <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not longer than zero")
-    return timedelta(seconds=seconds)
-
-
-def port(text: str) -> int:
-    """A port, 0 for any that is free; raises ArgumentTypeError."""
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535 is expected")
-    return int(text)
-
-
-def pattern(text: str) -> str:
-    """A regular expression; raises ArgumentTypeError."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
-    return text
-
-
-_OPTIONS: Mapping[str, tuple[Any, str]] = {
-    "bootstrap-token-ttl": (duration, "how long bootstrap tokens live; default: 15m"),
-    "remote-connection-grace-period": (
-        duration,
-        "how long after the last successful probe RemoteConnectionProbe of a Cluster stays True; default: 50s",
-    ),
-    "remote-conditions-grace-period": (
-        duration,
-        "how long conditions that come from a workload cluster stand without a connection; default: 5m",
-    ),
-    "additional-sync-machine-labels": (pattern, "labels that Machines pass on to their Nodes, beside the usual ones; may be repeated"),
-    "additional-sync-machine-annotations": (pattern, "annotations that Machines pass on to their Nodes; may be repeated"),
-}
-
-
-def add_controller_options(group: argparse._ArgumentGroup) -> None:
-    """The flags of `wiring.Dependencies.options`."""
-    for name, (kind, text) in _OPTIONS.items():
-        if kind is duration:
-            group.add_argument(f"--{name}", type=duration, metavar="DURATION", help=text)
-        else:
-            group.add_argument(f"--{name}", type=pattern, action="append", default=[], metavar="REGEX", help=text)
-
-
 def controller_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What was set of them."""
-    values = {name: getattr(arguments, name.replace("-", "_")) for name in _OPTIONS}
+    """What was set of the options of controllers."""
+    values = {name: getattr(arguments, name.replace("-", "_")) for name in upflags.CONTROLLER_OPTIONS}
     return {name: value for name, value in values.items() if value}

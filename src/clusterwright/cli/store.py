@@ -7,29 +7,15 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from clusterwright.apiserver.storage import upkeep
 from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.apiserver.storage.upkeep import Report
-from clusterwright.cli.connect import LOCAL
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Run one of the four; the exit status is 1 where something is damaged, was lost, or could not be done."""
-    parser = argparse.ArgumentParser(prog="clusterwright store", description="Look after the data directory of `clusterwright up`.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="default: %(default)s")
-    shared.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    commands.add_parser("check", parents=[shared], help="look at every row; may be done while serving")
-    commands.add_parser("repair", parents=[shared], help="keep what is intact, name what is not; not while serving")
-    backup = commands.add_parser("backup", parents=[shared], help="copy everything into a new folder; may be done while serving")
-    backup.add_argument("folder", type=Path)
-    restore = commands.add_parser("restore", parents=[shared], help="put a backup into an empty data directory")
-    restore.add_argument("folder", type=Path)
-    arguments = parser.parse_args(list(argv))
     try:
         return _RUN[arguments.command](arguments)
     except (StoreBroken, OSError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 import msgspec
 
@@ -12,15 +11,8 @@ from clusterwright.offline.catalogue import catalogue
 from clusterwright.tables import as_json, as_markdown
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print all tables, those of a controller, or one; 2 on misuse."""
-    parser = argparse.ArgumentParser(prog="clusterwright tables", description="Print the decision tables: every row by name.")
-    parser.add_argument("name", nargs="?", default="", help="a table, a controller, or CONTROLLER/TABLE; default: all")
-    parser.add_argument("-o", "--output", choices=("markdown", "json"), default="markdown")
-    try:
-        arguments = parser.parse_args(list(argv))
-    except SystemExit as stop:  # argparse has said why
-        return int(stop.code or 0)
     wanted = arguments.name.lower()
     chosen = {
         controller: [t for t in tables if wanted in {"", controller.lower(), t.name.lower(), f"{controller}/{t.name}".lower()}]

@@ -11,9 +11,7 @@ import shlex
 import signal
 import socket
 import sys
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from pathlib import Path
 from random import SystemRandom
 from tempfile import TemporaryFile
@@ -27,7 +25,7 @@ from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import connect, demo, settings
-from clusterwright.cli.connect import LOCAL
+from clusterwright.cli.defaults import LOCAL
 from clusterwright.controllers.crdmigrator import PHASES
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES, EMBEDDED_FEATURES, UnknownFeature, parse_features
 from clusterwright.inmemory.cloud import FIRST_PORT, LAST_PORT, Cloud
@@ -43,15 +41,14 @@ from clusterwright.runtime.manager import Options
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import embedded
 from clusterwright.webhooks.certificates import CertificateMissing
-from clusterwright.webhooks.configurations import SERVICE
 from clusterwright.webhooks.running import WebhookOptions, serving
 
 log = logging.getLogger(__name__)
 
 
-def run(argv: Sequence[str]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Start the plane and serve until SIGTERM or SIGINT; the exit status."""
-    arguments = _parse(argv)
+    check(arguments)
     configure(arguments.log_format, arguments.log_level)
     try:
         return asyncio.run(_run(arguments))
@@ -60,65 +57,10 @@ def run(argv: Sequence[str]) -> int:
         return 1
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="clusterwright up", description="Start the management plane: API server, controllers, in-memory infrastructure."
-    )
-    embedded = parser.add_argument_group("embedded API server")
-    embedded.add_argument(
-        "--listen",
-        default="127.0.0.1:0",
-        metavar="HOST:PORT",
-        help="default: a free port on loopback, the same as long as the data is kept",
-    )
-    embedded.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="where everything is kept; default: %(default)s")
-    embedded.add_argument("--in-memory", action="store_true", help="keep nothing")
-    embedded.add_argument("--kubeconfig", type=Path, metavar="PATH", help=f"where the admin kubeconfig is written; default: {LOCAL}")
-    embedded.add_argument("--audit-log", type=Path, metavar="PATH")
-    embedded.add_argument("--no-controllers", action="store_true", help="the API server alone, with our kinds")
-    parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
-    parser.add_argument(
-        "--against", type=Path, metavar="KUBECONFIG", help="run the controllers against this API server instead of an embedded one"
-    )
-    hooks = parser.add_argument_group("webhooks, with --against")
-    hooks.add_argument(
-        "--webhook-port", type=settings.port, help="serve admission and conversion at this port, and make the API server ask there"
-    )
-    hooks.add_argument("--webhook-host", default="0.0.0.0", metavar="ADDRESS", help="where they listen; default: everywhere")  # noqa: S104
-    hooks.add_argument(
-        "--webhook-url", default="", metavar="https://HOST:PORT", help=f"how the API server reaches them; default: Service {SERVICE}"
-    )
-    hooks.add_argument(
-        "--webhook-cert-dir", type=Path, metavar="PATH", help="a directory with tls.crt, tls.key and perhaps ca.crt; default: made by us"
-    )
-    control = parser.add_argument_group("controllers")
-    known = ", ".join(sorted(app.controller_names()))
-    control.add_argument("--namespace", default="", help="watch only this namespace")
-    control.add_argument("--watch-filter", default="", help="reconcile only objects with this value of the watch-filter label")
-    control.add_argument("--feature-gates", default="", metavar="Name=true,...", help=f"known: {', '.join(sorted(DEFAULT_FEATURES))}")
-    control.add_argument(
-        "--concurrency", action="append", default=[], metavar="CONTROLLER=N", help=f"passes at once; may be repeated; known: {known}"
-    )
-    control.add_argument(
-        "--resync",
-        type=settings.duration,
-        default=timedelta(seconds=app.RESYNC),
-        metavar="DURATION",
-        help="look at every object again after this time, though nothing happened; default: 10m",
-    )
-    control.add_argument("--qps", type=float, default=0.0, help="requests per second to the API server; 0: no limit")
-    control.add_argument("--burst", type=int, default=100)
-    control.add_argument("--health-port", type=settings.port, help="serve health, readiness, metrics and traces on loopback at this port")
-    control.add_argument("--tracing", action="store_true", help="a span for every pass and request, for OpenTelemetry")
-    settings.add_controller_options(control)
-    control.add_argument("--leader-elect", action="store_true", help="run the controllers only while holding a Lease")
-    control.add_argument(
-        "--skip-crd-migration-phases", default="", metavar="PHASE,...", help=f"what not to do with old objects: {', '.join(PHASES)}"
-    )
-    control.add_argument("--no-inmemory", action="store_true", help="without the in-memory infrastructure provider")
-    parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
-    parser.add_argument("--log-format", default="text", choices=("text", "json"))
-    arguments = settings.parse(parser, argv)
+def check(arguments: argparse.Namespace) -> argparse.Namespace:
+    """The arguments with what a file adds to them, and what can be said only here; ends the program where something is wrong."""
+    parser: argparse.ArgumentParser = arguments.parser
+    settings.read(arguments)
     if arguments.against and arguments.no_controllers:
         parser.error("--against and --no-controllers together leave nothing to run")
     if arguments.webhook_port is not None and not arguments.against:
@@ -139,7 +81,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         if not number.isdecimal() or not int(number):
             parser.error(f"--concurrency {item}: CONTROLLER=N with a positive number is expected")
         if name not in app.controller_names():
-            parser.error(f"--concurrency {item}: no controller {name!r}; known: {known}")
+            parser.error(f"--concurrency {item}: no controller {name!r}; known: {', '.join(sorted(app.controller_names()))}")
         arguments.passes[name] = int(number)
     if not arguments.against:
         _check_places(parser, arguments)
@@ -267,7 +209,7 @@ async def _start_controllers(
         qps=arguments.qps,
         burst=arguments.burst,
         concurrency=arguments.passes,
-        resync=arguments.resync.total_seconds(),
+        resync=arguments.resync.total_seconds() if arguments.resync is not None else app.RESYNC,
         health_port=arguments.health_port,
         leader_election=ObjectKey("kube-system", "clusterwright") if arguments.leader_elect else None,
         identity=new_identity(socket.gethostname(), os.getpid(), random),

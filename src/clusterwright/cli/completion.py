@@ -1,0 +1,150 @@
+"""`clusterwright completion SHELL`: a script for the shell, which asks `clusterwright complete` what may come next."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import suppress
+
+from clusterwright.cli import grammar
+
+_SCRIPTS = {
+    "bash": """\
+_clusterwright() {
+    local word
+    COMPREPLY=()
+    while IFS= read -r word; do
+        COMPREPLY+=("$word")
+    done < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    declare -F __ltrim_colon_completions > /dev/null && __ltrim_colon_completions "${COMP_WORDS[COMP_CWORD]}"
+    return 0
+}
+complete -o default -F _clusterwright clusterwright
+""",
+    "zsh": """\
+#compdef clusterwright
+_clusterwright() {
+    local -a found
+    found=("${(@f)$("${words[1]}" complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    found=("${(@)found:#}")
+    if (( ${#found} )); then compadd -- "${found[@]}"; else _files; fi
+}
+if [ "${funcstack[1]}" = "_clusterwright" ]; then _clusterwright "$@"; else compdef _clusterwright clusterwright; fi
+""",
+    "fish": """\
+function __clusterwright_complete
+    set -l words (commandline -opc) (commandline -ct)
+    $words[1] complete -- $words[2..-1] 2>/dev/null
+end
+complete -c clusterwright -a '(__clusterwright_complete)'
+""",
+}
+_SECONDS = 2.0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the script of a shell; or, asked by one, what the last of the words may become."""
+    if arguments.shell:
+        print(_SCRIPTS[arguments.shell], end="")
+    else:
+        for word in candidates(arguments.words):
+            print(word)
+    return 0
+
+
+def candidates(words: Sequence[str]) -> list[str]:
+    """What the last word may become, whose beginning is there already; nothing where anything may come, a file say."""
+    *before, last = words or [""]
+    if not before:
+        return [name for name, command in grammar.COMMANDS.items() if command.summary and name.startswith(last)]
+    if before[0] not in grammar.COMMANDS:
+        return []
+    parser, typed = _innermost(grammar.parser(before[0]), before[1:])
+    flags = {flag: action for action in parser._actions for flag in action.option_strings}
+    flag, is_assigned, beginning = last.partition("=")
+    if last.startswith("-") and is_assigned and flag in flags:
+        return [f"{flag}={choice}" for choice in _choices(flags[flag]) if choice.startswith(beginning)]
+    if last.startswith("-"):
+        return sorted(flag for flag in flags if flag.startswith(last))
+    asked = flags.get(typed[-1]) if typed else None
+    if asked is not None and asked.nargs != 0:
+        return [choice for choice in _choices(asked) if choice.startswith(last)]
+    given, namespace = _split(flags, typed)
+    position = next((action for action in parser._actions if not action.option_strings), None)
+    if position is None:
+        return []
+    if choices := _choices(position):
+        return [choice for choice in choices if choice.startswith(last)] if not given else []
+    if position.dest != "words":
+        return []
+    return [word for word in _objects(position.metavar or "", given, last, namespace) if word.startswith(last)]
+
+
+def _innermost(parser: argparse.ArgumentParser, typed: Sequence[str]) -> tuple[argparse.ArgumentParser, list[str]]:
+    """The parser of the subcommand that was typed, if there is one, and the words after it."""
+    below = next((a for a in parser._actions if isinstance(a, argparse._SubParsersAction)), None)
+    for index, word in enumerate(typed):
+        if below is not None and word in below.choices:
+            return _innermost(below.choices[word], typed[index + 1 :])
+    return parser, list(typed)
+
+
+def _choices(action: argparse.Action) -> list[str]:
+    return [str(choice) for choice in action.choices or ()]
+
+
+def _split(flags: dict[str, argparse.Action], typed: Sequence[str]) -> tuple[list[str], argparse.Namespace]:
+    """The words that are no flags, nor values of flags; and the flags that say where to look."""
+    given: list[str] = []
+    where = argparse.Namespace(kubeconfig=None, context="", namespace="")
+    words = iter(typed)
+    for word in words:
+        if not word.startswith("-"):
+            given.append(word)
+            continue
+        flag, is_assigned, value = word.partition("=")
+        action = flags.get(flag)
+        if action is None or action.nargs == 0:
+            continue
+        value = value if is_assigned else next(words, "")
+        if hasattr(where, action.dest):
+            setattr(where, action.dest, value)
+    return given, where
+
+
+def _objects(metavar: object, given: Sequence[str], last: str, where: argparse.Namespace) -> list[str]:
+    """Kinds, and names of objects, by how the command calls what it takes."""
+    from clusterwright.api.scheme import CUSTOM
+    from clusterwright.cli import subjects
+
+    kind = str(metavar).partition("/")[0].partition(" ")[0]
+    default = kind if kind != "KIND" else "cluster"
+    typed_kind, is_path, _ = last.partition("/")
+    if is_path and subjects.is_kind(typed_kind):
+        return [f"{typed_kind}/{name}" for name in _names(typed_kind, where)]
+    if not given:
+        kinds = [default] if kind != "KIND" else [r.singular for r in CUSTOM]
+        return sorted(kinds) if kind == "KIND" else [*kinds, *_names(default, where)]
+    return _names(given[0], where) if subjects.is_kind(given[0]) and len(given) == 1 else []
+
+
+def _names(kind: str, where: argparse.Namespace) -> list[str]:
+    """The names of the objects of a kind; none where nobody can be asked."""
+    import asyncio
+
+    from clusterwright.api.kubeconfig import InvalidKubeconfig
+    from clusterwright.cli import connect, subjects
+    from clusterwright.runtime.errors import ApiError
+
+    resource = subjects.resource_of(kind)
+    assert resource is not None
+
+    async def ask() -> list[str]:
+        connection = connect.resolve(where)
+        async with asyncio.timeout(_SECONDS), connect.connected(connection) as client:
+            found = await client.list(resource.gvk, namespace=(where.namespace or connection.namespace) if resource.namespaced else "")
+        return [obj.metadata.name for obj in found]
+
+    with suppress(InvalidKubeconfig, ApiError, OSError, TimeoutError):
+        return asyncio.run(ask())
+    return []

@@ -1,0 +1,192 @@
+"""The grammar of the command line: every command with its flags, and nothing of what runs them.
+
+Help, wrong calls and completion need no more than this, so it imports nothing that takes time. A command's module has
+`run(arguments) -> exit status` and is imported only once the call is known to make sense.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from clusterwright.cli import upflags
+from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL, WAIT_SECONDS
+
+_CLUSTER = {"nargs": "+", "metavar": "cluster/NAME", "help": "or cluster NAME, or NAME"}
+FLAVORS = {
+    "plain": "KubeadmControlPlane and MachineDeployment",
+    "health-check": "the same with a MachineHealthCheck of the workers",
+    "topology": "of a ClusterClass, which is created unless it is there",
+}
+
+
+class Command(NamedTuple):
+    """One command: its module in this package, what it does in a line and in a paragraph, and how it gets its flags."""
+
+    module: str
+    summary: str
+    add_flags: Callable[[ArgumentParser], None]
+    description: str = ""
+
+
+def parser(name: str) -> ArgumentParser:
+    """The parser of a command that is there."""
+    command = COMMANDS[name]
+    text = command.description or f"{command.summary[0].upper()}{command.summary[1:]}."
+    made = ArgumentParser(prog=f"clusterwright {name}", description=text, formatter_class=RawDescriptionHelpFormatter)
+    command.add_flags(made)
+    return made
+
+
+def parse(name: str, argv: Sequence[str]) -> Namespace:
+    """The arguments of a command; ends the program where they make no sense. `parser` and `argv` are those that made them."""
+    made = parser(name)
+    arguments = made.parse_args(list(argv))
+    arguments.parser, arguments.argv = made, list(argv)
+    return arguments
+
+
+def add_connection(parser: ArgumentParser) -> None:
+    """The flags of every command that talks to a management cluster."""
+    parser.add_argument("--kubeconfig", metavar="PATH", help=f"default: $KUBECONFIG, {LOCAL}, ~/.kube/config, the cluster we run in")
+    parser.add_argument("--context", default="", help="a context of the kubeconfig; default: the current one")
+    parser.add_argument("-n", "--namespace", default="", help="default: the context's")
+
+
+def _create(parser: ArgumentParser) -> None:
+    parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
+    told = "; ".join(f"{name}: {text}" for name, text in FLAVORS.items())
+    parser.add_argument("--flavor", choices=tuple(FLAVORS), default="plain", help=f"{told}; default: %(default)s")
+    parser.add_argument("--kubernetes-version", default=KUBERNETES_VERSION, metavar="VERSION", help="default: %(default)s")
+    parser.add_argument("--control-plane-machines", type=int, default=1, metavar="N", help="default: %(default)s")
+    parser.add_argument("--worker-machines", type=int, default=1, metavar="N", help="default: %(default)s")
+    parser.add_argument("--dry-run", action="store_true", help="print the manifests instead")
+    parser.add_argument("--wait", action="store_true", help="until it is available with all its machines")
+    parser.add_argument("--timeout", type=float, default=WAIT_SECONDS, metavar="SECONDS", help="how long to wait; default: %(default)g")
+    add_connection(parser)
+
+
+def _get(parser: ArgumentParser) -> None:
+    parser.add_argument("words", nargs="+", metavar="KIND [NAME ...]", help="e.g. clusters, md, machine/m1, kcp c1, kubeconfig c1")
+    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    parser.add_argument("-l", "--selector", default="", help="labels, e.g. role=web,!old")
+    parser.add_argument("-c", "--cluster", default="", metavar="NAME", help="only what belongs to this cluster")
+    parser.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml", "name"), default="table")
+    add_connection(parser)
+
+
+def _describe(parser: ArgumentParser) -> None:
+    parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
+    parser.add_argument("--show-conditions", action="store_true", help="all conditions of every object, not only the one that sums it up")
+    parser.add_argument("-w", "--watch", action="store_true", help="show it again whenever it changes")
+    add_connection(parser)
+
+
+def _explain(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="KIND/NAME [CONDITION]",
+        help="e.g. cluster/c1, cluster c1, kcp/namespace/c1; with a condition, its table with every guard's value",
+    )
+    parser.add_argument("--decisions", action="store_true", help="also list the decision of every table")
+    parser.add_argument("-w", "--watch", action="store_true", help="look again every few seconds, and tell when the verdict changes")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_connection(parser)
+
+
+def _delete(parser: ArgumentParser) -> None:
+    parser.add_argument("words", nargs="+", metavar="KIND/NAME", help="or KIND NAME; a NAME alone is a cluster's")
+    parser.add_argument("--no-wait", action="store_true", help="return once the deletion has been accepted")
+    parser.add_argument("--timeout", type=float, default=0.0, metavar="SECONDS", help="how long to wait; default: for ever")
+    add_connection(parser)
+
+
+def _render(parser: ArgumentParser) -> None:
+    parser.add_argument("words", nargs="+", metavar="kubeadmconfig/NAME", help="or kubeadmconfig NAME, or NAME")
+    parser.add_argument("--from", dest="file", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
+    parser.add_argument("--show-secrets", action="store_true", help="do not hide keys, tokens, passwords and contents from Secrets")
+    add_connection(parser)
+
+
+def _record(parser: ArgumentParser) -> None:
+    parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
+    parser.add_argument("-f", "--file", metavar="FILE", default="-", help="where to write it; default: standard output")
+    add_connection(parser)
+
+
+def _store(parser: ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    shared = ArgumentParser(add_help=False)
+    shared.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="default: %(default)s")
+    shared.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    commands.add_parser("check", parents=[shared], help="look at every row; may be done while serving")
+    commands.add_parser("repair", parents=[shared], help="keep what is intact, name what is not; not while serving")
+    backup = commands.add_parser("backup", parents=[shared], help="copy everything into a new folder; may be done while serving")
+    backup.add_argument("folder", type=Path)
+    restore = commands.add_parser("restore", parents=[shared], help="put a backup into an empty data directory")
+    restore.add_argument("folder", type=Path)
+
+
+def _tables(parser: ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", default="", help="a table, a controller, or CONTROLLER/TABLE; default: all")
+    parser.add_argument("-o", "--output", choices=("markdown", "json"), default="markdown")
+
+
+def _crds(parser: ArgumentParser) -> None:
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="only these: a kind, plural or full name; default: all")
+    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="YAML documents, or one JSON List")
+
+
+def _version(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+
+
+def _completion(parser: ArgumentParser) -> None:
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="e.g. in ~/.bashrc: source <(clusterwright completion bash)")
+
+
+def _complete(parser: ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="WORD", help="after --: what was typed so far, the last perhaps unfinished")
+    parser.set_defaults(shell="")
+
+
+COMMANDS: dict[str, Command] = {
+    "up": Command(
+        "up", "start the management plane", upflags.add, "Start the management plane: API server, controllers, in-memory infrastructure."
+    ),
+    "create": Command("create", "create a cluster on in-memory infrastructure, or print its manifests", _create),
+    "get": Command("get", "list objects of a kind, show some by name, or print a cluster's kubeconfig", _get),
+    "describe": Command("describe", "show a cluster as a tree with its conditions", _describe),
+    "explain": Command(
+        "explain",
+        "say why an object is in its state, and who must act",
+        _explain,
+        "Say why an object is in its state: causes first, then the chain that leads there, then the decisions.",
+    ),
+    "delete": Command("delete", "delete a cluster or another object and wait until it is gone", _delete),
+    "render": Command(
+        "render",
+        "print a machine's bootstrap data as it would be written",
+        _render,
+        "Print the bootstrap data of a KubeadmConfig: as stored, if its Secret is there, else as the next pass of the controller\n"
+        "would write it. Nothing is changed. FILE holds the config, its Machine, its Cluster and their Secrets, as\n"
+        "`kubectl get -o yaml` prints them.",
+    ),
+    "record": Command(
+        "record",
+        "write a bundle of a cluster's objects, secrets redacted",
+        _record,
+        "Write a bundle of a cluster's objects and Events, and of its workload cluster; values of Secrets are left out.",
+    ),
+    "store": Command("store", "check, repair, back up or restore what the plane keeps", _store),
+    "tables": Command("tables", "print the decision tables", _tables, "Print the decision tables: every row by name."),
+    "crds": Command("crds", "print the CustomResourceDefinitions", _crds),
+    "completion": Command("completion", "print what makes a shell complete commands and flags", _completion),
+    "complete": Command("completion", "", _complete, "Print what may come next on a command line, for shells."),
+    "version": Command("version", "print the version", _version),
+}
+"""In the order in which a newcomer meets them; one without a summary is not for people."""
