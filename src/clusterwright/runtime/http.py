@@ -1,4 +1,4 @@
-"""The transport to an API server over HTTPS, by aiohttp: one request, a watch as lines, an upgrade to WebSocket."""
+"""The transport to an API server over HTTPS, by aiohttp: one request, a watch as JSON values, an upgrade to WebSocket."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.credentials import Credentials, CredentialSource
 from clusterwright.runtime.errors import ConnectionFailed, Unauthorized, from_response
+from clusterwright.runtime.framing import JsonFrames, TooLong
 from clusterwright.runtime.kubeconfig import Connection
 
 _REQUEST = aiohttp.ClientTimeout(total=75.0, sock_connect=15.0)
@@ -31,7 +32,7 @@ MAX_BODY = 256 * 1024 * 1024
 MAX_FOREIGN_BODY = 32 * 1024 * 1024
 """The same where the peer is somebody else's, as a workload cluster is."""
 MAX_LINE = 16 * 1024 * 1024
-"""The longest line of a watch; the largest object has a tenth of it."""
+"""The longest event of a watch; the largest object has a tenth of it."""
 _STEP = 256 * 1024
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
 
@@ -90,27 +91,22 @@ class HttpTransport:
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
             raise ConnectionFailed(f"GET {request.path}: the watch is packed, which was not asked for")
-        return _response(response, b""), self._lines(request, response)
+        return _response(response, b""), self._events(request, response)
 
-    async def _lines(self, request: Request, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        rest = bytearray()
+    async def _events(self, request: Request, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        frames = JsonFrames(MAX_LINE)
         try:
             async for chunk in response.content.iter_any():
-                first, *others = chunk.split(b"\n")
-                rest += first
-                if len(rest) > MAX_LINE:
-                    raise ConnectionFailed(f"GET {request.path}: a line of the watch is longer than {MAX_LINE} bytes")
-                if others:
-                    yield bytes(rest)
-                    for line in others[:-1]:
-                        yield line
-                    rest = bytearray(others[-1])
+                for value in frames.feed(chunk):
+                    yield value
+        except TooLong:
+            raise ConnectionFailed(f"GET {request.path}: an event of the watch is longer than {MAX_LINE} bytes") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._failed(request, error) from error
         finally:
             response.close()
-        if rest:
-            yield bytes(rest)  # cut off: the reader will see
+        if rest := frames.end():
+            yield rest  # cut off: the reader will see
 
     async def _body(self, request: Request, response: aiohttp.ClientResponse) -> bytes:
         """The whole answer, unpacked, as long as it is within its bounds; raises ConnectionFailed."""
