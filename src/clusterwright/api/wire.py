@@ -48,7 +48,7 @@ class Transport(Protocol):
         """One request, one whole answer, whatever its status."""
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch: status and headers at once, then one item per event, a whole JSON value. A non-2xx answer has its body in the response."""
+        """A watch: status and headers at once, then one item per event, as JSON. A non-2xx answer has its body in the response."""
 
     async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
         """A WebSocket connection that speaks one of `protocols`."""
