@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import yaml
@@ -37,3 +38,12 @@ def test_an_unknown_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crds", "--nope"]) == 2
     assert "usage: clusterwright crds" in capsys.readouterr().err
+
+
+def test_the_hooks_of_extensions_are_described_and_nothing_is_referred_to_in_vain(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crds", "--runtime-hooks"]) == 0
+    text = capsys.readouterr().out
+    document = json.loads(text)
+
+    assert "/hooks.runtime.cluster.x-k8s.io/v1alpha1/updatemachine/{name}" in document["paths"]
+    assert set(re.findall(r'"#/components/schemas/([^"]+)"', text)) <= set(document["components"]["schemas"])

@@ -8,6 +8,7 @@ from typing import Any
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.runtimesdk import openapi
 from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.topology.extensions import CallAll, CallHandler, ExtensionError, ListHandlers
 
@@ -59,4 +60,34 @@ def listed(inputs: dict[str, Any]) -> dict[str, Any]:
     return {"calls": calls(made), "handlers": list(names)}
 
 
-OPERATIONS = {"runtime-call": call, "runtime-list": listed}
+def described(inputs: dict[str, Any]) -> dict[str, Any]:
+    made = openapi.document()
+    schemas = made["components"]["schemas"]
+    return {
+        "openapi": made["openapi"],
+        "paths": {path: _operation(item["post"]) for path, item in made["paths"].items()},
+        "components": sorted(schemas),
+        "schemas": {name: _bare(schema) for name, schema in schemas.items() if name.startswith(openapi.HOOKS_PACKAGE)},
+    }
+
+
+def _operation(operation: dict[str, Any]) -> dict[str, Any]:
+    def name(content: dict[str, Any]) -> str:
+        return str(content["content"]["application/json"]["schema"]["$ref"]).rpartition("/")[2]
+
+    return {
+        "operationId": operation["operationId"],
+        "tags": operation["tags"],
+        "parameters": [p["name"] for p in operation.get("parameters", ())],
+        "request": name(operation["requestBody"]),
+        "responses": {code: name(response) for code, response in operation["responses"].items()},
+    }
+
+
+def _bare(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {k: _bare(v) for k, v in schema.items() if k not in {"description", "default"}}
+    return [_bare(v) for v in schema] if isinstance(schema, list) else schema
+
+
+OPERATIONS = {"runtime-call": call, "runtime-list": listed, "runtime-openapi": described}

@@ -20,7 +20,7 @@ def module(name: str) -> ModuleType:
     return found
 
 
-@pytest.mark.parametrize(("op", "count"), [("runtime-call", 77), ("runtime-list", 2)])
+@pytest.mark.parametrize(("op", "count"), [("runtime-call", 77), ("runtime-list", 2), ("runtime-openapi", 1)])
 def test_every_recorded_call_agrees(op: str, count: int) -> None:
     evaluate = module("adapter").evaluate
     vectors = [v for v in module("replay").vectors("runtimeclient") if v["op"] == op]

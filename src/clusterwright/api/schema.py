@@ -66,6 +66,11 @@ def schema_of(model: type[msgspec.Struct], *, always: bool = False) -> Json:
     return schema
 
 
+def value_schema(hint: Any) -> Json:
+    """The schema of a field by its type hint, with all that is below it."""
+    return _value(hint, frozenset())
+
+
 def _object(model: type[msgspec.Struct], above: frozenset[type]) -> Json:
     hints = field_hints(model)
     properties: Json = {}

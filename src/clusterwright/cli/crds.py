@@ -9,10 +9,17 @@ import msgspec
 import yaml
 
 from clusterwright.api.crds import crds
+from clusterwright.runtimesdk import openapi
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the definitions of all our kinds, or of those named, as YAML documents or as one JSON List; 0 on success, 2 on misuse."""
+    """Print the definitions of all our kinds, or of those named, as YAML documents or as one JSON List; 0 on success, 2 on misuse.
+
+    With `--runtime-hooks`, the OpenAPI document of the runtime hooks instead.
+    """
+    if arguments.runtime_hooks:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(openapi.document())).decode() + "\n")
+        return 0
     selected = crds()
     if arguments.kinds:
         by_name = {}

@@ -139,6 +139,7 @@ def _tables(parser: ArgumentParser) -> None:
 def _crds(parser: ArgumentParser) -> None:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="only these: a kind, plural or full name; default: all")
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="YAML documents, or one JSON List")
+    parser.add_argument("--runtime-hooks", action="store_true", help="the OpenAPI document of the hooks of runtime extensions, as JSON")
 
 
 def _version(parser: ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The catalog of hooks: which there are, and what their answers look like. Pure.
+"""The catalog of hooks: which there are, what they are asked, and what their answers look like. Pure.
 
 Answers are read by these models: a field of another type is no answer, a field that nobody knows is passed over, and null is as good as
 absent. What an answer carries for somebody else (patches, plans, variables) stays JSON: who asked reads it.
@@ -13,40 +13,44 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from clusterwright.api.codec import without_nulls
+from clusterwright.api.constraints import REQUIRED, Format, ListMap, OneOf
 from clusterwright.api.meta import Json
+from clusterwright.runtimesdk import requests
 from clusterwright.topology.extensions import HOOKS_API_VERSION
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31), Format("int32")]
 
 
 class Response(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """What every answer has."""
 
-    status: str = ""
+    status: Annotated[str, REQUIRED, OneOf("Failure", "Success")] = ""
     message: str = ""
 
 
-class RetryResponse(Response, frozen=True):
+class RetryResponse(Response, frozen=True, kw_only=True):
     """An answer that may ask for patience: 0 means done."""
 
-    retry_after_seconds: Int32 = 0
+    retry_after_seconds: Annotated[Int32, REQUIRED] = 0
 
 
 class Patch(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A patch, base64 on the wire."""
 
-    patch_type: str = ""
-    patch: bytes = b""
+    patch_type: Annotated[str, REQUIRED] = ""
+    patch: Annotated[bytes, REQUIRED] = b""
 
 
-class PatchItem(Patch, frozen=True):
+class GeneratePatchesResponseItem(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The patch of one item of a request."""
 
-    uid: str = ""
+    uid: Annotated[str, REQUIRED] = ""
+    patch_type: Annotated[str, REQUIRED] = ""
+    patch: Annotated[bytes, REQUIRED] = b""
 
 
 class GeneratePatchesResponse(Response, frozen=True):
-    items: tuple[PatchItem, ...] = ()
+    items: tuple[GeneratePatchesResponseItem, ...] = ()
 
 
 class DiscoverVariablesResponse(Response, frozen=True):
@@ -54,7 +58,7 @@ class DiscoverVariablesResponse(Response, frozen=True):
 
 
 class UpgradeStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    version: str = ""
+    version: Annotated[str, REQUIRED] = ""
 
 
 class GenerateUpgradePlanResponse(Response, frozen=True):
@@ -74,22 +78,22 @@ class CanUpdateMachineSetResponse(Response, frozen=True):
     bootstrap_config_template_patch: Patch | None = None
 
 
-class RequestHook(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str = ""
-    hook: str = ""
+class GroupVersionHook(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: Annotated[str, REQUIRED] = ""
+    hook: Annotated[str, REQUIRED] = ""
 
 
 class ExtensionHandler(msgspec.Struct, frozen=True, rename="camel"):
     """A handler as an extension describes it; None: it does not say."""
 
-    name: str = ""
-    request_hook: RequestHook = RequestHook()
+    name: Annotated[str, REQUIRED] = ""
+    request_hook: Annotated[GroupVersionHook, REQUIRED] = GroupVersionHook()
     timeout_seconds: Int32 | None = None
     failure_policy: str | None = None
 
 
 class DiscoveryResponse(Response, frozen=True):
-    handlers: tuple[ExtensionHandler, ...] = ()
+    handlers: Annotated[tuple[ExtensionHandler, ...], ListMap("name")] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class Hook:
 
     name: str
     tag: str
+    request: type[msgspec.Struct]
     response: type[Response]
     always_fails: bool = False
 
@@ -114,24 +119,24 @@ _IN_PLACE = "In-Place Update Hooks"
 HOOKS: Final[dict[str, Hook]] = {
     hook.name: hook
     for hook in (
-        Hook("Discovery", "Discovery", DiscoveryResponse),
-        Hook("BeforeClusterCreate", _LIFECYCLE, RetryResponse),
-        Hook("AfterControlPlaneInitialized", _LIFECYCLE, Response),
-        Hook("BeforeClusterUpgrade", _LIFECYCLE, RetryResponse),
-        Hook("BeforeControlPlaneUpgrade", _LIFECYCLE, RetryResponse),
-        Hook("AfterControlPlaneUpgrade", _LIFECYCLE, RetryResponse),
-        Hook("BeforeWorkersUpgrade", _LIFECYCLE, RetryResponse),
-        Hook("AfterWorkersUpgrade", _LIFECYCLE, RetryResponse),
-        Hook("AfterClusterUpgrade", _LIFECYCLE, RetryResponse),
-        Hook("BeforeClusterDelete", _LIFECYCLE, RetryResponse),
-        Hook("GeneratePatches", _MUTATION, GeneratePatchesResponse),
-        Hook("ValidateTopology", _MUTATION, Response),
-        Hook("DiscoverVariables", _MUTATION, DiscoverVariablesResponse),
-        Hook("GenerateUpgradePlan", "Chained Upgrade Hook", GenerateUpgradePlanResponse),
-        Hook("CanUpdateMachine", _IN_PLACE, CanUpdateMachineResponse),
-        Hook("CanUpdateMachineSet", _IN_PLACE, CanUpdateMachineSetResponse),
+        Hook("Discovery", "Discovery", requests.DiscoveryRequest, DiscoveryResponse),
+        Hook("BeforeClusterCreate", _LIFECYCLE, requests.ClusterRequest, RetryResponse),
+        Hook("AfterControlPlaneInitialized", _LIFECYCLE, requests.ClusterRequest, Response),
+        Hook("BeforeClusterUpgrade", _LIFECYCLE, requests.BeforeStepRequest, RetryResponse),
+        Hook("BeforeControlPlaneUpgrade", _LIFECYCLE, requests.BeforeStepRequest, RetryResponse),
+        Hook("AfterControlPlaneUpgrade", _LIFECYCLE, requests.AfterStepRequest, RetryResponse),
+        Hook("BeforeWorkersUpgrade", _LIFECYCLE, requests.BeforeStepRequest, RetryResponse),
+        Hook("AfterWorkersUpgrade", _LIFECYCLE, requests.AfterStepRequest, RetryResponse),
+        Hook("AfterClusterUpgrade", _LIFECYCLE, requests.AfterClusterUpgradeRequest, RetryResponse),
+        Hook("BeforeClusterDelete", _LIFECYCLE, requests.ClusterRequest, RetryResponse),
+        Hook("GeneratePatches", _MUTATION, requests.GeneratePatchesRequest, GeneratePatchesResponse),
+        Hook("ValidateTopology", _MUTATION, requests.ValidateTopologyRequest, Response),
+        Hook("DiscoverVariables", _MUTATION, requests.Request, DiscoverVariablesResponse),
+        Hook("GenerateUpgradePlan", "Chained Upgrade Hook", requests.GenerateUpgradePlanRequest, GenerateUpgradePlanResponse),
+        Hook("CanUpdateMachine", _IN_PLACE, requests.CanUpdateMachineRequest, CanUpdateMachineResponse),
+        Hook("CanUpdateMachineSet", _IN_PLACE, requests.CanUpdateMachineSetRequest, CanUpdateMachineSetResponse),
         # an extension that nobody reaches has updated nothing
-        Hook("UpdateMachine", _IN_PLACE, RetryResponse, always_fails=True),
+        Hook("UpdateMachine", _IN_PLACE, requests.UpdateMachineRequest, RetryResponse, always_fails=True),
     )
 }
 """All hooks of the one version that there is."""
