@@ -32,7 +32,7 @@ def test_kinds_plurals_and_short_names_are_unambiguous() -> None:
 
 def test_paths() -> None:
     assert SCHEME.of(Machine).path("ns", "m", "status") == "/apis/cluster.x-k8s.io/v1beta2/namespaces/ns/machines/m/status"
-    assert SCHEME.of(Machine).path() == SCHEME.of(Machine).collection_path == "/apis/cluster.x-k8s.io/v1beta2/machines"
+    assert SCHEME.of(Machine).path() == "/apis/cluster.x-k8s.io/v1beta2/machines"
     assert SCHEME.of(k8s.Pod).path("ns") == "/api/v1/namespaces/ns/pods"
     assert SCHEME.of(k8s.Node).path("ignored", "n") == "/api/v1/nodes/n"
     assert SCHEME.of(ExtensionConfig).path("", "e") == "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs/e"

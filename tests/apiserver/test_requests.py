@@ -275,7 +275,7 @@ async def test_a_namespace_that_is_going_takes_nothing_new(api: Api):
 
 
 async def test_objects_are_loaded_as_they_are():
-    server = make_server(permissive=True)
+    server = make_server(require_namespaces=False)
     server.load(
         [
             {

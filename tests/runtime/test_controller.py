@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from clusterwright.api.meta import ObjectKey, ObjectMeta
+from clusterwright.api.scheme import gvk_of
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import LoopClock
@@ -18,7 +19,6 @@ from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.mapping import to_itself, to_label, to_owners
 from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Result, Watch
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.sample import GROUP, Child, Parent, ParentSpec, crds

@@ -1,10 +1,29 @@
+from datetime import datetime
+
 import pytest
 
-from clusterwright.api.kubernetes import Event
+from clusterwright.api.kubernetes import Builtin, BuiltinObject, ObjectReference
 from clusterwright.runtime.events import Recorder
 from clusterwright.simulation.sample import Parent
 
 from .conftest import failure
+
+
+class EventSource(Builtin):
+    component: str = ""
+
+
+class Event(BuiltinObject):
+    api_version: str = "v1"
+    kind: str = "Event"
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    source: EventSource = EventSource()
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    count: int = 0
+    type: str = ""
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 import pytest
 from msgspec.structs import replace
 
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import ensure_paused_condition
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.simulation.sample import Parent
 
 PARENT = gvk_of(Parent)

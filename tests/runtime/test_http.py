@@ -14,6 +14,7 @@ from aiohttp import web
 
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import User
@@ -27,7 +28,6 @@ from clusterwright.runtime.http import HttpTransport, proxy_of
 from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.kubeconfig import Connection, ExecPlugin
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.watcher import Watcher
 

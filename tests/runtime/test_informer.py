@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.scheme import gvk_of
 from clusterwright.runtime.informer import Informer
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.runtime.selectors import InvalidSelector, parse_fields, parse_labels
 from clusterwright.simulation.sample import GROUP, Parent
 

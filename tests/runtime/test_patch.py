@@ -3,10 +3,10 @@ import pytest
 from msgspec.structs import replace
 
 from clusterwright.api.meta import Condition, OwnerReference
+from clusterwright.api.scheme import gvk_of
 from clusterwright.conditions import ConditionConflict, set_condition
 from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, NotFound
 from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.simulation.sample import Parent, ParentSpec, ParentStatus
 
 from .conftest import NOW, failure

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition
+from clusterwright.api.scheme import gvk_of
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.conditions import ConditionConflict
 from clusterwright.runtime.models import status_type
 from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.runtime.rest import RestClient
 
 from .conftest import NOW, Recording, SteadyClock

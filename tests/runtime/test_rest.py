@@ -3,6 +3,7 @@ import pytest
 
 from clusterwright.api.kubernetes import ConfigMap, Pod
 from clusterwright.api.meta import GroupVersionKind, ObjectKey, ObjectMeta, Unstructured
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Response
 from clusterwright.runtime.errors import (
     AlreadyExists,
@@ -16,7 +17,6 @@ from clusterwright.runtime.errors import (
     ServiceUnavailable,
     TooManyRequests,
 )
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.simulation.sample import GROUP, Child, Parent, ParentSpec
 
 from .conftest import failure

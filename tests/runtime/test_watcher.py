@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind
+from clusterwright.api.scheme import Resource
 from clusterwright.api.wire import Response
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.informer import Informer
-from clusterwright.runtime.resources import Resource
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.watcher import Watcher
 from clusterwright.simulation.loop import run_virtual

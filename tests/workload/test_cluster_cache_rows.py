@@ -10,7 +10,9 @@ import pytest
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Node, Secret
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.scheme import SCHEME
 from clusterwright.api.wire import Response
+from clusterwright.apiserver.schema.permissive import permissive_resource
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import LoopClock
@@ -63,7 +65,8 @@ class Stage:
 
     def __init__(self, **options):
         self.clock = LoopClock(START)
-        self.server = ApiServer(now=self.clock.now, random=Random(1), permissive=True)
+        self.server = ApiServer(now=self.clock.now, random=Random(1), require_namespaces=False)
+        self.server.registry.add([permissive_resource(SCHEME.gvk(Cluster))])
         self.remote = Remote(self.clock)
         self.told = []
         self.woken = []

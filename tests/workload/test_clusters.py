@@ -15,7 +15,9 @@ import pytest
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.scheme import SCHEME
 from clusterwright.api.wire import Duplex, Request, Response, Transport
+from clusterwright.apiserver.schema.permissive import permissive_resource
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.kubeadm import certificates as pki
@@ -98,8 +100,8 @@ def play(
 ) -> None:
     async def main() -> None:
         clock, random = LoopClock(START), Random(1)
-        # no CRDs to be installed: the cache only reads Clusters
-        management, remote = ApiServer(now=clock.now, random=random, permissive=True), ApiServer(now=clock.now, random=random)
+        management, remote = ApiServer(now=clock.now, random=random), ApiServer(now=clock.now, random=random)
+        management.registry.add([permissive_resource(SCHEME.gvk(Cluster))])  # no CRDs to be installed: the cache only reads Clusters
         for server in (management, remote):
             server.ensure_namespaces()
         client = RestClient(InProcessTransport(management), clock=clock)

@@ -10,7 +10,7 @@ from clusterwright.admission.rule import Default, Review, at
 from clusterwright.admission.sets import below
 from clusterwright.api.constraints import OPEN
 from clusterwright.api.meta import GroupVersionKind, Json, Object
-from clusterwright.api.scheme import Resource
+from clusterwright.api.scheme import Resource, gvk_of
 from clusterwright.conversion.kinds import hub_type
 
 _API_VERSION: Final = "infrastructure.cluster.x-k8s.io/v1beta2"
@@ -42,7 +42,7 @@ class DockerHook(Hook):
     @property
     def resource(self) -> Resource:
         """The resource whose writes it is asked about."""
-        return Resource(self.model, self.plural, custom=True)
+        return Resource(gvk_of(self.model), self.plural)
 
 
 def _port(*where: str) -> Default:

@@ -1,6 +1,6 @@
 """What the API server demands of a field, as `Annotated` metadata next to the field.
 
-Schemas (of CRDs and of built-in kinds) are generated from these; the codec reads only `ALWAYS`. Constraints of a whole
+Schemas of CRDs are generated from these; the codec reads only `ALWAYS`. Constraints of a whole
 object type stand in its class variable `constraints`.
 """
 
@@ -97,15 +97,6 @@ class ListMap:
 
     def __init__(self, *keys: str) -> None:
         self.keys = keys
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """Strategic merge patch of a built-in: merge by `key` (empty: scalars merge by value) and/or `retainKeys`."""
-
-    key: str = ""
-    merge: bool = True
-    retain_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)

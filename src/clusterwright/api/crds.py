@@ -11,7 +11,7 @@ from clusterwright.api.columns import COLUMNS
 from clusterwright.api.contract import CONTRACT_VERSIONS
 from clusterwright.api.meta import Json
 from clusterwright.api.schema import schema_of
-from clusterwright.api.scheme import CUSTOM, Resource
+from clusterwright.api.scheme import CUSTOM, ModelledResource
 from clusterwright.api.versions import HUB, definitions, plain_schema, spokes
 from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, PROVIDER_LABEL
 
@@ -30,7 +30,7 @@ _TYPE_META: Json = {
 }
 
 
-def crd(resource: Resource) -> Json:
+def crd(resource: ModelledResource) -> Json:
     """The definition of one resource, to be changed freely by the caller."""
     return msgspec.json.decode(_encoded(resource), type=dict)
 
@@ -47,7 +47,7 @@ def webhook_conversion(**client: Any) -> Json:
 
 
 @cache
-def _encoded(resource: Resource) -> bytes:
+def _encoded(resource: ModelledResource) -> bytes:
     schema = schema_of(resource.model)
     schema["properties"].update(_TYPE_META)
     subresources: Json = {}
@@ -61,9 +61,9 @@ def _encoded(resource: Resource) -> bytes:
         if resource.scale.selector:
             subresources["scale"]["labelSelectorPath"] = resource.scale.selector
     names: Json = {
-        "categories": list(resource.categories),
+        "categories": ["cluster-api"],
         "kind": resource.kind,
-        "listKind": resource.list_kind,
+        "listKind": f"{resource.kind}List",
         "plural": resource.plural,
         "singular": resource.singular,
     }

@@ -36,7 +36,6 @@ from clusterwright.api.constraints import (
     Items,
     Len,
     ListMap,
-    Merge,
     OneOf,
     Range,
 )
@@ -141,8 +140,8 @@ class ObjectMeta(Struct):
     deletion_grace_period_seconds: Int64 | None = None
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    owner_references: Annotated[tuple[OwnerReference, ...], ListMap("uid"), Merge("uid")] = ()
-    finalizers: Annotated[tuple[str, ...], SET, Merge()] = ()
+    owner_references: Annotated[tuple[OwnerReference, ...], ListMap("uid")] = ()
+    finalizers: Annotated[tuple[str, ...], SET] = ()
 
     @property
     def key(self) -> ObjectKey:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from clusterwright.api.codec import field_hints, field_metadata, to_json, without_metadata
+from clusterwright.api.codec import field_hints, field_metadata, without_metadata
 from clusterwright.api.constraints import (
     ATOMIC,
     ATOMIC_MAP,
@@ -31,14 +31,13 @@ from clusterwright.api.constraints import (
     Items,
     Len,
     ListMap,
-    Merge,
     OneOf,
     Pattern,
     Props,
     Quantity,
     Range,
 )
-from clusterwright.api.meta import Always, Json, Object, ObjectMeta
+from clusterwright.api.meta import Json, Object
 
 _SCALARS: Mapping[Any, Json] = {
     str: {"type": "string"},
@@ -52,15 +51,12 @@ _QUANTITY_MEMBERS = frozenset(get_args(Quantity))
 _INT_OR_STRING_MEMBERS = frozenset(get_args(IntOrString))
 
 
-def schema_of(model: type[msgspec.Struct], *, always: bool = False) -> Json:
+def schema_of(model: type[msgspec.Struct]) -> Json:
     """The structural schema of a kind or of a part of one.
 
-    `metadata` of the kind itself is an open object, as in every CRD; that of templates inside it is spelled out. With
-    `always`, fields that upstream writes even when zero say so: `x-clusterwright-always` is the zero value.
+    `metadata` of the kind itself is an open object, as in every CRD; that of templates inside it is spelled out.
     """
     schema = _object(model, frozenset())
-    if always:
-        _mark_always(schema, model)
     if issubclass(model, Object):
         schema["properties"]["metadata"] = {"type": "object"}  # kube-apiserver accepts nothing more here, not even a description
     return schema
@@ -80,8 +76,6 @@ def _object(model: type[msgspec.Struct], above: frozenset[type]) -> Json:
         properties[field.encode_name] = _value(hint, above | {model})
         if REQUIRED in field_metadata(hint):
             required.append(field.encode_name)
-    if model is ObjectMeta:
-        properties["managedFields"] = {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     schema: Json = {"type": "object"}
     if properties:
         schema["properties"] = properties
@@ -94,27 +88,6 @@ def _object(model: type[msgspec.Struct], above: frozenset[type]) -> Json:
         schema["description"] = model.__doc__.strip().split("\n")[0]
     _constrain(schema, constraints)
     return schema
-
-
-def _mark_always(schema: Json, model: type[msgspec.Struct]) -> None:
-    hints = field_hints(model)
-    for field in msgspec.structs.fields(model):
-        hint = hints[field.name]
-        node = schema.get("properties", {}).get(field.encode_name)
-        if node is None:  # below a model that contains itself
-            continue
-        inner = without_metadata(hint)
-        if get_origin(inner) is tuple:
-            inner, child = without_metadata(get_args(inner)[0]), node.get("items", {})
-        elif isinstance(get_origin(inner), type) and issubclass(get_origin(inner), Mapping):
-            inner, child = without_metadata(get_args(inner)[1]), node.get("additionalProperties", {})
-        else:
-            child = node
-        if any(isinstance(mark, Always) for mark in field_metadata(hint)):
-            zero = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-            node["x-clusterwright-always"] = to_json(zero) if isinstance(zero, msgspec.Struct) else zero
-        if isinstance(inner, type) and issubclass(inner, msgspec.Struct) and "properties" in child:
-            _mark_always(child, inner)
 
 
 def _value(hint: Any, above: frozenset[type]) -> Json:
@@ -192,11 +165,6 @@ def _constrain(schema: Json, marks: Iterable[Any]) -> None:
             case ListMap():
                 schema["x-kubernetes-list-type"] = "map"
                 schema["x-kubernetes-list-map-keys"] = list(mark.keys)
-            case Merge(key=key, merge=merge, retain_keys=retain):
-                strategies = [name for name, wanted in (("merge", merge), ("retainKeys", retain)) if wanted]
-                schema["x-kubernetes-patch-strategy"] = ",".join(strategies)
-                if key:
-                    schema["x-kubernetes-patch-merge-key"] = key
             case Cel(rule=rule, message=message):
                 schema.setdefault("x-kubernetes-validations", []).append({"rule": rule, "message": message})
             case _:

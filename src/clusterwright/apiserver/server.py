@@ -28,7 +28,6 @@ from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, 
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import Registry, ResourceKey, index
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
-from clusterwright.apiserver.schema.permissive import known_resources
 from clusterwright.apiserver.selectors import field_requirements
 from clusterwright.apiserver.serving import nonresource
 from clusterwright.apiserver.status import StatusError, bad_request, failure, forbidden_error, generic, internal
@@ -56,11 +55,6 @@ def _builtin_index() -> dict[ResourceKey, Resource]:
     return index(RESOURCES)
 
 
-@cache
-def _known_index() -> dict[ResourceKey, Resource]:
-    return index(known_resources())
-
-
 class ApiServer(Core):
     """A Kubernetes API server in memory."""
 
@@ -71,7 +65,6 @@ class ApiServer(Core):
         random: random_module.Random,
         journal: Journal | None = None,
         history: int = 2000,
-        permissive: bool = False,
         resources: Mapping[ResourceKey, Resource] | None = None,
         namespaces: Iterable[str] = _INITIAL_NAMESPACES,
         require_namespaces: bool = True,
@@ -83,21 +76,18 @@ class ApiServer(Core):
     ) -> None:
         """Make a server.
 
-        `permissive`: an offline world. All kinds that have a model are served, without schemas, and namespaces need not
-        exist. `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the
+        `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the
         built-ins if not given. `require_namespaces`: objects can be created only in namespaces that exist. Without an
         `authorizer` everybody may do everything. With a `journal`: call `recover`, start the journal, then
         `ensure_namespaces` before anything is served. `converters`: kinds whose conversion, a webhook by their CRD, is
         done in this process.
         """
-        if resources is None:
-            resources = _known_index() if permissive else _builtin_index()
         super().__init__(
             now=now,
             random=random,
             store=Store(history=history, journal=journal),
-            registry=Registry(resources),
-            require_namespaces=require_namespaces and not permissive,
+            registry=Registry(_builtin_index() if resources is None else resources),
+            require_namespaces=require_namespaces,
             authorizer=authorizer,
             admission=admission,
             version=version,
@@ -107,7 +97,7 @@ class ApiServer(Core):
         self._definitions = definitions.CrdController(self)
         self.store.table(definitions.TABLE).hooks.append(self._definitions)
         self._policies = policies.Activation(self)
-        self._initial_namespaces = () if permissive else tuple(namespaces)
+        self._initial_namespaces = tuple(namespaces)
         if journal is None:
             self.ensure_namespaces()
 

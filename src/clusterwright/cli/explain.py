@@ -13,6 +13,7 @@ import msgspec
 
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import Json, Object, ObjectKey
+from clusterwright.api.scheme import ModelledResource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.record import gather
@@ -100,7 +101,7 @@ async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:
     if subject.kind == "Cluster":
         return await gather(arguments, subject.name, keep_secrets=True)
     resource = subjects.resource_of(subject.kind)
-    if resource is None or not resource.custom:
+    if resource is None or not isinstance(resource, ModelledResource):
         raise BadBundle(f"{subject.kind} is no kind of ours: record its cluster and use --from")
     connection = connect.resolve(arguments)
     async with connect.connected(connection) as client:

@@ -18,6 +18,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import Json, Object, ObjectKey
+from clusterwright.api.scheme import gvk_of
 from clusterwright.cli import connect, subjects
 from clusterwright.conditions import has
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
@@ -29,7 +30,6 @@ from clusterwright.offline.decide import decide_bundle
 from clusterwright.offline.observation import WorkloadCluster
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.resources import gvk_of
 
 
 class NothingToRender(Exception):

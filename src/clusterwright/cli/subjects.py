@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from clusterwright.api.scheme import BUILT_IN, CUSTOM, Resource
+from clusterwright.api.scheme import CUSTOM, Resource
 
 
 class Subject(NamedTuple):
@@ -68,14 +68,21 @@ def is_kind(word: str) -> bool:
 def resource_of(word: str) -> Resource | None:
     """The resource that a word means, if it is one that we know; of ours before others'."""
     bare, _, group = word.lower().partition(".")
-    found = _words().get(bare)
+    found = _ours().get(bare) or _built_in().get(bare)
     return found if found is not None and group in {"", found.group, f"{found.version}.{found.group}"} else None
 
 
 @cache
-def _words() -> dict[str, Resource]:
+def _ours() -> dict[str, Resource]:
+    return {word: r for r in CUSTOM for word in (r.singular, r.plural, *r.short_names)}
+
+
+@cache
+def _built_in() -> dict[str, Resource]:
+    from clusterwright.apiserver.builtins.kinds import RESOURCES  # with all their rules: not read for the words that are ours
+
     known: dict[str, Resource] = {}
-    for resource in (*CUSTOM, *BUILT_IN):
-        for word in (resource.singular, resource.plural, *resource.short_names):
-            known.setdefault(word, resource)
+    for r in RESOURCES:
+        for word in (r.singular, r.plural, *r.short_names):
+            known.setdefault(word, Resource(r.gvk, r.plural, r.namespaced))
     return known

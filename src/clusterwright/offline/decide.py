@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
+from clusterwright.api.scheme import gvk_of
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.contracts import complete
 from clusterwright.offline.observed import Action
 from clusterwright.offline.world import World, decoded
 from clusterwright.runtime.keys import sample_keys
-from clusterwright.runtime.resources import gvk_of
 
 
 def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str = "") -> Json:

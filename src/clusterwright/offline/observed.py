@@ -10,10 +10,10 @@ import msgspec
 
 from clusterwright.api.contract import pluralize
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
+from clusterwright.api.scheme import gvk_of as _gvk
 from clusterwright.offline.observation import Faults, Refusal
 from clusterwright.runtime import errors
 from clusterwright.runtime.client import Client, Original, PatchType, Reader
-from clusterwright.runtime.resources import gvk_of as _gvk
 
 _NAMED_ERRORS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403}
 

@@ -12,8 +12,8 @@ from typing import Any
 from clusterwright.api.contract import pluralize
 from clusterwright.api.crds import crd
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
-from clusterwright.api.scheme import BUILT_IN, CUSTOM
-from clusterwright.api.scheme import Resource as Known
+from clusterwright.api.scheme import CUSTOM, ModelledResource
+from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import ResourceKey, index
 from clusterwright.apiserver.schema.kindschema import KindSchema
@@ -40,7 +40,7 @@ from clusterwright.runtime.rest import RestClient
 class _CoreSchema(KindSchema):
     """How objects of a core kind are merged; made when the first is written."""
 
-    def __init__(self, resource: Known) -> None:
+    def __init__(self, resource: ModelledResource) -> None:
         super().__init__()
         self._resource = resource
 
@@ -50,7 +50,7 @@ class _CoreSchema(KindSchema):
         return KindSchema(node=Node(source)).merge_type
 
 
-def _merged_as(resource: Known) -> KindSchema | None:
+def _merged_as(resource: ModelledResource) -> KindSchema | None:
     """Providers' kinds may be anybody's; the core kinds are ours, and merged as the API server merges them."""
     return _CoreSchema(resource) if resource.group == "cluster.x-k8s.io" else None
 
@@ -58,16 +58,14 @@ def _merged_as(resource: Known) -> KindSchema | None:
 @cache
 def _lenient_resources() -> Mapping[ResourceKey, Resource]:
     """Every kind that we know, served without validation: a bundle is taken as it is."""
-    made = (
+    made = [permissive_resource(r.gvk, plural=r.plural, namespaced=r.namespaced, status=r.status, schema=_merged_as(r)) for r in CUSTOM]
+    built_in = (
         replace(
-            permissive_resource(r.gvk, plural=r.plural, namespaced=r.namespaced, status=r.status, schema=_merged_as(r)),
-            subresources=r.subresources,
-            custom=r.custom,
-            unconditional_update=True,
+            permissive_resource(r.gvk, plural=r.plural, namespaced=r.namespaced, status=r.status), subresources=r.subresources, custom=False
         )
-        for r in BUILT_IN + CUSTOM
+        for r in RESOURCES
     )
-    return index(made)
+    return index(replace(r, unconditional_update=True) for r in (*made, *built_in))
 
 
 class StandingClock:

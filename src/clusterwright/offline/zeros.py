@@ -20,7 +20,7 @@ def without_silent_zeros(json: Json) -> Json:
     """The object without them, as an API server serves what was stored through its kind. The given one is not changed."""
     gvk = GroupVersionKind.of(str(json.get("apiVersion", "")), str(json.get("kind", "")))
     known = SCHEME.by_gvk(gvk)
-    return _without(json, _silent(known.model)) if known is not None and known.custom else json
+    return _without(json, _silent(known.model)) if known is not None else json
 
 
 def _without(json: Any, silent: Silent) -> Any:

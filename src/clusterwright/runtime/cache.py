@@ -12,11 +12,12 @@ from random import Random
 from typing import Any, Literal, TypeVar
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
+from clusterwright.api.scheme import gvk_of
 from clusterwright.runtime.client import Original, PatchType, Reader
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.metrics import RuntimeMetrics
-from clusterwright.runtime.resources import Kind, gvk_of
+from clusterwright.runtime.resources import Kind
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.selectors import parse_labels
 from clusterwright.runtime.watcher import Watcher

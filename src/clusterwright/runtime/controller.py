@@ -19,6 +19,7 @@ from typing import Any
 from msgspec.structs import replace as replace_struct
 
 from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.api.scheme import gvk_of
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.cancellation import heed_cancellation
 from clusterwright.runtime.client import Reader
@@ -27,7 +28,7 @@ from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import Logger, bound, get_logger, is_foreseen, leaves
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
-from clusterwright.runtime.resources import Kind, gvk_of
+from clusterwright.runtime.resources import Kind
 from clusterwright.runtime.tracing import NoTracer, Tracer
 from clusterwright.runtime.workqueue import Backoff, Priority, Request, ShutDown, WorkQueue
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.mapping import to_owners
 from clusterwright.runtime.predicates import all_of, resource_version_changed
 from clusterwright.runtime.reconcile import Mapper, Watch
-from clusterwright.runtime.resources import gvk_of
 
 
 class OwnerWatches:

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
 
 from clusterwright.api import codec, overlay
 from clusterwright.api.meta import Condition, GroupVersionKind, Json, Object, Unstructured
-from clusterwright.api.scheme import SCHEME
+from clusterwright.api.scheme import SCHEME, Resource
 from clusterwright.runtime.errors import ConnectionFailed
-from clusterwright.runtime.resources import Resource
 
 T = TypeVar("T", bound=Object)
 
+_READ_AS_JSON: Final = {
+    resource.gvk: resource
+    for resource in (
+        Resource(GroupVersionKind("", "v1", "Event"), "events"),
+        Resource(GroupVersionKind("", "v1", "PersistentVolumeClaim"), "persistentvolumeclaims"),
+        Resource(GroupVersionKind("apps", "v1", "Deployment"), "deployments"),
+        Resource(GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"), "clusterrolebindings", False),
+    )
+}
+"""Built-in kinds that we read and write without a model."""
+
 
 def known_resource(gvk: GroupVersionKind) -> Resource | None:
-    """The resource of a kind that we have a model for."""
-    found = SCHEME.by_gvk(gvk)
-    return Resource(gvk, found.plural, found.namespaced) if found else None
+    """The resource of a kind that no API server need be asked for."""
+    return SCHEME.by_gvk(gvk) or _READ_AS_JSON.get(gvk)
 
 
 def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:

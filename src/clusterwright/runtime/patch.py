@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from clusterwright.api.meta import Json, Object, ObjectKey, Unstructured
+from clusterwright.api.scheme import gvk_of
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Client, Original
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.condition_change import CONDITION_PATHS, ConditionChange, ConditionConflict
 from clusterwright.runtime.errors import ApiError, Conflict, NotFound
-from clusterwright.runtime.resources import gvk_of
 
 T = TypeVar("T", bound=Object)
 

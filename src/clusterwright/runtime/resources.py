@@ -3,51 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Object
+from clusterwright.api.scheme import Resource, gvk_of
 from clusterwright.runtime.errors import NoKindMatch, NotFound
 
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A kind as the API server serves it."""
-
-    gvk: GroupVersionKind
-    plural: str
-    namespaced: bool
-
-    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of the collection, of one object, or of its subresource. A namespace of a cluster-scoped kind is ignored."""
-        gvk = self.gvk
-        path = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
-        if self.namespaced and namespace:
-            path += f"/namespaces/{namespace}"
-        path += f"/{self.plural}"
-        if name:
-            path += f"/{name}"
-        if subresource:
-            path += f"/{subresource}"
-        return path
-
-
 Kind = type[Object] | GroupVersionKind
-
-
-@lru_cache(maxsize=1024)
-def gvk_of(kind: Kind) -> GroupVersionKind:
-    """The GroupVersionKind of a typed class (its field defaults) or of itself."""
-    if isinstance(kind, GroupVersionKind):
-        return kind
-    defaults = {field.name: field.default for field in msgspec.structs.fields(kind)}
-    api_version, name = defaults.get("api_version"), defaults.get("kind")
-    if not isinstance(api_version, str) or not isinstance(name, str) or not name:
-        raise TypeError(f"{kind.__name__} names no apiVersion and kind")
-    return GroupVersionKind.of(api_version, name)
 
 
 class _ApiResource(msgspec.Struct):

@@ -12,12 +12,13 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, OwnerReference, Unstructured
+from clusterwright.api.scheme import Resource
 from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original, PatchType, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerError, from_response
-from clusterwright.runtime.resources import Kind, Lookup, Resource, Resources, gvk_of_json, no_kind_match
+from clusterwright.runtime.resources import Kind, Lookup, Resources, gvk_of_json, no_kind_match
 
 T = TypeVar("T", bound=Object)
 

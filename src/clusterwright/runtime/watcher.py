@@ -20,12 +20,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from clusterwright.api.scheme import Resource
 from clusterwright.api.wire import Request
 from clusterwright.runtime.cancellation import heed_cancellation
 from clusterwright.runtime.errors import ApiError, Gone, ServerTimeout, ServiceUnavailable, TooManyRequests, from_response
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
-from clusterwright.runtime.resources import Resource
 from clusterwright.runtime.rest import PAGE_SIZE, RestClient, retry_after
 
 MIN_WATCH_SECONDS = 300

@@ -24,6 +24,7 @@ from clusterwright.api.meta import (
     OwnerReference,
     Struct,
 )
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Transport
 from clusterwright.conditions import set_condition
 from clusterwright.runtime.client import Client, Original
@@ -34,7 +35,6 @@ from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.mapping import to_owners
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Result, Watch
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.simulation.witness import Witness
 from clusterwright.simulation.world import Program, Scenario, Violation, World
 

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
+from clusterwright.api.scheme import gvk_of
 from clusterwright.runtime.cache import CachedClient
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ConnectionFailed, ServerError
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.simulation.world import World
 
 T = TypeVar("T", bound=Object)

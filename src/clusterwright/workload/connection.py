@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import GroupVersionKind, Object
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Transport
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import get_logger
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.watcher import Watcher
 from clusterwright.workload.etcd import CLIENT_PORT, GatewayClient, first_available

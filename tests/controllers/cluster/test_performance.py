@@ -10,7 +10,7 @@ from seed_scenarios import ca_secret
 from seed_worlds import LABEL, cluster, condition, control_plane, infrastructure, machine
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.runtime.resources import gvk_of
+from clusterwright.api.scheme import gvk_of
 
 MACHINE = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Machine")
 FINE = [

@@ -6,7 +6,7 @@ import pytest
 
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.infrastructure import DevCluster, DevMachine
-from clusterwright.api.kubernetes import ConfigMap, DaemonSet, Deployment, Lease, Node, Pod, Secret
+from clusterwright.api.kubernetes import ConfigMap, DaemonSet, Lease, Node, Pod, Secret
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wellknown import DEV_MACHINE_FINALIZER
 from clusterwright.cli import samples
@@ -113,7 +113,7 @@ def test_a_control_plane_machine_brings_what_kubeadm_brings(in_plane):
         config = await client.get(ConfigMap, ObjectKey("kube-system", "kubeadm-config"))
         assert "clusterName: c" in config.data["ClusterConfiguration"]
         assert await client.get(DaemonSet, ObjectKey("kube-system", "kube-proxy"))
-        assert await client.get(Deployment, ObjectKey("kube-system", "coredns"))
+        assert await client.get(GroupVersionKind("apps", "v1", "Deployment"), ObjectKey("kube-system", "coredns"))
         assert await client.get(ConfigMap, ObjectKey("kube-public", "cluster-info"))
         bindings = {b.metadata.name for b in await client.list(CLUSTER_ROLE_BINDING)}
         assert {"kubeadm:get-nodes", "kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap"} <= bindings

@@ -6,12 +6,9 @@ Used for kinds of offline worlds that come without a CRD.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.api.scheme import SCHEME
 from clusterwright.apiserver.interfaces import Column, KindHandler, NameRule, Resource, Scale
 from clusterwright.apiserver.schema.kindschema import KindSchema
 from clusterwright.apiserver.schema.structural import Node
@@ -100,31 +97,6 @@ class PermissiveHandler:
 
 
 _check: type[KindHandler] = PermissiveHandler
-
-_WITHOUT_GENERATION = frozenset({"Namespace", "Secret", "ConfigMap", "Event", "Node", "ServiceAccount", "Lease"})
-
-
-@cache
-def known_resources() -> tuple[Resource, ...]:
-    """Every kind that we have a model for, without schemas: what offline worlds serve from the start."""
-    found = []
-    for known in SCHEME.resources:
-        made = permissive_resource(known.gvk, plural=known.plural, namespaced=known.namespaced, status=known.status)
-        scale = known.scale
-        found.append(
-            replace(
-                made,
-                verbs=known.verbs,
-                subresources=known.subresources,
-                scale=Scale(scale.spec_replicas, scale.status_replicas, scale.selector) if scale is not None else None,
-                custom=known.custom,
-                unconditional_update=not known.custom,
-                generation=known.kind not in _WITHOUT_GENERATION,
-                storage_key="events" if known.plural == "events" else "",
-                storage="v1" if known.plural == "events" else "",
-            )
-        )
-    return tuple(found)
 
 
 def plural_of(kind: str) -> str:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import GroupVersionKind
+from clusterwright.api.scheme import gvk_of
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.departure import remove_hook
@@ -13,7 +14,6 @@ from clusterwright.controllers.kubeadmcontrolplane.inspection import reconcile_c
 from clusterwright.controllers.kubeadmcontrolplane.machines import stale_text
 from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope
 from clusterwright.runtime.errors import ApiError, NotFound
-from clusterwright.runtime.resources import gvk_of
 
 MACHINE = gvk_of(Machine)
 MACHINE_POOL = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "MachinePool")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusterwright.api.core import Machine
+from clusterwright.api.scheme import gvk_of
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import membership, names
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, newest
@@ -11,7 +12,6 @@ from clusterwright.controllers.kubeadmcontrolplane.quorum import control_plane_s
 from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.errors import ApiError, NotFound
-from clusterwright.runtime.resources import gvk_of
 
 MACHINE = gvk_of(Machine)
 _OTHER_HOOKS_FROM = (1, 31, 0)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from clusterwright.api.core import Machine
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.scheme import gvk_of
 from clusterwright.controllers import field_ownership as ownership
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import desired, names
@@ -20,7 +21,6 @@ from clusterwright.controllers.kubeadmcontrolplane.uptodate import is_cloned
 from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, slot
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, NotFound, ServerTimeout
-from clusterwright.runtime.resources import gvk_of
 
 MACHINE = gvk_of(Machine)
 _NODE_DELETION_DEFAULT = 10

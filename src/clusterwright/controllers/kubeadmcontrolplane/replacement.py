@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusterwright.api.core import Machine
+from clusterwright.api.scheme import gvk_of
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import membership, names, remediation
@@ -12,7 +13,6 @@ from clusterwright.controllers.kubeadmcontrolplane.remediation import GarbledHis
 from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.runtime.errors import ApiError, NotFound
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.workload.access import NotConnected
 
 MACHINE = gvk_of(Machine)

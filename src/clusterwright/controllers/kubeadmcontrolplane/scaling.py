@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusterwright.api.core import Machine
+from clusterwright.api.scheme import gvk_of
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import addons, kubeadm_config_map, membership, objects
 from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, newest
@@ -15,7 +16,6 @@ from clusterwright.controllers.kubeadmcontrolplane.scope import EndOfPass, Scope
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.errors import ApiError, NotFound
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.workload.access import NotConnected
 
 MACHINE = gvk_of(Machine)

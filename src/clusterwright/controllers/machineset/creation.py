@@ -9,6 +9,7 @@ from typing import Any
 
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_SET_NAME_LABEL
 from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.external import ContractUnknown, contract_of, get_external
@@ -17,7 +18,6 @@ from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA
 from clusterwright.controllers.machineset.snapshot import Refusal
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerTimeout
-from clusterwright.runtime.resources import gvk_of
 
 MACHINE = gvk_of(Machine)
 
