@@ -16,7 +16,6 @@ from clusterwright.api.kubeconfig import inline
 from clusterwright.api.kubernetes import MutatingWebhookConfiguration, Secret, ValidatingWebhookConfiguration
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
-from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.api.wire import Transport
 from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is_due
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
@@ -32,13 +31,15 @@ from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.dynamic import OwnerWatches
-from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFailed
+from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Reconciler, Result, Watch
 from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.runtimesdk.https import HttpsPost
+from clusterwright.runtimesdk.metrics import CallMetrics
 from clusterwright.runtimesdk.registry import Registry
+from clusterwright.runtimesdk.warmup import WarmUp
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
 
@@ -159,24 +160,18 @@ def build_manager(
 def add_runtime_client(manager: Manager, flags: Mapping[str, Any]) -> RuntimeClient:
     """The client of runtime extensions, over HTTPS. Its registry is ready as soon as it knows which extensions there are."""
     post = HttpsPost(flags.get("runtime-extension-client-cert-file") or "", flags.get("runtime-extension-client-key-file") or "")
-    client = RuntimeClient(Registry(), post, manager.client, manager.clock.monotonic)
+    client = RuntimeClient(Registry(), post, manager.client, manager.clock.monotonic, CallMetrics(manager.registry))
+    warm_up = WarmUp(manager.client, manager.clock, client.registry, read_only=bool(flags.get("runtime-extensions-read-only")))
 
     async def run() -> None:
         try:
-            while not client.registry.is_ready:
-                try:
-                    found = await manager.client.live.list(GroupVersionKind.of(ExtensionConfig().api_version, "ExtensionConfig"))
-                except ApiError:
-                    await manager.clock.sleep(2.0)
-                    continue
-                configs = (dict(c.json) for c in found if c.metadata.deletion_timestamp is None)
-                # one that is paused is not asked: it counts as it was found last
-                client.registry.start(configs, known=lambda c: PAUSED_ANNOTATION in (c["metadata"].get("annotations") or {}))
+            await warm_up.run()
             await asyncio.Event().wait()
         finally:
             await post.close()
 
     manager.add_part("runtime-extensions", run)
+    manager.add_readiness("runtime-extensions", lambda: warm_up.readiness)
     return client
 
 

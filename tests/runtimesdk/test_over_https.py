@@ -1,116 +1,43 @@
-"""The example extension, called over real HTTPS: by the client, and by a plane whose Cluster it holds back."""
+"""The example extension, called over real HTTPS by the client."""
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import datetime
-import importlib.util
-import ipaddress
-import threading
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from clusterwright.api.meta import ObjectKey
-from clusterwright.api.runtime import ExtensionConfig
-from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
-from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.metrics import Registry as Metrics
 from clusterwright.runtimesdk.client import RuntimeClient
+from clusterwright.runtimesdk.hooks import HOOKS as HOOKS_OF
 from clusterwright.runtimesdk.https import HttpsPost
+from clusterwright.runtimesdk.metrics import CallMetrics
 from clusterwright.runtimesdk.registry import Registry
-from clusterwright.simulation.plane import plane
 from clusterwright.topology.extensions import CallAll, CallHandler, ExtensionError
-
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "extension" / "extension.py"
-HOOKS = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
-
-
-def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("example_extension", EXAMPLE)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@dataclass(frozen=True)
-class Running:
-    url: str
-    ca: bytes
-
-    @property
-    def bundle(self) -> str:
-        return base64.b64encode(self.ca).decode()
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "extension")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    files = folder / "tls.crt", folder / "tls.key"
-    files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    plain = serialization.NoEncryption()
-    files[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
-    return files
+from support.extension import HOOKS, Running, certificate, extension_config, serving
 
 
 @pytest.fixture
 def extension(tmp_path: Path) -> Iterator[Running]:
-    module = example()
-    crt, key = certificate(tmp_path)
-    server = module.serve(module.example(), "127.0.0.1", 0, str(crt), str(key))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield Running(f"https://127.0.0.1:{server.server_address[1]}", crt.read_bytes())
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(tmp_path) as running:
+        yield running
 
 
-def config(running: Running, **changes: Any) -> dict[str, Any]:
-    handler = {"requestHook": {"apiVersion": HOOKS, "hook": "BeforeClusterUpgrade"}, "failurePolicy": "Fail", "timeoutSeconds": 10}
-    return {
-        "apiVersion": "runtime.cluster.x-k8s.io/v1beta2",
-        "kind": "ExtensionConfig",
-        "metadata": {"name": "hold", "resourceVersion": "1"},
-        "spec": {
-            "clientConfig": {"url": running.url, "caBundle": running.bundle},
-            "namespaceSelector": {},
-            "settings": {"retryAfterSeconds": "7"},
-        },
-        "status": {"handlers": [{**handler, "name": "hold-beforeclusterupgrade.hold", **changes}]},
-    }
+def config(running: Running, hook: str = "BeforeClusterUpgrade", **changes: Any) -> dict[str, Any]:
+    settings = {"settings": {"retryAfterSeconds": "7"}}
+    return extension_config("ext", running.url, running.bundle, {f"hold-{hook.lower()}": hook}, spec=settings, **changes)
 
 
 @asynccontextmanager
-async def client(*configs: dict[str, Any]) -> AsyncIterator[RuntimeClient]:
-    registry, post = Registry(), HttpsPost()
+async def client(*configs: dict[str, Any], pair: tuple[Path, Path] | None = None, metrics: Any = None) -> AsyncIterator[RuntimeClient]:
+    registry, post = Registry(), HttpsPost(*map(str, pair or ("", "")))
     registry.warm_up(configs)
     nobody: Any = None
     try:
-        yield RuntimeClient(registry, post, nobody, lambda: 0.0)
+        yield RuntimeClient(registry, post, nobody, lambda: 0.0, metrics)
     finally:
         await post.close()
 
@@ -127,11 +54,8 @@ async def test_handlers_are_discovered(extension: Running) -> None:
     async with client() as c:
         found = await c.discover(config(extension))
 
-    assert [(h.name, h.request_hook.hook) for h in found] == [
-        ("hold-beforeclustercreate", "BeforeClusterCreate"),
-        ("hold-beforeclusterupgrade", "BeforeClusterUpgrade"),
-        ("hold-beforeclusterdelete", "BeforeClusterDelete"),
-    ]
+    assert {h.request_hook.hook for h in found} == HOOKS_OF.keys() - {"Discovery"}, "there is an example of everything"
+    assert {h.name for h in found} >= {"hold-beforeclustercreate", "patch", "update-machine"}
 
 
 async def test_a_handler_blocks_and_lets_go(extension: Running) -> None:
@@ -168,12 +92,11 @@ async def test_nobody_at_home_is_a_success_only_where_that_is_asked_for(extensio
 
 
 async def test_an_update_of_a_machine_is_never_taken_for_done(extension: Running) -> None:
-    hook = {"apiVersion": HOOKS, "hook": "UpdateMachine"}
-    gone = config(Running("https://127.0.0.1:1", extension.ca), failurePolicy="Ignore", requestHook=hook)
+    gone = config(Running("https://127.0.0.1:1", extension.ca), "UpdateMachine", failurePolicy="Ignore")
 
     async with client(gone) as c:
         with pytest.raises(ExtensionError):
-            await c.call(CallHandler("UpdateMachine", "hold-beforeclusterupgrade.hold", cluster(), {}))
+            await c.call(CallHandler("UpdateMachine", "hold-updatemachine.ext", cluster(), {}))
 
 
 async def test_a_request_that_a_handler_stumbles_over_is_a_failure(extension: Running) -> None:
@@ -182,27 +105,66 @@ async def test_a_request_that_a_handler_stumbles_over_is_a_failure(extension: Ru
             await c.call_all(CallAll("BeforeClusterUpgrade", cluster(), {}))
 
 
-async def test_a_plane_discovers_and_registers_what_is_there(extension: Running) -> None:
-    async with plane(SystemClock(), features={**EMBEDDED_FEATURES, "RuntimeSDK": True}) as p:
-        made = config(extension)
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "ca", "namespace": "default"},
-            "data": {"ca.crt": extension.bundle},
-        }
-        await p.client.create(secret)
-        annotations = {"runtime.cluster.x-k8s.io/inject-ca-from-secret": "default/ca"}
-        spec = {**made["spec"], "clientConfig": {"url": extension.url}}
-        await p.client.create({**made, "metadata": {"name": "hold", "annotations": annotations}, "spec": spec, "status": {}})
-        while True:
-            found = await p.client.live.get(ExtensionConfig, ObjectKey("", "hold"))
-            if found.status.handlers:
-                break
-            await asyncio.sleep(0.05)
+# --------------------------------------------------------------------------------------------------- client certificate
 
-    assert found.spec.client_config.ca_bundle == extension.ca
-    assert found.status.handlers[0].name == "hold-beforeclustercreate.hold"
-    assert [(c.status, c.observed_generation) for c in found.status.conditions if c.type == "Discovered"] == [
-        ("True", found.metadata.generation)
-    ]
+
+async def test_a_client_certificate_is_presented_and_the_pair_may_change_on_disk(tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    known, unknown = certificate(tmp_path, "known"), certificate(tmp_path, "unknown")
+    with serving(tmp_path / "server", clients=known[0]) as running:
+        async with client(config(running)) as c:
+            with pytest.raises(ExtensionError, match="http call failed"):
+                await c.call_all(upgrade())
+        async with client(config(running), pair=unknown) as c:
+            with pytest.raises(ExtensionError, match="http call failed"):
+                await c.call_all(upgrade())
+            for good, used in zip(known, unknown, strict=True):
+                before = used.stat().st_mtime_ns
+                used.write_bytes(good.read_bytes())
+                os.utime(used, ns=(before + 10**9, before + 10**9))
+            assert (await c.call_all(upgrade()))["status"] == "Success"
+
+
+async def test_a_pair_that_cannot_be_loaded_is_no_success_whatever_the_policy(extension: Running, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pem"
+    broken.write_text("nothing")
+
+    async with client(config(extension, failurePolicy="Ignore"), pair=(broken, broken)) as c:
+        with pytest.raises(ExtensionError, match="the client certificate cannot be loaded"):
+            await c.call_all(upgrade())
+
+
+# -------------------------------------------------------------------------------------------------------------- metrics
+
+
+async def test_calls_are_measured_by_what_came_of_them(extension: Running) -> None:
+    registry = Metrics()
+    host = extension.url.removeprefix("https://")
+    gone = config(Running("https://127.0.0.1:1", extension.ca), "BeforeClusterDelete", failurePolicy="Ignore")
+    missing = extension_config("other", extension.url, extension.bundle, {"nobody": "AfterClusterUpgrade"}, failurePolicy="Ignore")
+
+    async with client(config(extension), missing, metrics=CallMetrics(registry)) as c:
+        await c.discover(config(extension))
+        await c.call_all(upgrade())
+        with pytest.raises(ExtensionError):
+            await c.call_all(CallAll("BeforeClusterUpgrade", cluster(), {}))
+        await c.call_all(CallAll("AfterClusterUpgrade", cluster(), {"cluster": cluster()}))
+    async with client(gone, metrics=CallMetrics(registry)) as c:
+        await c.call_all(CallAll("BeforeClusterDelete", cluster(), {"cluster": cluster()}))
+
+    text = registry.render()
+
+    def counted(code: str, host: str, hook: str, status: str) -> str:
+        group, version = HOOKS.split("/")
+        labels = f'code="{code}",host="{host}",group="{group}",version="{version}",hook="{hook}",status="{status}"'
+        return f"capi_runtime_sdk_requests_total{{{labels}}} 1"
+
+    for line in (
+        counted("200", host, "Discovery", "Success"),
+        counted("200", host, "BeforeClusterUpgrade", "Success"),
+        counted("200", host, "BeforeClusterUpgrade", "Failure"),
+        counted("404", host, "AfterClusterUpgrade", "Unknown"),
+        counted("<error>", "127.0.0.1:1", "BeforeClusterDelete", "Unknown"),
+    ):
+        assert line in text.splitlines()
+    assert f'capi_runtime_sdk_request_duration_seconds_count{{host="{host}"' in text

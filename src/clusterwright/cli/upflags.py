@@ -53,6 +53,9 @@ CONTROLLER_OPTIONS: Mapping[str, tuple[Any, str]] = {
     ),
     "additional-sync-machine-labels": (pattern, "labels that Machines pass on to their Nodes, beside the usual ones; may be repeated"),
     "additional-sync-machine-annotations": (pattern, "annotations that Machines pass on to their Nodes; may be repeated"),
+    "runtime-extension-client-cert-file": (str, "certificate in PEM that is presented to runtime extensions, with the key"),
+    "runtime-extension-client-key-file": (str, "its key in PEM; when the files change, the new pair is presented"),
+    "runtime-extensions-read-only": (bool, "use the runtime extensions that another manager discovers, and write no ExtensionConfig"),
 }
 
 
@@ -61,6 +64,10 @@ def _add_controller_options(group: argparse._ArgumentGroup) -> None:
     for name, (kind, text) in CONTROLLER_OPTIONS.items():
         if kind is duration:
             group.add_argument(f"--{name}", type=duration, metavar="DURATION", help=text)
+        elif kind is str:
+            group.add_argument(f"--{name}", default="", metavar="PATH", help=text)
+        elif kind is bool:
+            group.add_argument(f"--{name}", action="store_true", help=text)
         else:
             group.add_argument(f"--{name}", type=pattern, action="append", default=[], metavar="REGEX", help=text)
 

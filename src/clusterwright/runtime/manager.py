@@ -21,7 +21,7 @@ from clusterwright.api.wire import Transport
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import DEADLINE, Controller, Resync
-from clusterwright.runtime.endpoints import Endpoints
+from clusterwright.runtime.endpoints import Check, Endpoints
 from clusterwright.runtime.events import Recorder
 from clusterwright.runtime.leases import LeaderElector, LeaseTimes
 from clusterwright.runtime.logging import get_logger
@@ -97,6 +97,7 @@ class Manager:
         self._stop = asyncio.Event()
         self._started = False
         self.endpoints: Endpoints | None = None
+        self._readiness: dict[str, Check] = {}
 
     def add_controller(
         self,
@@ -143,6 +144,10 @@ class Manager:
         """Anything else that runs as long as the manager does; if it ends with an error, so does the manager."""
         self._parts.append((name, run, needs_leadership))
 
+    def add_readiness(self, name: str, check: Check) -> None:
+        """Something else that must hold for this process to be ready; the check answers True, or what is missing."""
+        self._readiness[name] = check
+
     def stop(self) -> None:
         """Ask `run` to come to an end."""
         self._stop.set()
@@ -182,6 +187,7 @@ class Manager:
                             "caches": lambda: self.cache.is_synced,
                             "controllers": lambda: self.is_ready,
                             "rights": lambda: self.rights.complaint or True,
+                            **self._readiness,
                         },
                         registry=self.registry,
                         traces=self.traces,

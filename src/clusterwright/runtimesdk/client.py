@@ -27,6 +27,7 @@ from clusterwright.runtimesdk.hooks import (
     as_json,
     read_answer,
 )
+from clusterwright.runtimesdk.metrics import CallMetrics
 from clusterwright.runtimesdk.registry import GROUP, Handler, Registry, RegistryError, discovery_handler
 from clusterwright.topology.extensions import HOOKS_API_VERSION, CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
 
@@ -57,11 +58,14 @@ class CallFailed(Exception):
 class RuntimeClient:
     """Calls registered handlers. Answers that may be cached are kept ten minutes, by `monotonic`."""
 
-    def __init__(self, registry: Registry, post: Post, reader: Reader, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, registry: Registry, post: Post, reader: Reader, monotonic: Callable[[], float], metrics: CallMetrics | None = None
+    ) -> None:
         self.registry = registry
         self._post = post
         self._reader = reader
         self._monotonic = monotonic
+        self._metrics = metrics
         self._answers: dict[tuple[Any, ...], tuple[float, Json]] = {}
 
     async def handlers(self, question: ListHandlers) -> Sequence[str]:
@@ -139,7 +143,7 @@ class RuntimeClient:
         except ValueError as error:
             raise ExtensionError(f"{context}: failed to get http client: failed to compute URL: {error}") from error
         try:
-            answer = await exchange(self._post, handler, url, {"apiVersion": HOOKS_API_VERSION, "kind": "DiscoveryRequest"})
+            answer = await self._measured(handler, url, {"apiVersion": HOOKS_API_VERSION, "kind": "DiscoveryRequest"})
         except NoClient as error:
             raise ExtensionError(f"{context}: failed to get http client: {error}") from error
         except CallFailed as error:
@@ -155,7 +159,7 @@ class RuntimeClient:
         """The answer, if it is a success; an empty one where a failure does not count. Raises ExtensionError."""
         hook = HOOKS[handler.hook]
         try:
-            answer = await exchange(self._post, handler, url, request)
+            answer = await self._measured(handler, url, request)
         except NoClient as error:
             raise ExtensionError(f"{context}: failed to get http client: {error}") from error
         except CallFailed as error:
@@ -166,6 +170,26 @@ class RuntimeClient:
         if isinstance(answer, RetryResponse) and answer.retry_after_seconds < 0:
             raise ExtensionError(f"{context}: got negative retryAfterSeconds, please check controller logs for errors")
         return as_json(answer)
+
+    async def _measured(self, handler: Handler, url: str, request: Json) -> Response:
+        """What a handler answers, whatever its status; raises CallFailed, NoClient."""
+        began = self._monotonic()
+        try:
+            code, body = await self._post(handler, url, msgspec.json.encode(request))
+        except PostFailed as error:
+            self._observe(handler, url, began)
+            raise CallFailed(f"http call failed: {error}") from error
+        try:
+            answer = _read(handler, code, body)
+        except CallFailed:
+            self._observe(handler, url, began, code)
+            raise
+        self._observe(handler, url, began, code, answer.status)
+        return answer
+
+    def _observe(self, handler: Handler, url: str, began: float, code: int | None = None, status: str = "") -> None:
+        if self._metrics is not None:
+            self._metrics.observe(handler, urlsplit(url).netloc, self._monotonic() - began, code, status)
 
     async def _is_meant(self, handler: Handler, subject: Mapping[str, Any]) -> bool:
         """Whether a handler is meant for the Namespace of an object; raises ApiError."""
@@ -181,12 +205,7 @@ class RuntimeClient:
 _check: type[Extensions] = RuntimeClient
 
 
-async def exchange(post: Post, handler: Handler, url: str, request: Json) -> Response:
-    """What a handler answers, whatever its status; raises CallFailed, NoClient."""
-    try:
-        code, body = await post(handler, url, msgspec.json.encode(request))
-    except PostFailed as error:
-        raise CallFailed(f"http call failed: {error}") from error
+def _read(handler: Handler, code: int, body: bytes) -> Response:
     if code != 200:
         text = quote(body.decode("utf-8", "replace"))
         raise CallFailed(f"http call failed: got response with status code {code} != 200: response: {text}")

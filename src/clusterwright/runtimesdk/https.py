@@ -10,6 +10,7 @@ import asyncio
 import base64
 import binascii
 import ssl
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -21,7 +22,14 @@ from clusterwright.runtimesdk.registry import Handler
 
 _LARGEST_ANSWER: Final = 32 * 1024 * 1024
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
+_KEPT_FOR: Final = 24 * 3600.0
 _Stamp = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Kept:
+    session: aiohttp.ClientSession
+    used: float
 
 
 class HttpsPost:
@@ -30,7 +38,7 @@ class HttpsPost:
     def __init__(self, certificate: str = "", key: str = "") -> None:
         self._files = (Path(certificate), Path(key)) if certificate and key else ()
         self._stamp: _Stamp = ()
-        self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
+        self._sessions: dict[tuple[str, str], _Kept] = {}
 
     async def __call__(self, handler: Handler, url: str, body: bytes) -> tuple[int, bytes]:
         """Status code and body of the answer; raises PostFailed, NoClient."""
@@ -47,20 +55,28 @@ class HttpsPost:
     async def close(self) -> None:
         """Close all connections."""
         sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
-            await session.close()
+        for kept in sessions.values():
+            await kept.session.close()
 
     async def _session(self, host: str, bundle: str) -> aiohttp.ClientSession:
         stamp = self._stamp_now()
         if stamp != self._stamp:
             await self.close()
             self._stamp = stamp
+        now = asyncio.get_running_loop().time()
         found = self._sessions.get((host, bundle))
         if found is None:
+            await self._drop_unused(now)
             connector = aiohttp.TCPConnector(ssl=self._context(bundle))
-            found = aiohttp.ClientSession(connector=connector, trust_env=True, cookie_jar=aiohttp.DummyCookieJar())
-            self._sessions[host, bundle] = found
-        return found
+            session = aiohttp.ClientSession(connector=connector, trust_env=True, cookie_jar=aiohttp.DummyCookieJar())
+            found = self._sessions[host, bundle] = _Kept(session, now)
+        found.used = now
+        return found.session
+
+    async def _drop_unused(self, now: float) -> None:
+        """Bundles are replaced: clients of old ones are not kept for ever."""
+        for key in [k for k, kept in self._sessions.items() if now - kept.used > _KEPT_FOR]:
+            await self._sessions.pop(key).session.close()
 
     def _stamp_now(self) -> _Stamp:
         try:
@@ -91,8 +107,13 @@ class HttpsPost:
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
     answer = bytearray()
-    async for part in response.content.iter_any():
-        answer += part
-        if len(answer) > _LARGEST_ANSWER:
-            raise PostFailed(f"the answer is larger than {_LARGEST_ANSWER} bytes")
+    try:
+        async for part in response.content.iter_any():
+            answer += part
+            if len(answer) > _LARGEST_ANSWER:
+                raise PostFailed(f"the answer is larger than {_LARGEST_ANSWER} bytes")
+    except aiohttp.ClientError:
+        if response.status == 200:
+            raise
+        raise PostFailed(f"got response with status code {response.status} != 200: failed to read response body") from None
     return bytes(answer)

@@ -166,6 +166,11 @@ class Registry:
         return found
 
     @property
+    def undiscovered(self) -> tuple[str, ...]:
+        """The configs that were there at the start and have not been discovered since, sorted."""
+        return tuple(sorted(self._undiscovered))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of all handlers, sorted."""
         return tuple(sorted(h.name for h in self._all()))

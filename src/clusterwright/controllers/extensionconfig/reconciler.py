@@ -23,7 +23,7 @@ from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.reconcile import Result
 from clusterwright.runtimesdk.client import RuntimeClient
-from clusterwright.runtimesdk.registry import RegistryError
+from clusterwright.runtimesdk.registry import Registry, RegistryError
 from clusterwright.topology.extensions import ExtensionError
 
 ConfigPass = Pass[ExtensionConfig, ExtensionConfigSnapshot]
@@ -40,13 +40,6 @@ SHAPE = Shape(kind=ExtensionConfig, owned=("Paused", DISCOVERED.name), owned_v1b
 
 class BadInjection(Exception):
     """The CA cannot be taken over; the text says why."""
-
-
-def make(deps: Dependencies) -> ExtensionConfigReconciler:
-    """The reconciler of ExtensionConfigs."""
-    if deps.runtime is None:
-        raise ValueError("RuntimeSDK needs a runtime client")
-    return ExtensionConfigReconciler(deps, deps.runtime)
 
 
 class ExtensionConfigReconciler:
@@ -71,13 +64,17 @@ class ExtensionConfigReconciler:
 
     async def _register(self, key: ObjectKey) -> None:
         written = await self._deps.client.read(ExtensionConfig, key)
-        if written is None:
-            return
-        try:
-            self._registry.add(msgspec.json.decode(written.raw))
-        except RegistryError as error:
-            name = key.name
-            raise PassFailed(f'failed to register ExtensionConfig {name}: failed to register ExtensionConfig "{name}": {error}') from None
+        if written is not None:
+            register(self._registry, msgspec.json.decode(written.raw))
+
+
+def register(registry: Registry, config: Json) -> None:
+    """Register the handlers of a config; raises PassFailed."""
+    name = config["metadata"]["name"]
+    try:
+        registry.add(config)
+    except RegistryError as error:
+        raise PassFailed(f'failed to register ExtensionConfig {name}: failed to register ExtensionConfig "{name}": {error}') from None
 
 
 class ExtensionConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]):

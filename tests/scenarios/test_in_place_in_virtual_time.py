@@ -1,0 +1,216 @@
+"""Machines that the example extension updates in place, in virtual time: what stays, what is replaced, and what a rollout may cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from clusterwright.api.core import Machine, MachineDeployment, MachineSet
+from clusterwright.api.infrastructure import DevMachine
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.cli import samples
+from clusterwright.conditions import get, is_true
+from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtimesdk.client import RuntimeClient
+from clusterwright.runtimesdk.registry import Registry
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, management_server, plane
+from clusterwright.simulation.world import START
+from support.extension import InProcess, example_module
+
+HOUR = 3600.0
+OLD, NEW = "v1.34.0", "v1.34.1"
+CORE = "cluster.x-k8s.io/v1beta2"
+
+
+class World:
+    """A plane with 1+3 Machines, and the extension."""
+
+    def __init__(self, p: Plane, post: InProcess) -> None:
+        self.p = p
+        self.post = post
+
+    async def deployment(self) -> MachineDeployment:
+        return await self.p.client.get(MachineDeployment, ObjectKey("default", "md"))
+
+    async def workers(self) -> dict[str, Machine]:
+        found = await self.p.client.list(Machine)
+        return {m.metadata.name: m for m in found if "cluster.x-k8s.io/control-plane" not in m.metadata.labels}
+
+    async def change(self, **template: Any) -> None:
+        """Change the spec of the Machines that the MachineDeployment wants."""
+        await self.p.client.patch(MachineDeployment, ObjectKey("default", "md"), {"spec": {"template": {"spec": template}}})
+
+    async def until_rolled_out(self, version: str, replicas: int = 3) -> None:
+        async def holds() -> bool:
+            status, found = (await self.deployment()).status, await self.workers()
+            counts = {status.replicas, status.up_to_date_replicas, status.available_replicas}
+            return counts == {replicas} and len(found) == replicas and {m.spec.version for m in found.values()} == {version}
+
+        await self.p.until(holds, f"{replicas} workers are at {version}", within=HOUR, step=1.0)
+
+
+@asynccontextmanager
+async def world(extension: Any = None, **rolling: Any) -> AsyncIterator[World]:
+    clock = LoopClock(START)
+    features = {**EMBEDDED_FEATURES, "RuntimeSDK": True, "InPlaceUpdates": True}
+    server = management_server(clock, Random(1), features)
+    post = InProcess(extension or example_module().example())
+    registry = Registry()
+    registry.warm_up([post.config])
+    nobody: Any = None
+    async with plane(clock, server=server, features=features, extensions=RuntimeClient(registry, post, nobody, clock.monotonic)) as p:
+        await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1, seconds=1)])
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0, **rolling}}
+        await p.apply(samples.workers("c", "md", replicas=3, seconds=1, version=OLD, rollout={"strategy": strategy}))
+        made = World(p, post)
+        await p.until_available("c", workers=3, within=HOUR)
+        await made.until_rolled_out(OLD)
+        yield made
+    server.close()
+
+
+def virtual(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_virtual(scenario())
+
+
+async def _watched(w: World, seen: dict[str, int]) -> None:
+    """How many Machines there were at most, and how few of them were available."""
+    while True:
+        found = await w.workers()
+        available = sum(is_true(m.status.conditions, "Available") for m in found.values())
+        seen["most"] = max(seen.get("most", 0), len(found))
+        seen["least available"] = min(seen.get("least available", 99), available)
+        await asyncio.sleep(0.2)
+
+
+# ------------------------------------------------------------------------------------------------- a MachineDeployment
+
+
+def test_a_whole_deployment_is_updated_in_place_and_the_budgets_hold() -> None:
+    async def scenario() -> None:
+        async with world() as w:
+            before = await w.workers()
+            hosts = {d.metadata.name: d.metadata.uid for d in await w.p.client.list(DevMachine)}
+            seen: dict[str, int] = {}
+            watching = asyncio.create_task(_watched(w, seen))
+            await w.change(version=NEW)
+            await w.until_rolled_out(NEW)
+            watching.cancel()
+            after = await w.workers()
+
+            kept = before.keys() & after.keys()
+            assert len(kept) >= 2, "three Machines are moved, one made to begin with; the one too many at the end may be any"
+            assert {n: before[n].metadata.uid for n in kept} == {n: after[n].metadata.uid for n in kept}
+            still = {d.metadata.name: d.metadata.uid for d in await w.p.client.list(DevMachine)}
+            assert all(still[n] == hosts[n] for n in kept), "hosts stay"
+            assert seen == {"most": 4, "least available": 3}
+            assert [hook for hook, _ in w.post.calls].count("UpdateMachine") >= 2 * len(kept)
+            for machine in after.values():
+                assert not [k for k in machine.metadata.annotations if "in-place" in k or "pending-hooks" in k]
+            marks = [k for s in await w.p.client.list(MachineSet) for k in s.metadata.annotations if "in-place" in k]
+            assert marks == [], "a rollout that is over leaves nothing behind"
+
+            calls, revision = len(w.post.calls), w.p.server.store.revision
+            await asyncio.sleep(HOUR / 2)
+            assert len(w.post.calls) == calls
+            assert w.p.server.store.revision - revision < 5
+
+    virtual(scenario)
+
+
+def test_without_surge_no_machine_is_made_at_all() -> None:
+    async def scenario() -> None:
+        async with world(maxSurge=0, maxUnavailable=1) as w:
+            before = await w.workers()
+            await w.change(version=NEW)
+            await w.until_rolled_out(NEW)
+            assert (await w.workers()).keys() == before.keys()
+
+    virtual(scenario)
+
+
+def test_what_the_extension_cannot_change_is_replaced() -> None:
+    async def scenario() -> None:
+        async with world() as w:
+            before = await w.workers()
+            await w.p.apply([_other_template()])
+            reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "bigger"}
+            await w.change(version=NEW, infrastructureRef=reference)
+            await w.until_rolled_out(NEW)
+            assert not before.keys() & (await w.workers()).keys()
+            assert "CanUpdateMachineSet" in [hook for hook, _ in w.post.calls]
+            assert "UpdateMachine" not in [hook for hook, _ in w.post.calls]
+
+    virtual(scenario)
+
+
+def _other_template() -> Json:
+    backend = {"inMemory": {"vm": {"provisioning": {"startupDuration": "3s"}}}}
+    return {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+        "kind": "DevMachineTemplate",
+        "metadata": {"name": "bigger", "namespace": "default"},
+        "spec": {"template": {"spec": {"backend": backend}}},
+    }
+
+
+def test_a_machine_deployment_that_is_changed_back_in_the_middle_ends_where_it_began() -> None:
+    async def scenario() -> None:
+        async with world() as w:
+
+            async def one_is_updating() -> bool:
+                return any((get(m.status.conditions, "Updating") or m).status == "True" for m in (await w.workers()).values())
+
+            await w.change(version=NEW)
+            await w.p.until(one_is_updating, "a Machine is being updated", within=HOUR, step=0.2)
+            await w.change(version=OLD)
+            await w.until_rolled_out(OLD)
+
+    virtual(scenario)
+
+
+@pytest.mark.parametrize("replicas", [5, 1])
+def test_a_machine_deployment_that_is_scaled_while_it_is_updated_has_what_it_asks_for(replicas: int) -> None:
+    async def scenario() -> None:
+        async with world() as w:
+            await w.change(version=NEW)
+            await asyncio.sleep(4)
+            await w.p.client.patch(MachineDeployment, ObjectKey("default", "md"), {"spec": {"replicas": replicas}})
+            await w.until_rolled_out(NEW, replicas)
+
+    virtual(scenario)
+
+
+def test_an_update_that_fails_stops_the_rollout_and_is_told() -> None:
+    async def scenario() -> None:
+        module = example_module()
+        extension, updates = module.Extension(), module.Updates()
+        broken = {"now": True}
+
+        def update(request: Json) -> Json:
+            return {"status": "Failure", "message": "no"} if broken["now"] else updates.update_machine(request)
+
+        extension.add("can", "CanUpdateMachineSet", module.can_update)
+        extension.add("update", "UpdateMachine", update)
+        async with world(extension) as w:
+            before = await w.workers()
+            await w.change(version=NEW)
+            await asyncio.sleep(HOUR / 4)
+            found = await w.workers()
+            failed = [m for m in found.values() if (get(m.status.conditions, "Updating") or m).reason == "InPlaceUpdateFailed"]
+            assert len(failed) == 1
+            assert len(before.keys() & found.keys()) == 3, "nothing else moves"
+            rolling_out = get((await w.deployment()).status.conditions, "RollingOut")
+            assert rolling_out is not None
+            assert f"* In-place update of Machine {failed[0].metadata.name} failed" in rolling_out.message
+            broken["now"] = False
+            await w.until_rolled_out(NEW)
+
+    virtual(scenario)
