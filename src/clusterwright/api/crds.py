@@ -13,7 +13,7 @@ from clusterwright.api.meta import Json
 from clusterwright.api.schema import schema_of
 from clusterwright.api.scheme import CUSTOM, ModelledResource
 from clusterwright.api.versions import HUB, definitions, plain_schema, spokes
-from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, PROVIDER_LABEL
+from clusterwright.api.wellknown import CLUSTERCTL_LABEL, CONTRACT_LABEL_PREFIX, PROVIDER_LABEL
 
 WEBHOOK_SERVICE: Final = ("clusterwright-system", "clusterwright-webhooks")
 """Namespace and name of the Service in front of our webhooks, inside a cluster."""
@@ -111,7 +111,7 @@ def _definition(name: str, group: str, names: Json, scope: str, versions: list[J
         {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": name, "labels": {PROVIDER_LABEL: _PROVIDERS.get(group, "cluster-api"), **labels}},
+            "metadata": {"name": name, "labels": {CLUSTERCTL_LABEL: "", PROVIDER_LABEL: _PROVIDERS.get(group, "cluster-api"), **labels}},
             "spec": {
                 "group": group,
                 "names": names,

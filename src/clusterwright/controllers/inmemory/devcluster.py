@@ -60,10 +60,17 @@ class DevClusters(Kind[InfraCluster, Belonging, View]):
         self._is_restored = False
         self._restoring = asyncio.Lock()
         self._refusals: dict[ObjectKey, str] = {}
+        self._listeners: dict[ObjectKey, ObjectKey] = {}
 
     def concerns(self, obj: InfraCluster) -> bool:
         """Whether it is simulated, and nobody else manages it."""
         return self._simulated.has_cluster(obj) and MANAGED_BY_ANNOTATION not in obj.metadata.annotations
+
+    async def gone(self, key: ObjectKey) -> None:
+        """One that went without us, its finalizer taken away, was moved: the workload cluster is another plane's now."""
+        self._refusals.pop(key, None)
+        if (cluster := self._listeners.pop(key, None)) is not None:
+            await self._cloud.delete(cluster)
 
     async def owner(self, obj: InfraCluster) -> Belonging | None:
         """The Cluster, which is waited for, unless the object is deleted."""
@@ -123,6 +130,7 @@ class DevClusters(Kind[InfraCluster, Belonging, View]):
             raise EndpointRefused(refusal)
         endpoint = obj.spec.control_plane_endpoint
         simulated = await self._cloud.ensure(cluster.key, _endpoint(obj), port=endpoint.port if endpoint else 0)
+        self._listeners[obj.key] = cluster.key
         await simulated.cut_off(cut=faults.UNREACHABLE in wanted)
         annotations = {**obj.metadata.annotations, IN_MEMORY_LISTENER_ANNOTATION: str(cluster.key)}
         named = [d.strip() for d in annotations.get(faults.FAILURE_DOMAINS, "").split(",") if d.strip()]
@@ -150,6 +158,7 @@ class DevClusters(Kind[InfraCluster, Belonging, View]):
         except EndpointRefused as error:
             raise Terminal(str(error)) from error
         self._refusals.pop(obj.key, None)
+        self._listeners.pop(obj.key, None)
         run.become(without_finalizer(obj, DEV_CLUSTER_FINALIZER))
 
 

@@ -21,8 +21,9 @@ from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
 from clusterwright.controllers.inmemory.owners import find_owner
+from clusterwright.controllers.inmemory.revival import has_booted, known_address, marked, refounded
 from clusterwright.controllers.inmemory.scene import Scene
-from clusterwright.controllers.inmemory.status import conclude, known_address
+from clusterwright.controllers.inmemory.status import conclude
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
@@ -260,6 +261,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             run.progress = replace(run.progress, boot_failure=str(failure), boot_is_waiting=failure.is_transient)
             return
         await self._register(run, booted)
+        run.obj = marked(run.obj, run.address)
 
     async def _boot(self, scene: Scene) -> boot.Boot:
         if faults.BOOTSTRAP_FAILS in scene.faults:
@@ -269,8 +271,8 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         if secret is None or "value" not in secret.data:
             raise bootstrap.BootFailure(f"user data: Secret {name} has no value")
         data = bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), scene.name)
-        if scene.had("NodeProvisioned"):
-            return boot.reboot(data)
+        if has_booted(scene.obj):
+            return await refounded(self._client, scene, boot.reboot(data), await self._authority(scene, Purpose.CA))
         simulated = scene.simulated
         seen = boot.Neighbourhood(
             endpoint=simulated.endpoint,

@@ -44,8 +44,3 @@ def _addresses(name: str, address: str) -> tuple[MachineAddress, ...]:
         MachineAddress(type="InternalDNS", address=name),
         MachineAddress(type="InternalIP", address=address),
     )
-
-
-def known_address(obj: InfraMachine) -> str:
-    """The address that the machine has had before, if any."""
-    return next((a.address for a in obj.status.addresses if a.type == "InternalIP"), "")

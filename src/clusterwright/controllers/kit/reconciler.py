@@ -75,6 +75,10 @@ class Kind(Protocol[T, O, S]):
         """The object is gone: drop what is kept about it."""
         return
 
+    async def gone(self, key: ObjectKey) -> None:
+        """The object was not there any more when a pass began."""
+        self.forget(key)
+
 
 class KindReconciler(Generic[T, O, S]):
     """Reconciles one kind."""
@@ -90,7 +94,7 @@ class KindReconciler(Generic[T, O, S]):
         try:
             original = await self._deps.client.read(self._shape.kind, key)
             if original is None:
-                self._kind.forget(key)
+                await self._kind.gone(key)
                 return self._end(key, "not-found")
             run = await self._begin(original)
         except ApiError:

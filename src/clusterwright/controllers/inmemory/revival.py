@@ -1,0 +1,79 @@
+"""Machines that come back: after a restart that kept nothing of their cluster, or with objects that were moved here.
+
+A move takes spec and metadata along, not status. So what a machine has been through is also written on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace as replace_data
+
+from msgspec.structs import replace
+
+from clusterwright import conditions
+from clusterwright.api.core import Machine
+from clusterwright.api.infrastructure import InfraMachine
+from clusterwright.api.kubernetes import Secret
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from clusterwright.controllers.inmemory.scene import Scene
+from clusterwright.inmemory import bootstrap
+from clusterwright.inmemory.boot import Boot
+from clusterwright.kubeadm.certificates import KeyPair
+from clusterwright.kubeadm.yamltext import dump
+from clusterwright.runtime.client import Reader
+
+BOOTED = "inmemory.clusterwright.dev/booted"
+"""On a machine whose Node has joined: its address. Machines boot from their bootstrap data once."""
+
+
+def marked(obj: InfraMachine, address: str) -> InfraMachine:
+    """The machine, booted."""
+    if obj.metadata.annotations.get(BOOTED) == address:
+        return obj
+    return replace(obj, metadata=replace(obj.metadata, annotations={**obj.metadata.annotations, BOOTED: address}))
+
+
+def has_booted(obj: InfraMachine) -> bool:
+    """Whether its Node has joined before, here or elsewhere."""
+    return BOOTED in obj.metadata.annotations or conditions.is_true(obj.status.conditions, "NodeProvisioned")
+
+
+def known_address(obj: InfraMachine) -> str:
+    """The address that the machine has had before, if any."""
+    said = next((a.address for a in obj.status.addresses if a.type == "InternalIP"), "")
+    return said or obj.metadata.annotations.get(BOOTED, "")
+
+
+async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | None) -> Boot:
+    """A control plane machine that comes back to a cluster where nobody has ever run `kubeadm init`.
+
+    Where the machine that did is no longer there, it brings what that one had left, as far as it is still known.
+    """
+    if booted.founds or not booted.is_control_plane or scene.simulated.is_founded or await _has_founder(reader, scene):
+        return booted
+    configuration = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "ClusterConfiguration",
+        "clusterName": scene.cluster.metadata.name,
+        "controlPlaneEndpoint": scene.simulated.endpoint,
+        "kubernetesVersion": scene.version,
+    }
+    return replace_data(booted, founds=True, ca=ca, cluster_configuration=dump(configuration))
+
+
+async def _has_founder(reader: Reader, scene: Scene) -> bool:
+    """Whether a machine is left that founded the cluster: it will do so again."""
+    namespace = scene.cluster.metadata.namespace
+    labels = {CLUSTER_NAME_LABEL: scene.cluster.metadata.name, CONTROL_PLANE_LABEL: ""}
+    for machine in await reader.list(Machine, namespace=namespace, labels=labels):
+        name = machine.spec.bootstrap.data_secret_name
+        secret = await reader.find(Secret, ObjectKey(namespace, name)) if name else None
+        if secret is None or "value" not in secret.data:
+            continue
+        try:
+            data = bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), machine.metadata.name)
+        except bootstrap.BootFailure:
+            continue
+        if data.command == "init":
+            return True
+    return False
