@@ -60,7 +60,7 @@ def related(objects: Iterable[Unstructured], cluster: Unstructured, *roots: str)
             continue
         found.add(name)
         queue += owned.get(name, [])
-        queue += _mentioned(known[name])
+        queue += mentioned(known[name])
     return found
 
 
@@ -87,7 +87,7 @@ def _selects(resource_set: Unstructured, cluster: Unstructured) -> bool:
         return False
 
 
-def _mentioned(obj: Unstructured) -> Iterator[str]:
+def mentioned(obj: Unstructured) -> Iterator[str]:
     """What the object's spec names, whether it is there or not."""
     namespace, spec = obj.key.namespace, obj.at("spec")
     for reference in (*references(spec, home=namespace), *secret_sources(spec), *resources(obj), *class_of(obj)):

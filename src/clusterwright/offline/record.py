@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -56,7 +56,7 @@ async def record(
     Kinds that may not be listed are left out, and the Observation says so: a bundle is better than none. So is the workload
     cluster where it cannot be reached. `keep_secrets` is for a bundle that is used here and now and written nowhere.
     """
-    shown = _kept if keep_secrets else redacted
+    shown: Callable[[Mapping[str, Any]], Json] = dict if keep_secrets else redacted
     subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
     everything = await _everything(client, cluster.namespace)
     found = [subject, *(o for o in everything.objects if o.json != subject.json)]
@@ -66,17 +66,34 @@ async def record(
     documents = [shown(o.json) for o in (*kept, *events)]
     documents += await _definitions(client, kept)
     documents += await _cluster_class(client, subject)
+    jsons = [o.json for o in kept]
+    observation = await observation_of(jsons, cluster, now, surveyor, seen=everything.seen, unseen=everything.unseen, shown=shown)
+    documents.append(observation)
+    return documents
+
+
+async def observation_of(
+    objects: Sequence[Mapping[str, Any]],
+    cluster: ObjectKey,
+    now: datetime,
+    surveyor: Surveyor | None,
+    *,
+    seen: Iterable[str],
+    unseen: Sequence[Json] = (),
+    shown: Callable[[Mapping[str, Any]], Json] = dict,
+) -> Json:
+    """The Observation of a cluster whose objects, the Cluster first, are known; its workload cluster is looked at now."""
+    kept = [Unstructured(o) for o in objects]
     observation: Json = {"apiVersion": API_VERSION, "kind": "Observation", "now": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
-    observation |= {"seen": everything.seen, "unseen": everything.unseen}
+    observation |= {"seen": list(seen), "unseen": list(unseen)}
     survey = await surveyor.survey(cluster, _leaving(kept)) if surveyor is not None else None
     if survey is not None:
-        survey |= probe_as_said(subject)
+        survey |= probe_as_said(kept[0])
         survey["objects"] = [shown(o) for o in survey["objects"]]
         observation["workloadClusters"] = {str(cluster): survey}
     elif surveyor is not None and surveyor.failure:
         observation["unreachable"] = surveyor.failure
-    documents.append(observation)
-    return documents
+    return observation
 
 
 def probe_as_said(cluster: Unstructured) -> Json:
@@ -96,10 +113,6 @@ def _leaving(objects: Iterable[Unstructured]) -> list[str]:
     """The Nodes of Machines that are being deleted."""
     machines = [o for o in objects if o.kind == "Machine" and o.metadata.deletion_timestamp is not None]
     return [str(name) for m in machines if (name := m.at("status", "nodeRef", "name"))]
-
-
-def _kept(obj: Mapping[str, Any]) -> Json:
-    return dict(obj)
 
 
 @dataclass(slots=True)
@@ -177,13 +190,23 @@ async def _definitions(client: Client, objects: Iterable[Unstructured]) -> list[
             crd = await client.live.get(CRD, ObjectKey("", crd_name(group, kind)))
         except ApiError:
             continue
-        spec = dict(crd.at("spec") or {})
-        versions = [{k: v for k, v in version.items() if k in {"name", "served", "storage"}} for version in spec.get("versions") or []]
-        names = spec.get("names") or {}
-        metadata = {"name": crd.metadata.name, "labels": dict(crd.metadata.labels)}
-        slim = {"group": group, "scope": spec.get("scope"), "names": {"kind": kind, "plural": names.get("plural")}, "versions": versions}
-        found.append({"apiVersion": CRD.api_version, "kind": CRD.kind, "metadata": metadata, "spec": slim})
+        found.append(slim_definition(crd))
     return found
+
+
+def slim_definition(crd: Unstructured) -> Json:
+    """A CRD with its labels, names and versions, but without its schemas."""
+    spec = crd.at("spec") if isinstance(crd.at("spec"), Mapping) else {}
+    versions = [{k: v for k, v in version.items() if k in {"name", "served", "storage"}} for version in spec.get("versions") or []]
+    names = spec.get("names") or {}
+    slim = {
+        "group": spec.get("group"),
+        "scope": spec.get("scope"),
+        "names": {"kind": names.get("kind"), "plural": names.get("plural")},
+        "versions": versions,
+    }
+    metadata = {"name": crd.metadata.name, "labels": dict(crd.metadata.labels)}
+    return {"apiVersion": CRD.api_version, "kind": CRD.kind, "metadata": metadata, "spec": slim}
 
 
 async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:

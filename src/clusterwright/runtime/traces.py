@@ -75,6 +75,10 @@ class Traces:
         history = self._histories.get((controller, key))
         return history[-1] if history else None
 
+    def of(self, controller: str, key: ObjectKey) -> tuple[Decision, ...]:
+        """The decisions of a controller about an object that are kept, oldest first."""
+        return tuple(self._histories.get((controller, key), ()))
+
     def history(self, *, controller: str = "", kind: str = "", namespace: str = "", name: str = "") -> list[Decision]:
         """The decisions that are kept, oldest first, of those that match what is given."""
         found = [

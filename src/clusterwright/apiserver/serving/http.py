@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import cache
@@ -73,6 +73,7 @@ class HttpServer:
         self.fairness = Fairness()
         self._reading = {True: 0, False: 0}
         """Bytes of bodies under way, of anonymous users and of others."""
+        self._mounts: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {}
         self._runner: web.ServerRunner | None = None
         self._low_level: Server | None = None
         self._listening: asyncio.Server | None = None
@@ -99,6 +100,10 @@ class HttpServer:
             endpoints.advertise(self.server, host, self.port)
         return self.port
 
+    def mount(self, segment: str, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
+        """Leave everything below `/segment` to a handler that is no part of the API and looks itself at who asks."""
+        self._mounts[segment] = handler
+
     async def stop(self) -> None:
         """End all watches and connections."""
         self.server.close()
@@ -109,6 +114,8 @@ class HttpServer:
             self._runner = None
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        if self._mounts and (mounted := self._mounts.get(http.rel_url.raw_path.split("/", 2)[1])) is not None:
+            return await mounted(http)
         request = Request(
             method=http.method,
             path=_path(http),

@@ -1,0 +1,56 @@
+"""Who may look: whoever brings a token that was printed on the terminal gets a session, and the token is worth nothing any more."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from hmac import compare_digest
+from random import Random
+from typing import Final
+
+LASTING: Final = 12 * 3600.0
+"""Seconds that a session lasts."""
+MOST: Final = 16
+"""Sessions at a time; the oldest makes room."""
+
+
+class Door:
+    """One token, for one use; the next one is made, and told, when it was used."""
+
+    def __init__(self, random: Random, monotonic: Callable[[], float], told: Callable[[str], None]) -> None:
+        """`random` must be a source of secrets; `told` is called with each new token, at once with the first."""
+        self._random = random
+        self._monotonic = monotonic
+        self._told = told
+        self._sessions: dict[str, float] = {}
+        self._token = ""
+        self._renew()
+
+    def _secret(self) -> str:
+        return urlsafe_b64encode(self._random.randbytes(32)).decode().rstrip("=")
+
+    def _renew(self) -> None:
+        self._token = self._secret()
+        self._told(self._token)
+
+    def enter(self, token: str) -> str | None:
+        """A new session for the token; None if it is not the one."""
+        if not _equal(token, self._token):
+            return None
+        session = self._secret()
+        self._sessions[session] = self._monotonic() + LASTING
+        while len(self._sessions) > MOST:
+            del self._sessions[next(iter(self._sessions))]
+        self._renew()
+        return session
+
+    def knows(self, session: str) -> bool:
+        """Whether the session is one of ours, and not over."""
+        now = self._monotonic()
+        self._sessions = {known: until for known, until in self._sessions.items() if until > now}
+        # every one is compared, in a time that tells nothing
+        return any([_equal(session, known) for known in self._sessions])  # noqa: C419
+
+
+def _equal(given: str, known: str) -> bool:
+    return compare_digest(given.encode("utf-8", "replace"), known.encode())

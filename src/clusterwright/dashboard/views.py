@@ -1,0 +1,122 @@
+"""What the page shows of a cluster and of its objects. Pure. Nothing of a spec but counts and versions, nothing of a Secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from clusterwright.api.meta import Condition, Json, Unstructured
+from clusterwright.offline.kinship import name_of
+from clusterwright.offline.timeline import conditions_shown
+from clusterwright.offline.verdict import Verdict
+
+_ORDER: Final = ("Cluster", "KubeadmControlPlane", "MachineDeployment", "MachineSet", "MachinePool", "Machine", "MachineHealthCheck")
+_SUMMARIES: Final = ("Available", "Ready", "RemediationAllowed", "TopologyReconciled", "VariablesReady", "ResourcesApplied")
+UNSHOWN: Final = frozenset({"Secret", "Event", "CustomResourceDefinition", "ConfigMap"})
+"""Kinds that verdicts are made of and that have no place in the tree."""
+
+
+def fleet_row(cluster: Unstructured, verdict: Verdict) -> Json:
+    """A cluster in the list of all."""
+    key = cluster.key
+    return {
+        "namespace": key.namespace,
+        "name": key.name,
+        "phase": _text(cluster.at("status", "phase")) or "Pending",
+        "version": _text(cluster.at("spec", "topology", "version")),
+        "controlPlane": _counts(cluster.at("status", "controlPlane")),
+        "workers": _counts(cluster.at("status", "workers")),
+        "verdict": verdict_shown(verdict),
+        "created": _time(cluster.at("metadata", "creationTimestamp")),
+    }
+
+
+def verdict_shown(verdict: Verdict) -> Json:
+    """A verdict without the moment at which it was asked for: it changes only when something does."""
+    shown = verdict.to_json()
+    del shown["headline"]
+    return shown
+
+
+def object_view(obj: Unstructured, parent: str) -> Json:
+    """An object in the tree of its cluster, with its conditions."""
+    conditions = conditions_shown(obj)
+    summary = next((c for wanted in _SUMMARIES for c in conditions if c.type == wanted), None)
+    return {
+        "id": name_of(obj.kind, *obj.key),
+        "kind": obj.kind,
+        "name": obj.key.name,
+        "parent": parent,
+        "rank": _rank(obj),
+        "deleting": obj.metadata.deletion_timestamp is not None,
+        "phase": _text(obj.at("status", "phase")),
+        "version": _text(obj.at("spec", "version")) or _text(obj.at("spec", "topology", "version")),
+        "replicas": _replicas(obj),
+        "created": _time(obj.at("metadata", "creationTimestamp")),
+        "summary": condition_view(summary) if summary is not None else None,
+        "conditions": [condition_view(c) for c in conditions],
+    }
+
+
+def condition_view(condition: Condition) -> Json:
+    """A condition."""
+    at = condition.last_transition_time
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "since": f"{at:%Y-%m-%dT%H:%M:%SZ}" if at is not None else None,
+    }
+
+
+def parents(objects: Iterable[Unstructured], cluster: str) -> dict[str, str]:
+    """By object: whom it hangs below in the tree. The controller if it is there, else any owner that is, else the Cluster."""
+    known = {name_of(o.kind, *o.key): o for o in objects}
+    above: dict[str, str] = {}
+    for name, obj in known.items():
+        references = sorted(obj.metadata.owner_references, key=lambda r: not r.controller)
+        owners = (name_of(r.kind, obj.key.namespace, r.name) for r in references)
+        above[name] = "" if name == cluster else next((o for o in owners if o in known and o != name), cluster)
+    for name in above:  # nobody may be their own ancestor: such a ring would hang in the air
+        seen, at = {name}, above[name]
+        while at and at not in seen:
+            seen.add(at)
+            at = above.get(at, "")
+        if at:
+            above[name] = cluster
+    return above
+
+
+def _rank(obj: Unstructured) -> int:
+    """Where an object stands among its siblings."""
+    group = obj.gvk.group
+    if obj.kind in _ORDER:
+        return _ORDER.index(obj.kind) + 1
+    if obj.kind.endswith("Template"):
+        return len(_ORDER) + 3
+    if group.startswith("infrastructure.") and obj.kind.endswith("Cluster"):
+        return 0
+    return 1 if group.startswith("controlplane.") else len(_ORDER) + 2
+
+
+def _counts(value: object) -> Json | None:
+    if not isinstance(value, Mapping):
+        return None
+    wanted, ready = value.get("desiredReplicas"), value.get("readyReplicas")
+    return {"wanted": wanted if isinstance(wanted, int) else 0, "ready": ready if isinstance(ready, int) else 0}
+
+
+def _replicas(obj: Unstructured) -> Json | None:
+    wanted, ready = obj.at("spec", "replicas"), obj.at("status", "readyReplicas")
+    if not isinstance(wanted, int):
+        return None
+    return {"wanted": wanted, "ready": ready if isinstance(ready, int) else 0}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
