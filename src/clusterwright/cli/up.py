@@ -24,7 +24,7 @@ from clusterwright.api.wire import Transport
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
-from clusterwright.cli import connect, demo, settings
+from clusterwright.cli import connect, demo, settings, webview
 from clusterwright.cli.defaults import LOCAL
 from clusterwright.controllers.crdmigrator import PHASES
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES, EMBEDDED_FEATURES, UnknownFeature, parse_features
@@ -33,11 +33,11 @@ from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.http import HttpTransport
-from clusterwright.runtime.keys import PooledKeySource
+from clusterwright.runtime.keys import KeySource, PooledKeySource
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.leases import new_identity
 from clusterwright.runtime.logging import configure
-from clusterwright.runtime.manager import Options
+from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import embedded
 from clusterwright.webhooks.certificates import CertificateMissing
@@ -114,10 +114,13 @@ async def _run(arguments: argparse.Namespace) -> int:
     stop = asyncio.Event()
     controllers: asyncio.Task[None] | None = None
     cloud: Cloud | None = None
+    manager: Manager | None = None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     webhooks: asyncio.Event | None = None
     workloads = admission.Workloads()
     async with AsyncExitStack() as stack:
+        keys = PooledKeySource()
+        stack.push_async_callback(keys.close)
         transport: Transport
         if arguments.against:
             connection = Kubeconfig.load([arguments.against]).resolve()
@@ -150,7 +153,11 @@ async def _run(arguments: argparse.Namespace) -> int:
         gc.collect()
         gc.freeze()
         if not arguments.no_controllers:
-            controllers, cloud = await _start_controllers(arguments, stack, transport, clock, random, data_dir, stop, webhooks, workloads)
+            controllers, cloud, manager = await _start_controllers(
+                arguments, stack, transport, clock, random, keys, data_dir, stop, webhooks, workloads
+            )
+        if not arguments.against:
+            await webview.open_page(stack, running, manager, clock=clock, random=random, keys=keys, told=_tell_link)
         if arguments.demo:
             stack.push_async_callback(_cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments))))
         # until here Ctrl-C gives up; from here it ends what runs
@@ -188,13 +195,12 @@ async def _start_controllers(
     transport: Transport,
     clock: SystemClock,
     random: SystemRandom,
+    keys: KeySource,
     data_dir: Path | None,
     stop: asyncio.Event,
     webhooks: asyncio.Event | None,
     workloads: admission.Workloads,
-) -> tuple[asyncio.Task[None], Cloud | None]:
-    keys = PooledKeySource()
-    stack.push_async_callback(keys.close)
+) -> tuple[asyncio.Task[None], Cloud | None, Manager]:
     cloud = None
     if not arguments.no_inmemory:
         folder = data_dir / "workload" if data_dir is not None else None
@@ -252,7 +258,7 @@ async def _start_controllers(
         await asyncio.wait([task])
 
     stack.push_async_callback(shut_down)
-    return task, cloud
+    return task, cloud, manager
 
 
 def _cause(error: BaseException | None) -> str:
@@ -260,6 +266,11 @@ def _cause(error: BaseException | None) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"
+
+
+def _tell_link(link: str) -> None:
+    """The next way in; each is good for one browser."""
+    print(f"web view (this link works once): {link}", flush=True)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

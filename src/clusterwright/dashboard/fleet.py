@@ -258,8 +258,8 @@ class Fleet:
             self.clusters.put(str(key), fleet_row(Unstructured(objects[0]), verdict))
             if feed is not None:
                 feed.replace(self._whole(objects, events, verdict))
-        except Exception:
-            _log.exception("Cluster cannot be shown", cluster=str(key))
+        except Exception as error:
+            _log.error("Cluster cannot be shown", cluster=str(key), error=f"{type(error).__name__}: {error}")
             return
         if verdict.state is not State.FINE:
             self._due[key] = now + LOOK_AGAIN

@@ -78,8 +78,8 @@ def parents(objects: Iterable[Unstructured], cluster: str) -> dict[str, str]:
         references = sorted(obj.metadata.owner_references, key=lambda r: not r.controller)
         owners = (name_of(r.kind, obj.key.namespace, r.name) for r in references)
         above[name] = "" if name == cluster else next((o for o in owners if o in known and o != name), cluster)
-    for name in above:  # nobody may be their own ancestor: such a ring would hang in the air
-        seen, at = {name}, above[name]
+    for name, at in above.items():  # nobody may be their own ancestor: such a ring would hang in the air
+        seen = {name}
         while at and at not in seen:
             seen.add(at)
             at = above.get(at, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Final
 
 from clusterwright.api.meta import Json, Unstructured
@@ -24,15 +25,20 @@ def waterfall(objects: Iterable[Unstructured]) -> Iterator[tuple[str, Json]]:
             continue
         said = {c.type: c for c in conditions_shown(obj)}
         found = [said[s] for s in steps if s in said]
-        done = sorted(((at, c.type) for c in found if c.status == "True" and (at := c.last_transition_time) is not None))
+        done = sorted((at, c.type) for c in found if c.status == "True" and (at := c.last_transition_time) is not None)
         shown: list[Json] = []
         begun = made
         for at, type_ in done:
             end = max(at, begun)
-            shown.append({"step": type_, "from": f"{begun:%Y-%m-%dT%H:%M:%SZ}", "to": f"{end:%Y-%m-%dT%H:%M:%SZ}", "why": ""})
+            shown.append(_step(steps, type_, begun, end))
             begun = end
         waiting = [c for c in found if c.status != "True"]
         if waiting:
-            first = waiting[0]
-            shown.append({"step": first.type, "from": f"{begun:%Y-%m-%dT%H:%M:%SZ}", "to": None, "why": first.reason})
+            shown.append(_step(steps, waiting[0].type, begun, None, waiting[0].reason))
         yield name_of(obj.kind, *obj.key), {"created": f"{made:%Y-%m-%dT%H:%M:%SZ}", "kind": obj.kind, "name": obj.key.name, "steps": shown}
+
+
+def _step(steps: tuple[str, ...], type_: str, begun: datetime, end: datetime | None, why: str = "") -> Json:
+    """`place` is the step's among those of its kind, so that equal steps look alike."""
+    until = f"{end:%Y-%m-%dT%H:%M:%SZ}" if end is not None else None
+    return {"step": type_, "place": steps.index(type_), "from": f"{begun:%Y-%m-%dT%H:%M:%SZ}", "to": until, "why": why}

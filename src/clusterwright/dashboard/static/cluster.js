@@ -1,0 +1,215 @@
+// One cluster: its verdict, its objects as a tree with their conditions and the tables behind them, what happened, and how long it took.
+import { STATES, badge, el, follow, show, since, span, statusOf } from "./elements.js";
+
+const TABS = { objects: "Objects", timeline: "Timeline", waterfall: "Provisioning" };
+const SORTS = { created: "+", deleting: "−", condition: "◆", event: "·", warning: "!", decision: "▸" };
+
+export function clusterView(main, frame, [namespace, name, tab]) {
+  document.title = `${name} – Clusterwright`;
+  const base = `#/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const path = `clusters/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  let values = new Map();
+  let shown = tab in TABS ? tab : "objects";
+  let selected = `Cluster/${namespace}/${name}`;
+  let state = "";
+  const closed = new Set();
+  const verdict = el("section", { id: "verdict", class: "card", "aria-label": "Verdict" });
+  const tabs = el("div", { role: "tablist", "aria-label": "Views" }, Object.entries(TABS).map(([key, word]) =>
+    el("button", { role: "tab", type: "button", id: `tab-${key}`, "data-tab": key, "aria-controls": "panel", onclick: () => choose(key) }, word)));
+  const panel = el("div", { role: "tabpanel", id: "panel", tabindex: "0" });
+  const tree = el("ul", { role: "tree", id: "tree", "aria-label": "Objects of the cluster" });
+  const detail = el("section", { id: "detail", class: "card", "aria-label": "Conditions", "aria-live": "off" });
+  const why = el("section", { id: "why", class: "card", "aria-label": "Table behind a condition", tabindex: "-1", hidden: true });
+  const objects = el("div", { class: "split" }, tree, el("div", {}, why, detail));
+  const moments = el("ol", { id: "timeline", class: "timeline", "aria-label": "What happened, the newest first" });
+  const withDecisions = el("input", { type: "checkbox", id: "decisions", onchange: () => draw() });
+  const happened = el("div", { id: "moments" }, el("label", {}, withDecisions, " with every row that fired"), moments);
+  const bars = el("div", { id: "waterfall", class: "waterfall", role: "table", "aria-label": "How long each step of provisioning took" });
+  show(main, el("nav", { "aria-label": "Path" }, el("a", { href: "#/" }, "Clusters"), " / ", el("span", { class: "quiet" }, `${namespace}/`), el("strong", {}, name)), verdict, tabs, panel);
+
+  const of = (prefix) => [...values].filter(([key]) => key.startsWith(prefix)).map(([, value]) => value);
+  const get = (id) => values.get(`object ${id}`);
+
+  function choose(key) {
+    shown = key;
+    history.replaceState(null, "", key === "objects" ? base : `${base}/${key}`);
+    draw();
+  }
+  tabs.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const keys = Object.keys(TABS);
+    choose(keys[(keys.indexOf(shown) + step + keys.length) % keys.length]);
+    document.getElementById(`tab-${shown}`).focus();
+  });
+
+  function drawVerdict() {
+    const v = values.get("verdict");
+    if (!v) {
+      show(verdict, el("h2", {}, "This cluster is not there (any more)"));
+      return;
+    }
+    const facts = [["What", v.object ? el("span", {}, el("code", {}, v.object), ` ${v.what}`) : v.what], ["Field", v.field && el("code", {}, v.field)], ["For", v.since && since(v.since)],
+      ["Who", v.who], ["Next", v.next], ["Command", v.command && el("code", {}, v.command)]].filter(([, value]) => value);
+    show(verdict, el("h2", {}, badge(v.state)), el("dl", {}, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)])),
+      v.evidence.length > 1 && el("details", {}, el("summary", {}, "How it gets there"), el("ol", {}, v.evidence.map((line) => el("li", {}, line)))));
+    if (state && state !== v.state) frame.announce(`${name} is ${STATES[v.state]?.word ?? v.state} now: ${v.what}`);
+    state = v.state;
+  }
+
+  // ------------------------------------------------------------------------------------------------- the tree
+
+  function below(parent) {
+    return of("object ").filter((o) => o.parent === parent).sort((a, b) => a.rank - b.rank || a.kind.localeCompare(b.kind) || a.name.localeCompare(b.name));
+  }
+
+  function drawTree() {
+    const had = tree.contains(document.activeElement);
+    const items = [];
+    const add = (object, level) => {
+      const children = below(object.id);
+      const open = !closed.has(object.id);
+      const facts = [object.replicas && `${object.replicas.ready}/${object.replicas.wanted}`, object.phase, object.version, object.deleting && "deleting"].filter(Boolean).join(" · ");
+      items.push(el("li", {
+        role: "treeitem", "data-id": object.id, "aria-level": level, "aria-expanded": children.length ? String(open) : undefined,
+        "aria-selected": String(object.id === selected), tabindex: object.id === selected ? "0" : "-1",
+      }, el("span", { class: "twist", "aria-hidden": "true" }, children.length ? (open ? "▾" : "▸") : ""), el("span", { class: "quiet" }, `${object.kind}/`), object.name, " ",
+        object.summary && statusOf(object.summary), " ", el("span", { class: "quiet" }, facts)));
+      items.at(-1).style.paddingInlineStart = `${level * 1.1 - 0.6}rem`;
+      if (open) for (const child of children) add(child, level + 1);
+    };
+    for (const root of below("")) add(root, 1);
+    show(tree, items);
+    if (!items.some((i) => i.tabIndex === 0) && items[0]) items[0].tabIndex = 0;
+    if (had) tree.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
+  }
+
+  function select(id, focus) {
+    selected = id;
+    why.hidden = true;
+    draw();
+    if (focus) tree.querySelector('[aria-selected="true"]')?.focus();
+  }
+
+  function fold(id, isClosed) {
+    if (isClosed) closed.add(id);
+    else closed.delete(id);
+    drawTree();
+  }
+
+  tree.addEventListener("click", (event) => {
+    const item = event.target.closest("[data-id]");
+    if (!item) return;
+    if (event.target.closest(".twist") && item.hasAttribute("aria-expanded")) fold(item.dataset.id, !closed.has(item.dataset.id));
+    else select(item.dataset.id, true);
+  });
+  tree.addEventListener("keydown", (event) => {
+    const items = [...tree.children];
+    const at = items.findIndex((i) => i.dataset.id === selected);
+    const item = items[at];
+    if (!item) return;
+    const open = item.getAttribute("aria-expanded");
+    const moves = {
+      ArrowDown: () => items[at + 1] && select(items[at + 1].dataset.id, true),
+      ArrowUp: () => items[at - 1] && select(items[at - 1].dataset.id, true),
+      Home: () => select(items[0].dataset.id, true),
+      End: () => select(items.at(-1).dataset.id, true),
+      ArrowRight: () => (open === "false" ? fold(selected, false) : open === "true" && select(items[at + 1].dataset.id, true)),
+      ArrowLeft: () => (open === "true" ? fold(selected, true) : get(selected)?.parent && select(get(selected).parent, true)),
+      Enter: () => detail.querySelector("button")?.focus(),
+    };
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    moves[event.key]();
+  });
+
+  // ----------------------------------------------------------------------------- conditions and their tables
+
+  function drawDetail() {
+    const object = get(selected);
+    if (!object) {
+      show(detail, el("p", {}, "Nothing is chosen."));
+      return;
+    }
+    const had = document.activeElement?.dataset?.condition;
+    const rows = object.conditions.map((c) => el("tr", {}, el("th", { scope: "row" }, c.type), el("td", {}, statusOf(c)), el("td", {}, c.reason),
+      el("td", {}, since(c.since)), el("td", { class: "message" }, c.message),
+      el("td", {}, el("button", { type: "button", "data-condition": c.type, "aria-label": `Why is ${c.type} ${c.status}?`, onclick: () => ask(object, c.type) }, "Why?"))));
+    show(detail, el("h3", {}, el("span", { class: "quiet" }, `${object.kind}/`), object.name), object.conditions.length
+      ? el("table", {}, el("thead", {}, el("tr", {}, ["Condition", "Status", "Reason", "For", "Message", ""].map((c) => el("th", { scope: "col" }, c)))), el("tbody", {}, rows))
+      : el("p", {}, "It reports no conditions."));
+    if (had) detail.querySelector(`[data-condition="${CSS.escape(had)}"]`)?.focus({ preventScroll: true });
+  }
+
+  async function ask(object, condition) {
+    why.hidden = false;
+    show(why, el("p", {}, `Asking why ${condition} is as it is…`));
+    const answer = await fetch(`${path}/why/${encodeURIComponent(object.kind)}/${encodeURIComponent(object.name)}/${encodeURIComponent(condition)}`);
+    const said = await answer.json();
+    if (answer.status === 401) frame.over();
+    else if (!answer.ok) show(why, el("h3", {}, condition), el("p", {}, said.message));
+    else drawTable(condition, said);
+    why.focus({ preventScroll: false });
+  }
+
+  function drawTable(condition, said) {
+    const rows = said.rows.map((row) => el("tr", { class: row.fired ? "fired" : "", "aria-current": row.fired ? "true" : undefined },
+      el("td", {}, row.fired ? "▶ fired" : row.matched ? "holds" : "no"), el("th", { scope: "row" }, row.name),
+      el("td", {}, el("ul", {}, row.guards.map((g) => el("li", { class: g.value ? "holds" : "fails" }, el("span", { "aria-hidden": "true" }, g.value ? "✓ " : "✕ "), g.text, el("span", { class: "unseen" }, g.value ? " (holds)" : " (does not hold)"))))),
+      el("td", {}, row.transition)));
+    show(why, el("h3", {}, `Why ${condition} is ${said.status ?? "as it is"}: row ${said.row}`), said.message && el("p", {}, said.message),
+      el("table", {}, el("thead", {}, el("tr", {}, ["", "Row", "Guards", "Then"].map((c) => el("th", { scope: "col" }, c)))), el("tbody", {}, rows)));
+  }
+
+  // ------------------------------------------------------------------------------------ timeline and waterfall
+
+  function drawTimeline() {
+    const all = of("moment ").filter((m) => withDecisions.checked || m.sort !== "decision").sort((a, b) => b.at.localeCompare(a.at) || a.object.localeCompare(b.object));
+    show(moments, all.map((m) => el("li", { class: m.sort }, el("span", { class: "at", title: m.at }, m.at.slice(11, 19)), el("span", { "aria-hidden": "true" }, SORTS[m.sort] ?? "·"),
+      el("span", { class: "unseen" }, `${m.sort}: `), el("span", {}, el("code", {}, m.object.split("/").filter((_, n) => n !== 1).join("/")), " ", m.about && el("strong", {}, m.about), " ", m.text))));
+  }
+
+  function drawWaterfall() {
+    const rows = of("steps ").sort((a, b) => a.created.localeCompare(b.created) || a.kind.localeCompare(b.kind) || a.name.localeCompare(b.name));
+    const now = Date.now();
+    const start = Math.min(...rows.map((r) => Date.parse(r.created)));
+    // what happened long after provisioning is no part of it: open steps end now
+    const end_ = Math.max(start + 1000, ...rows.flatMap((r) => r.steps.map((s) => (s.to ? Date.parse(s.to) : now))));
+    const at = (moment) => ((moment - start) / (end_ - start)) * 100;
+    show(bars, el("p", { class: "quiet" }, `${span(end_ - start)} in all; each bar ends when its condition became true (last)`), rows.map((row) => el("div", { role: "row", class: "lane" },
+      el("span", { role: "rowheader" }, el("span", { class: "quiet" }, `${row.kind}/`), row.name),
+      el("span", { role: "cell", class: "track" }, row.steps.map((step) => {
+        const [from, to] = [Date.parse(step.from), step.to ? Date.parse(step.to) : now];
+        const text = `${step.step} ${step.to ? span(to - from) : `not yet, for ${span(to - from)}${step.why ? ` (${step.why})` : ""}`}`;
+        const bar = el("span", { class: `bar-of step-${step.place}${step.to ? "" : " open"}`, title: text }, el("span", { class: "label" }, text));
+        bar.style.left = `${at(from)}%`;
+        bar.style.width = `${Math.max(0.4, at(to) - at(from))}%`;
+        return bar;
+      })))));
+  }
+
+  const DRAW = { objects: [objects, () => { drawTree(); drawDetail(); }], timeline: [happened, drawTimeline], waterfall: [bars, drawWaterfall] };
+  function draw() {
+    for (const button of tabs.children) {
+      const chosen = button.dataset.tab === shown;
+      button.setAttribute("aria-selected", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+    }
+    panel.setAttribute("aria-labelledby", `tab-${shown}`);
+    const [content, fill] = DRAW[shown];
+    if (panel.firstElementChild !== content) show(panel, content);
+    fill();
+  }
+
+  draw();
+  show(verdict, el("p", {}, "…"));
+  return follow(path, {
+    lost: frame.lost, over: frame.over,
+    changed(now) {
+      frame.live();
+      values = now;
+      drawVerdict();
+      draw();
+    },
+  });
+}

@@ -1,0 +1,140 @@
+// All clusters: only the rows in sight are in the document, so that a thousand cost what thirty do.
+import { STATES, badge, el, follow, show, since } from "./elements.js";
+
+const ROW = 34; // pixels; style.css has the same height
+const BEYOND = 8; // rows kept above and below what is in sight
+const COLUMNS = ["Cluster", "Verdict", "What", "Control plane", "Workers", "Since"];
+
+const counts = (value) => (value ? `${value.ready}/${value.wanted}` : "–");
+const what = (verdict) => [verdict.object, verdict.what.split("\n")[0]].filter(Boolean).join(" ");
+const href = (row) => `#/${encodeURIComponent(row.namespace)}/${encodeURIComponent(row.name)}`;
+
+export function fleetView(main, frame) {
+  document.title = "Clusterwright";
+  let rows = [];
+  let listed = [];
+  let chosen = "";
+  let focused = 0;
+  const filter = el("input", { type: "search", id: "filter", placeholder: "name, namespace or word", autocomplete: "off", spellcheck: "false" });
+  const chips = el("div", { class: "chips", role: "group", "aria-label": "Show only" });
+  const count = el("p", { id: "count", role: "status" });
+  const head = el("div", { role: "row", class: "row head", "aria-rowindex": "1" }, COLUMNS.map((c) => el("span", { role: "columnheader" }, c)));
+  const spacer = el("div", { class: "spacer", role: "presentation" });
+  const body = el("div", { class: "body", role: "rowgroup" }, spacer);
+  const grid = el("div", { role: "grid", id: "fleet", "aria-label": "Clusters", "aria-colcount": String(COLUMNS.length) }, el("div", { role: "rowgroup" }, head), body);
+  show(main, el("section", { "aria-labelledby": "title" },
+    el("div", { class: "bar" }, el("h2", { id: "title" }, "Clusters"), count, el("label", { for: "filter" }, "Filter"), filter), chips, grid));
+  const made = new Map(); // row elements by key
+
+  function element(row, index) {
+    const key = `${row.namespace}/${row.name}`;
+    let found = made.get(key);
+    if (!found || found.row !== row) {
+      const cells = [
+        el("a", { href: href(row), tabindex: "-1" }, el("span", { class: "quiet" }, `${row.namespace}/`), row.name),
+        badge(row.verdict.state), what(row.verdict), counts(row.controlPlane), counts(row.workers), since(row.verdict.since ?? row.created),
+      ];
+      const fresh = el("div", { role: "row", class: "row", "data-key": key }, cells.map((c) => el("span", { role: "gridcell", title: typeof c === "string" ? c : undefined }, c)));
+      if (found) found.element.replaceWith(fresh);
+      found = { row, element: fresh };
+      made.set(key, found);
+    }
+    found.element.setAttribute("aria-rowindex", String(index + 2));
+    found.element.tabIndex = index === focused ? 0 : -1;
+    found.element.style.transform = `translateY(${index * ROW}px)`;
+    return found.element;
+  }
+
+  function draw() {
+    const from = Math.max(0, Math.floor(body.scrollTop / ROW) - BEYOND);
+    const to = Math.min(listed.length, Math.ceil((body.scrollTop + body.clientHeight) / ROW) + BEYOND);
+    const had = document.activeElement?.dataset?.key;
+    const wanted = new Set();
+    for (let n = from; n < to; n += 1) {
+      const one = element(listed[n], n);
+      wanted.add(one);
+      if (one.parentElement !== spacer) spacer.append(one);
+    }
+    for (const [key, one] of made) {
+      if (!wanted.has(one.element)) {
+        one.element.remove();
+        made.delete(key);
+      }
+    }
+    if (had && document.activeElement?.dataset?.key !== had) made.get(had)?.element.focus({ preventScroll: true });
+  }
+
+  function arrange() {
+    const words = filter.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+    const matching = rows.filter((r) => words.every((w) => `${r.namespace}/${r.name} ${what(r.verdict)}`.toLowerCase().includes(w)));
+    listed = matching.filter((r) => !chosen || r.verdict.state === chosen);
+    const rank = (r) => STATES[r.verdict.state]?.rank ?? 9;
+    listed.sort((a, b) => rank(a) - rank(b) || a.namespace.localeCompare(b.namespace) || a.name.localeCompare(b.name, undefined, { numeric: true }));
+    const text = listed.length === rows.length ? `${rows.length}` : `${listed.length} of ${rows.length}`;
+    if (count.textContent !== text) count.textContent = text;
+    grid.setAttribute("aria-rowcount", String(listed.length + 1));
+    spacer.style.height = `${listed.length * ROW}px`;
+    focused = Math.min(focused, Math.max(0, listed.length - 1));
+    chipsOf(matching);
+    draw();
+  }
+
+  function chipsOf(matching) {
+    const had = document.activeElement?.dataset?.state;
+    show(chips, Object.entries(STATES).map(([state, known]) => {
+      const number = matching.filter((r) => r.verdict.state === state).length;
+      return el("button", {
+        type: "button", class: `chip ${state.replaceAll(" ", "-")}`, "data-state": state, "aria-pressed": String(chosen === state),
+        onclick: () => { chosen = chosen === state ? "" : state; arrange(); },
+      }, `${known.mark} ${known.word} ${number}`);
+    }));
+    if (had) chips.querySelector(`[data-state="${had}"]`)?.focus();
+  }
+
+  function move(to) {
+    focused = Math.max(0, Math.min(listed.length - 1, to));
+    const top = focused * ROW;
+    if (top < body.scrollTop) body.scrollTop = top;
+    else if (top + ROW > body.scrollTop + body.clientHeight) body.scrollTop = top + ROW - body.clientHeight;
+    draw();
+    const row = listed[focused];
+    if (row) made.get(`${row.namespace}/${row.name}`)?.element.focus({ preventScroll: true });
+  }
+
+  const page = () => Math.max(1, Math.floor(body.clientHeight / ROW) - 1);
+  const keys = { ArrowDown: () => focused + 1, ArrowUp: () => focused - 1, PageDown: () => focused + page(), PageUp: () => focused - page(), Home: () => 0, End: () => listed.length - 1 };
+  grid.addEventListener("keydown", (event) => {
+    if (event.key in keys) {
+      event.preventDefault();
+      move(keys[event.key]());
+    } else if (event.key === "Enter" && listed[focused]) location.hash = href(listed[focused]);
+  });
+  grid.addEventListener("click", (event) => {
+    const key = event.target.closest("[data-key]")?.dataset.key;
+    const row = key && made.get(key)?.row;
+    if (row && !event.target.closest("a")) location.hash = href(row);
+  });
+  body.addEventListener("scroll", draw, { passive: true });
+  const resized = new ResizeObserver(draw);
+  resized.observe(body);
+  filter.addEventListener("input", () => { body.scrollTop = 0; arrange(); });
+
+  const states = new Map();
+  const stop = follow("clusters", {
+    lost: frame.lost, over: frame.over,
+    changed(values, keys_, isFirst) {
+      frame.live();
+      for (const key of keys_) {
+        const state = values.get(key)?.verdict.state;
+        if (!isFirst && states.has(key) && state && states.get(key) !== state) {
+          frame.announce(`${key} is ${STATES[state]?.word ?? state} now: ${what(values.get(key).verdict)}`);
+        }
+        if (state) states.set(key, state);
+        else states.delete(key);
+      }
+      rows = [...values.values()];
+      arrange();
+    },
+  });
+  return () => { stop(); resized.disconnect(); };
+}

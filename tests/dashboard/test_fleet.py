@@ -1,0 +1,132 @@
+"""Clusters as the page gets them, on a live plane in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.core import Cluster
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.cli import samples
+from clusterwright.dashboard.fleet import Fleet
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.traces import Decision
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, plane
+from clusterwright.simulation.world import START
+
+KEY = ObjectKey("default", "c")
+
+
+def whole(name: str = "c") -> list[Json]:
+    return [
+        *samples.cluster(name, has_control_plane_object=True),
+        *samples.control_plane(name, replicas=1, seconds=1),
+        *samples.workers(name, f"{name}-md", replicas=1, seconds=1),
+    ]
+
+
+def fleet_of(p: Plane) -> Fleet:
+    assert p.manager is not None
+    traces = p.manager.traces
+
+    def history(kind: str, key: ObjectKey) -> tuple[Decision, ...]:
+        return traces.of("cluster" if kind == "Cluster" else "", key)
+
+    return Fleet(p.manager.cache, p.clock, history)
+
+
+async def until(differences: AsyncIterator[Json], holds: Any) -> Json:
+    """What a page knows as soon as something holds of it."""
+    values: Json = {}
+    async with asyncio.timeout(600):
+        async for difference in differences:
+            if difference.get("reset"):
+                values = {}
+            values = {k: v for k, v in values.items() if k not in difference.get("gone", [])} | difference.get("set", {})
+            if holds(values):
+                return values
+    raise AssertionError("the stream has ended")
+
+
+def test_rows_come_change_and_go() -> None:
+    async def main() -> None:
+        async with plane(LoopClock(START)) as p:
+            fleet = fleet_of(p)
+            async with aclosing(fleet.follow_all()) as rows:
+                await until(rows, lambda known: known == {})
+                await p.apply(whole())
+                seen = await until(rows, lambda known: known.get("default/c", {}).get("verdict", {}).get("state") == "progressing")
+                assert seen["default/c"]["phase"] in {"Pending", "Provisioning", "Provisioned"}
+
+                await p.until_available("c", workers=1)
+                fine = await until(rows, lambda known: known.get("default/c", {}).get("verdict", {}).get("state") == "fine")
+                assert fine["default/c"]["workers"] == {"wanted": 1, "ready": 1}
+
+                await p.client.delete(Cluster, KEY)
+                await until(rows, lambda known: known == {})
+            await fleet.close()
+
+    run_virtual(main())
+
+
+def test_a_cluster_is_told_whole_and_without_its_secrets() -> None:
+    async def main() -> None:
+        async with plane(LoopClock(START)) as p:
+            await p.apply([*whole(), *whole("other")])
+            await p.until_available("c", workers=1)
+            await p.until_available("other", workers=1)
+            fleet = fleet_of(p)
+            async with aclosing(fleet.follow(KEY)) as told:
+                known = await until(told, lambda known: len([k for k in known if k.startswith("object Machine/")]) == 2)
+            await fleet.close()
+
+            objects = {k.removeprefix("object ").partition("/")[0] for k in known if k.startswith("object ")}
+            assert objects >= {"Cluster", "DevCluster", "KubeadmControlPlane", "MachineDeployment", "MachineSet", "Machine", "DevMachine"}
+            assert not objects & {"Secret", "Event", "ConfigMap"}
+            assert not [k for k in known if "/other" in k]
+            assert known["verdict"]["state"] == "fine"
+            assert len([k for k in known if k.startswith("steps Machine/")]) == 2
+            moments = [v for k, v in known.items() if k.startswith("moment ")]
+            assert {m["sort"] for m in moments} >= {"created", "condition", "event", "decision"}
+            everything = msgspec.json.encode(known).decode()
+            secrets = [o for o in fleet.objects_of(KEY) if o["kind"] == "Secret"]
+            assert secrets
+            for value in (v for s in secrets for v in (s.get("data") or {}).values() if len(v) > 20):
+                assert value not in everything
+
+    run_virtual(main())
+
+
+def test_nothing_is_looked_at_while_nobody_looks() -> None:
+    async def main() -> None:
+        async with plane(LoopClock(START)) as p:
+            fleet = fleet_of(p)
+            async with aclosing(fleet.follow_all()) as rows:
+                await until(rows, lambda known: known == {})
+            await p.apply(whole())
+            await p.until_available("c", workers=1)
+            assert fleet.clusters.values == {}
+
+            async with aclosing(fleet.follow_all()) as rows:
+                await until(rows, lambda known: known.get("default/c", {}).get("verdict", {}).get("state") == "fine")
+            await fleet.close()
+
+    run_virtual(main())
+
+
+def test_a_cluster_that_is_not_there_is_told_as_nothing_until_it_is() -> None:
+    async def main() -> None:
+        async with plane(LoopClock(START)) as p:
+            fleet = fleet_of(p)
+            async with aclosing(fleet.follow(KEY)) as told:
+                await until(told, lambda known: known == {})
+                await p.apply(whole())
+                await until(told, lambda known: "object Cluster/default/c" in known)
+            await fleet.close()
+
+    run_virtual(main())

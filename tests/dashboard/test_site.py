@@ -1,0 +1,181 @@
+"""The page over real HTTPS, on the API server's own port: who gets in, what is sent along, and that nothing can be changed."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from importlib.resources import files
+from random import SystemRandom
+from typing import Any
+
+import aiohttp
+import pytest_asyncio
+
+from clusterwright.api.core import Cluster
+from clusterwright.api.crds import crds
+from clusterwright.api.meta import ObjectKey
+from clusterwright.apiserver.serving import serve
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.cli import samples
+from clusterwright.cli.webview import open_page
+from clusterwright.dashboard import site
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.keys import sample_keys
+from clusterwright.runtime.rest import RestClient
+
+
+@dataclass
+class Served:
+    """A server with a page, and a browser that keeps cookies."""
+
+    session: aiohttp.ClientSession
+    url: str
+    links: list[str] = field(default_factory=list)
+
+    @property
+    def token(self) -> str:
+        return self.links[-1].partition("#token=")[2]
+
+    async def enter(self) -> None:
+        async with self.session.post(f"{self.url}/dashboard/session", data=self.token) as answer:
+            assert answer.status == 204
+
+
+@pytest_asyncio.fixture
+async def served() -> AsyncIterator[Served]:
+    clock, random = SystemClock(), SystemRandom()
+    async with AsyncExitStack() as stack:
+        options = serve.ServeOptions(listen="127.0.0.1:0", controllers=False, crds=tuple(crds()), now=clock.now, random=random)
+        running = await serve.start(options)
+        stack.push_async_callback(running.stop)
+        links: list[str] = []
+        await open_page(stack, running, None, clock=clock, random=random, keys=sample_keys(), told=links.append)
+        context = ssl.create_default_context(cadata=running.authority.certificate.decode())
+        jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address, not of a name
+        connector = aiohttp.TCPConnector(ssl=context)
+        session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector, cookie_jar=jar))
+        cluster, *others = samples.cluster("c", has_control_plane_object=True)
+        cluster["metadata"]["finalizers"] = ["cluster.cluster.x-k8s.io"]  # as after the first pass
+        unpaused = {"type": "Paused", "status": "False", "reason": "NotPaused", "observedGeneration": 1}
+        status = {"conditions": [{**unpaused, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+        running.server.ensure([cluster, *others])
+        client = RestClient(InProcessTransport(running.server), clock=clock)
+        await client.patch(Cluster, ObjectKey("default", "c"), {"status": status}, subresource="status")
+        yield Served(session, running.url, links)
+
+
+async def first(answer: aiohttp.ClientResponse) -> Any:
+    """The first difference of a stream."""
+    while not (line := await answer.content.readline()).startswith(b"data: "):
+        assert line, "the stream has ended"
+    return json.loads(line[6:])
+
+
+async def test_without_a_session_only_the_empty_page_is_served(served: Served) -> None:
+    for path in ("clusters", "clusters/default/c", "clusters/default/c/why/Cluster/c/Available"):
+        async with served.session.get(f"{served.url}/dashboard/{path}") as answer:
+            assert answer.status == 401
+            assert "clusterwright up" in (await answer.json())["message"]
+    async with served.session.get(f"{served.url}/dashboard/") as answer:
+        assert answer.status == 200
+        assert answer.content_type == "text/html"
+
+
+async def test_a_link_is_good_for_one_session(served: Served) -> None:
+    link = served.links[-1]
+    assert link.startswith(f"{served.url}/dashboard/#token=")  # a fragment: not sent, not logged, no referrer
+    await served.enter()
+
+    cookie = next(iter(served.session.cookie_jar))
+    assert (cookie["secure"], cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, True, "Strict", "/dashboard/")
+    async with served.session.get(f"{served.url}/dashboard/clusters") as answer:
+        assert answer.status == 200
+    async with served.session.post(f"{served.url}/dashboard/session", data=link.partition("#token=")[2]) as answer:
+        assert answer.status == 401
+    assert len(served.links) == 2
+
+
+async def test_what_is_no_token_gets_nowhere(served: Served) -> None:
+    for token in (b"", b"x", b"\xff\xfe", b"x" * 257, b"x" * 100_000):
+        async with served.session.post(f"{served.url}/dashboard/session", data=token) as answer:
+            assert answer.status in {401, 413}
+            assert "Set-Cookie" not in answer.headers
+    assert len(served.links) == 1
+
+
+async def test_every_answer_has_its_guards(served: Served) -> None:
+    for path in ("", "app.js", "style.css", "clusters", "nowhere", "a/b/c/d"):
+        async with served.session.get(f"{served.url}/dashboard/{path}") as answer:
+            policy = answer.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert "require-trusted-types-for 'script'" in policy
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+async def test_nothing_can_be_changed_here(served: Served) -> None:
+    await served.enter()
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        for path in ("", "clusters", "clusters/default/c", "app.js"):
+            async with served.session.request(method, f"{served.url}/dashboard/{path}") as answer:
+                assert answer.status == 405
+
+
+async def test_a_session_of_the_page_is_nobody_to_the_api(served: Served) -> None:
+    await served.enter()
+    cookie = next(iter(served.session.cookie_jar))
+
+    async with served.session.get(f"{served.url}/api/v1/secrets", headers={"Cookie": f"{cookie.key}={cookie.value}"}) as answer:
+        assert answer.status == 403
+
+
+async def test_paths_lead_nowhere_else(served: Served) -> None:
+    await served.enter()
+    for path in ("../api/v1/secrets", "%2e%2e/door.py", "..%2fdoor.py", "static/app.js", "__init__.py", "clusters//c", "dashboard"):
+        async with served.session.get(f"{served.url}/dashboard/{path}") as answer:
+            assert answer.status in {403, 404} or path == "clusters//c"
+    async with served.session.get(f"{served.url}/dashboardx/") as answer:
+        assert answer.status == 403  # the API's answer to a stranger
+    async with served.session.get(f"{served.url}/dashboard", allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (308, "/dashboard/")
+
+
+async def test_streams_tell_what_there_is(served: Served) -> None:
+    await served.enter()
+
+    async with served.session.get(f"{served.url}/dashboard/clusters") as answer:
+        assert answer.content_type == "text/event-stream"
+        known = await first(answer)
+        while "default/c" not in known["set"]:
+            known = await first(answer)
+        assert known["set"]["default/c"]["verdict"]["state"]
+    async with served.session.get(f"{served.url}/dashboard/clusters/default/c/why/Cluster/c/InfrastructureReady") as answer:
+        table = await answer.json()
+        assert "rows" in table, table
+        assert [r["name"] for r in table["rows"] if r["fired"]] == [table["row"]]
+    async with served.session.get(f"{served.url}/dashboard/clusters/default/c/why/DevCluster/c/Ready") as answer:
+        assert answer.status == 404
+        assert "provider" in (await answer.json())["message"]
+
+
+async def test_there_are_only_so_many_streams(served: Served) -> None:
+    await served.enter()
+    async with AsyncExitStack() as stack:
+        for _ in range(site.STREAMS):
+            answer = await stack.enter_async_context(served.session.get(f"{served.url}/dashboard/clusters"))
+            await first(answer)
+        async with served.session.get(f"{served.url}/dashboard/clusters") as answer:
+            assert answer.status == 503
+
+
+def test_the_page_never_reads_text_as_markup_and_loads_nothing_from_elsewhere() -> None:
+    for name in site._FILES:
+        text = (files("clusterwright.dashboard") / "static" / name).read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|new Function|srcdoc", text), name
+        assert not re.search(r"(https?:)?//[\w.]+\.\w", text.replace("http://www.w3.org/2000/svg", "")), name
+    assert {p.name for p in (files("clusterwright.dashboard") / "static").iterdir()} == set(site._FILES)
