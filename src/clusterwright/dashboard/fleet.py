@@ -17,6 +17,7 @@ import msgspec
 from clusterwright.api.contract import NoContract, resolve_version
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.dashboard.feed import GONE, Feed
@@ -33,7 +34,6 @@ from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import get_logger
-from clusterwright.runtime.resources import gvk_of
 from clusterwright.runtime.selectors import Selector
 
 LOOK_AGAIN: Final = timedelta(seconds=30)
