@@ -101,8 +101,8 @@ class Versions(dict[str, KindHandler]):
         """What is being converted for somebody: revision and version."""
         self._known: dict[tuple[bytes, str], bytes] = {}
 
-    def convert(self, obj: Json, api_version: str) -> Json:
-        """An object that is ours in another version, pruned by that version's schema. Raises StatusError or Pending."""
+    def convert(self, obj: Json, api_version: str, *, pruned: bool = True) -> Json:
+        """An object that is ours in another version, `pruned` by that version's schema. Raises StatusError or Pending."""
         if obj.get("apiVersion") == api_version:
             return obj
         if self.converter is None:
@@ -110,7 +110,8 @@ class Versions(dict[str, KindHandler]):
             return handler.convert(obj, api_version)
         if self.immediate:
             try:
-                return self.fitted(self.converter.convert(obj, api_version), api_version)
+                converted = self.converter.convert(obj, api_version)
+                return self.fitted(converted, api_version) if pruned else converted
             except ConversionFailed as e:
                 raise unconvertible(e) from None
         found = self._known.get((msgspec.json.encode(obj), api_version))

@@ -62,6 +62,18 @@ class Scale:
     label_selector_path: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How often upstream says what is wrong with metadata that changed: for most kinds it validates more than once."""
+
+    changes: int = 2
+    """What must not change."""
+    content: int = 3
+    """Labels, annotations and owners."""
+    finalizers: int = 1
+    """Finalizers without a domain; 0: they are allowed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """One served resource in one version, as discovery describes it."""
@@ -101,6 +113,7 @@ class Resource:
     """Deleted gracefully (Pod): the object stays until its grace period is over or is set to zero."""
     deprecation: str = ""
     """The text of the Warning header that every answer of a deprecated version carries."""
+    checks: Checks = Checks()
     custom: bool = False
     """Defined by a CRD: strategic merge is refused, strictness warnings are on by default for unknown fields."""
     handler: KindHandler = field(repr=False, compare=False)

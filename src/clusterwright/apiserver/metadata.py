@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.interfaces import NameRule
+from clusterwright.apiserver.interfaces import Checks, NameRule
 from clusterwright.apiserver.names import dns_label, dns_label_1035, dns_subdomain, label_value, path_segment, qualified_name
 from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, required, too_long
 
@@ -35,8 +35,8 @@ def normalize(meta: Json) -> None:
         del meta[key]
 
 
-def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, custom: bool) -> list[FieldError]:
-    """What is wrong with the metadata of a new object."""
+def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, loose: bool) -> list[FieldError]:
+    """What is wrong with the metadata of a new object; `loose` allows finalizers without a domain."""
     check = _NAME_RULES[rule]
     errors: list[FieldError] = []
     prefix = meta.get("generateName") or ""
@@ -56,15 +56,12 @@ def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, custom: boo
             errors.extend(invalid("metadata.namespace", namespace, p) for p in dns_label(namespace))
     elif meta.get("namespace"):
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
-    errors.extend(_common(meta, custom=custom))
+    errors.extend(_common(meta, Checks(content=1, finalizers=0 if loose else 1)))
     return errors
 
 
-def validate_update(meta: Json, old: Json, *, custom: bool) -> list[FieldError]:
-    """What is wrong with changed metadata, as often as upstream says it: it validates more than once.
-
-    `generation` must be settled already.
-    """
+def validate_update(meta: Json, old: Json, checks: Checks) -> list[FieldError]:
+    """What is wrong with changed metadata, as often as upstream says it. `generation` must be settled already."""
     errors: list[FieldError] = []
     for field in _IMMUTABLE:
         if (meta.get(field) or None) != (old.get(field) or None):
@@ -76,10 +73,10 @@ def validate_update(meta: Json, old: Json, *, custom: bool) -> list[FieldError]:
             shown = ", ".join(f'"{f}"' for f in new)
             text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
             errors.append(forbidden("metadata.finalizers", text))
-    return [*errors, *errors, *_common(meta, custom=custom, again=2)]
+    return [*errors * checks.changes, *_common(meta, checks)]
 
 
-def _common(meta: Json, *, custom: bool, again: int = 0) -> list[FieldError]:
+def _common(meta: Json, checks: Checks) -> list[FieldError]:
     errors: list[FieldError] = []
     generation = meta.get("generation") or 0
     if isinstance(generation, int) and generation < 0:
@@ -93,10 +90,10 @@ def _common(meta: Json, *, custom: bool, again: int = 0) -> list[FieldError]:
     references = meta.get("ownerReferences")
     if references:
         errors.extend(_owner_references(references))
-    errors *= 1 + again
+    errors *= checks.content
     finalizers = meta.get("finalizers")
     if finalizers:
-        errors.extend(_finalizers(finalizers, custom=custom))
+        errors.extend(_finalizers(finalizers, checks.finalizers))
     return errors
 
 
@@ -147,14 +144,14 @@ def _owner_references(references: Sequence[Json]) -> Iterable[FieldError]:
                 controller = this
 
 
-def _finalizers(finalizers: Sequence[str], *, custom: bool) -> Iterable[FieldError]:
+def _finalizers(finalizers: Sequence[str], times: int) -> Iterable[FieldError]:
     path = "metadata.finalizers"
     for index, finalizer in enumerate(finalizers):
         problems = qualified_name(finalizer)
         yield from (invalid(path, finalizer, p) for p in problems)
-        if not custom and not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid(f"{path}[{index}]", finalizer, text)
+            yield from [invalid(f"{path}[{index}]", finalizer, text)] * times
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         yield invalid(path, list(finalizers), "finalizer orphan and foregroundDeletion cannot be both set")
 

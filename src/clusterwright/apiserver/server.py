@@ -24,7 +24,7 @@ from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.calls import Call, query_of
 from clusterwright.apiserver.core import Authorizer, Converters, Core
 from clusterwright.apiserver.encoding import rendering
-from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, check_timeout
+from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, check_timeout, for_failures
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import Registry, ResourceKey, index
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
@@ -138,7 +138,7 @@ class ApiServer(Core):
                 return self._unknown(info)
             accept = request.headers.get("accept", "")
             if accept and accept != "application/json":
-                form = accepted(accept, custom=resource.custom)
+                form = accepted(accept, custom=resource.custom, collection=info.verb in {"list", "watch"})
             call = Call(self, request, info, user, resource, query, form)
             call.weigh(request.body)
             call.begin()
@@ -149,7 +149,7 @@ class ApiServer(Core):
                 answer = dataclasses.replace(answer, body=msgspec.json.format(answer.body, indent=2) + b"\n")
             return answer
         except StatusError as e:
-            return await self._failed(e, form, call)
+            return await self._failed(e, for_failures(request.headers.get("accept", "")), call)
         except RecursionError:
             return rendering.failed(bad_request("the request nests too deeply"), form)
         except Exception:

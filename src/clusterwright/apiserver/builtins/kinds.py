@@ -88,7 +88,10 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         validate_update=services.validate_update, selectable=fields("spec.clusterIP", "spec.type"),
         resource={**RETURNED, **UPSERT},
     ),
-    builtin("", "Endpoints", "core.v1.Endpoints", plural="endpoints", short=("ep",), resource=UPSERT),
+    builtin(
+        "", "Endpoints", "core.v1.Endpoints", plural="endpoints", short=("ep",),
+        resource={**UPSERT, "deprecation": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"},
+    ),
     builtin(
         "", "PersistentVolumeClaim", "core.v1.PersistentVolumeClaim", short=("pvc",), status=True, table=columns.CLAIM,
         defaults=defaults.persistent_volume_claim, on_create=strategies.new_claim, resource=RETURNED,

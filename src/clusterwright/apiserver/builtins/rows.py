@@ -8,12 +8,27 @@ from typing import Any, Final
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver.builtins import columns
 from clusterwright.apiserver.builtins.handler import Builtin, Change
-from clusterwright.apiserver.interfaces import Column, Resource
+from clusterwright.apiserver.interfaces import Checks, Column, Resource
 
 GENERATION: Final = {"generation": True}
 STRICT: Final = {"unconditional_update": False}
 UPSERT: Final = {"create_on_update": True}
 RETURNED: Final = {"returns_deleted": True}
+_CHECKS: Final[Mapping[str, Checks]] = {
+    **dict.fromkeys(
+        (
+            "ConfigMap", "Secret", "ServiceAccount", "Endpoints", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Namespace",
+            "Node", "StorageClass", "Job", "Ingress", "PersistentVolumeClaim",
+        ),
+        Checks(content=4, finalizers=2),
+    ),
+    **dict.fromkeys(("LimitRange", "EndpointSlice"), Checks(changes=1)),
+    **dict.fromkeys(("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"), Checks(changes=1, finalizers=0)),
+    "Lease": Checks(finalizers=0),
+    "PodDisruptionBudget": Checks(changes=1, content=2, finalizers=0),
+    "CustomResourceDefinition": Checks(finalizers=0),
+}  # fmt: skip
+"""Kinds whose metadata is looked at more or less often than that of others."""
 _ABSENT: Final = (None, "")
 _ZERO: Final = (None, 0)
 
@@ -56,6 +71,7 @@ def builtin(
         short_names=short,
         categories=("all",) if all_category else (),
         status=status,
+        checks=_CHECKS.get(kind, Checks()),
         handler=made,
         **{"generation": False, **(resource or {})},
     )

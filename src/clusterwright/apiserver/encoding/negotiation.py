@@ -22,6 +22,9 @@ JSON_PATCH: Final = "application/json-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 
+OFFERED: Final = (JSON, YAML, PROTOBUF)
+_ROUTED: Final = frozenset({*OFFERED, "*/*"})
+"""What the routes of built-ins know; ranges of subtypes are not among it."""
 _TRANSFORMS: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
 
@@ -63,17 +66,18 @@ def _clauses(header: str) -> list[tuple[str, dict[str, str], float]]:
 
 
 @lru_cache(maxsize=256)
-def accepted(header: str, *, custom: bool, discovery: bool = False) -> Form:
-    """The form that an Accept header asks for; raises StatusError (406)."""
+def accepted(header: str, *, custom: bool, discovery: bool = False, collection: bool = False) -> Form:
+    """The form that an Accept header asks for, of a `collection` too; raises StatusError (406)."""
     if not header:
         return PLAIN
-    offered = (JSON, YAML, PROTOBUF)
-    understood = False
-    for media, parameters, _ in _clauses(header):
-        chosen = _offer(media, offered)
+    clauses = _clauses(header)
+    if not custom and not any(media in _ROUTED for media, _, _ in clauses):  # refused before the resource is looked at
+        offered = (*OFFERED, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch") if collection else OFFERED
+        raise failure(406, "NotAcceptable", "406: Not Acceptable\n\nAvailable representations: " + ", ".join(offered), {})
+    for media, parameters, _ in clauses:
+        chosen = _offer(media)
         if chosen is None:
             continue
-        understood = True
         render, group, version = parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", "")
         if render:
             if discovery:
@@ -88,13 +92,18 @@ def accepted(header: str, *, custom: bool, discovery: bool = False) -> Form:
         if custom and chosen == PROTOBUF:
             continue  # nor have custom resources, but their metadata has
         return Form(chosen, streamed=parameters.get("stream") == "watch")
-    if not custom and not understood:  # refused before the resource is looked at
-        raise failure(406, "NotAcceptable", "406: Not Acceptable\n\nAvailable representations: " + ", ".join(offered), {})
-    raise not_acceptable("only the following media types are accepted: " + ", ".join((JSON, YAML, PROTOBUF)))
+    raise not_acceptable("only the following media types are accepted: " + ", ".join(OFFERED))
 
 
-def _offer(media: str, offered: tuple[str, ...]) -> str | None:
-    if media in offered:
+@lru_cache(maxsize=256)
+def for_failures(header: str) -> Form:
+    """The form in which a Status is told to who sent this Accept header: the first clause that asks for no other shape, else JSON."""
+    offers = (_offer(media) for media, parameters, _ in _clauses(header) if "as" not in parameters)
+    return Form(next((offer for offer in offers if offer is not None), JSON))
+
+
+def _offer(media: str) -> str | None:
+    if media in OFFERED:
         return media
     if media in {"*/*", "application/*"}:
         return JSON

@@ -46,7 +46,10 @@ def render(call: Asked, status: int, obj: Json | None, raw: bytes | None) -> Res
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         obj = printing.table(call.resource.handler, [obj], now=call.now(), include=include, list_metadata=meta)
     elif form.render == "PartialObjectMetadataList":
-        raise failure(500, "", "content is not a list")
+        if call.resource.custom:
+            raise failure(500, "", "content is not a list")
+        shown = _go_type(call.resource, call.resource.kind)
+        raise not_acceptable(f"you requested PartialObjectMetadataList, but the requested object is not a list ({shown})")
     elif form.render:
         obj = printing.partial(obj)
     return _write(call, status, obj, form)
@@ -60,7 +63,7 @@ def render_list(call: Asked, objects: list[Json], list_kind: str, list_meta: Jso
         include = call.query.get("includeObject", "Metadata")
         value = printing.table(resource.handler, objects, now=call.now(), include=include, list_metadata=list_meta)
     elif form.render == "PartialObjectMetadata":
-        shown = "*unstructured.UnstructuredList" if resource.custom else f"*{resource.version}.{list_kind}"
+        shown = "*unstructured.UnstructuredList" if resource.custom else _go_type(resource, list_kind)
         raise not_acceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({shown})")
     elif form.render:
         value = {
@@ -76,6 +79,12 @@ def render_list(call: Asked, objects: list[Json], list_kind: str, list_meta: Jso
             objects = [{k: v for k, v in o.items() if k not in {"kind", "apiVersion"}} for o in objects]
         value = {"kind": list_kind, "apiVersion": resource.api_version, "metadata": list_meta, "items": objects}
     return _write(call, 200, value, form)
+
+
+def _go_type(resource: Resource, kind: str) -> str:
+    """The type that a built-in has inside of kube-apiserver."""
+    package = resource.storage.rpartition("/")[0].split(".", 1)[0]
+    return f"*{package or 'core'}.{kind}"
 
 
 def _write(call: Asked, status: int, value: Json, form: Form) -> Response:

@@ -16,6 +16,7 @@ from clusterwright.apiserver.managedfields.managers import (
     Entry,
     Identity,
     Managers,
+    NotInVersion,
     bare,
     decode,
     encode,
@@ -56,16 +57,14 @@ def apply(
     if handler is None or applied.get("kind") != handler.gvk.kind:
         group, _, version = api_version.rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={applied.get('kind') or ''}")
-    if (applied.get("metadata") or {}).get("managedFields") is not None:
+    meta = applied.get("metadata")
+    if type(meta) is dict and meta.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     kind = type_of(handler)
-    applied = _without_nulls(applied)
     try:
         check(applied, kind)
     except SchemaMismatch as e:
-        meta = applied.get("metadata") or {}
-        named = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}; {_go_gvk(handler)}"
-        raise failure(500, "", f"failed to create typed patch object ({named}): {e}") from None
+        raise failure(500, "", f"failed to create typed patch object ({named(applied)}; {go_gvk(handler)}): {e}") from None
     kept = live["metadata"].get("managedFields") if live is not None else None
     base = bare(versioned(live, api_version, handlers) or {}) if live is not None else zero_object(handler)
     managers = decode(kept) or {}
@@ -79,6 +78,8 @@ def apply(
             managers[identity] = Entry(identity[0], "Update", api_version, subresource, time, before)
     try:
         result, managers = _apply(base, applied, kind, api_version, managers, manager, force, subresource, handlers)
+    except NotInVersion as e:
+        raise failure(500, "", str(e)) from None
     except Conflicts as conflicts:
         if manager != "kubectl" or not _allowed_by_last_applied(conflicts, base, handler):
             raise conflicts.status() from None
@@ -109,14 +110,15 @@ def _check_versions(managers: Managers, actor: Identity, versions: Versions) -> 
             raise failure(500, "", (own if identity == actor else "failed to convert old object: ") + problem)
 
 
-def _without_nulls(applied: Json) -> Json:
+def named(applied: Json) -> str:
+    """Namespace and name of a configuration, as far as it says them."""
     meta = applied.get("metadata")
-    if type(meta) is dict and any(v is None for v in meta.values()):
-        return {**applied, "metadata": {k: v for k, v in meta.items() if v is not None}}
-    return applied
+    given = [meta.get(k) for k in ("namespace", "name")] if type(meta) is dict else [None, None]
+    return "/".join(g if isinstance(g, str) else "" for g in given)
 
 
-def _go_gvk(handler: KindHandler) -> str:
+def go_gvk(handler: KindHandler) -> str:
+    """A kind as Go prints it."""
     gvk = handler.gvk
     return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 

@@ -11,7 +11,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.interfaces import KindHandler
-from clusterwright.apiserver.managedfields.merging import compare, show_element
+from clusterwright.apiserver.managedfields.merging import SchemaMismatch, check, compare, show_element
 from clusterwright.apiserver.managedfields.sets import (
     Set,
     difference,
@@ -140,13 +140,13 @@ def type_of(handler: KindHandler) -> MergeType:
 
 
 def versioned(obj: Json, api_version: str, handlers: Versions) -> Json | None:
-    """The object as another version shows it; None if there is no such version."""
+    """The object as another version shows it, with what that version has no field for; None if there is no such version."""
     handler = handlers.get(api_version)
     if handler is None:
         return None
     if obj.get("apiVersion") == api_version:
         return obj
-    return handlers.convert(msgspec.json.decode(msgspec.json.encode(obj)), api_version)
+    return handlers.convert(msgspec.json.decode(msgspec.json.encode(obj)), api_version, pruned=False)
 
 
 def bare(obj: Json) -> Json:
@@ -172,13 +172,30 @@ class Comparisons:
 
     def _compare(self, api_version: str) -> tuple[Set, Set] | None:
         handler = self.handlers.get(api_version)
+        if handler is None and self.handlers.converter is not None:
+            raise NotInVersion(f"failed to convert old object: request to convert CR to an invalid group/version: {api_version}")
         old = versioned(self.old, api_version, self.handlers)
         new = versioned(self.new, api_version, self.handlers)
         if handler is None or old is None or new is None:
             return None
-        removed, modified, added = compare(old, new, type_of(handler))
+        kind = type_of(handler)
+        for name, was, now in (("old", self.old, old), ("new", self.new, new)):
+            if now is not was:
+                _require(now, kind, name)
+        removed, modified, added = compare(old, new, kind)
         reset = list(handler.reset_fields(self.subresource))
         return without(removed, reset), without(union(modified, added), reset)
+
+
+class NotInVersion(Exception):
+    """An object that does not fit the schema of a version in which somebody owns fields of it."""
+
+
+def _require(obj: Json, kind: MergeType, name: str) -> None:
+    try:
+        check(obj, kind, duplicates=True)
+    except SchemaMismatch as e:
+        raise NotInVersion(f"failed to convert {name} object: {e}") from None
 
 
 def take(managers: Managers, comparisons: Comparisons, actor: Identity | None, *, force: bool) -> Managers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -91,59 +92,82 @@ def _is_map(kind: MergeType, value: Any) -> bool:
 
 def check(value: Any, kind: MergeType, *, duplicates: bool = False) -> None:
     """Raise SchemaMismatch unless a value fits; `duplicates` allows repeated items in sets and map lists."""
+    if _fits(value, kind, duplicates):
+        return
+    found = sorted(str(problem) for problem in _problems(value, kind, duplicates))
+    raise SchemaMismatch(found[0] if len(found) == 1 else "\n  ".join(("errors:", *found)))
+
+
+def _fits(value: Any, kind: MergeType, duplicates: bool) -> bool:
+    """Whether there is no problem: what nearly all values are asked, and nothing else."""
+    if value is None or kind.kind == ANY:
+        return True
+    if kind.kind == SCALAR:
+        return not _scalar_problem(value, kind)
+    if kind.kind == LIST:
+        return next(_problems(value, kind, duplicates), None) is None
+    if type(value) is not dict:
+        return False
+    fields, element = kind.fields, kind.element
+    for key, item in value.items():
+        child = fields.get(key) or element
+        if child is None or not _fits(item, child, duplicates):
+            return False
+    return True
+
+
+def _problems(value: Any, kind: MergeType, duplicates: bool) -> Iterator[SchemaMismatch]:
     if value is None or kind.kind == ANY:
         return
     if kind.kind == SCALAR:
-        _check_scalar(value, kind)
+        if text := _scalar_problem(value, kind):
+            yield SchemaMismatch(text)
     elif kind.kind == LIST:
         if type(value) is not list:
-            raise SchemaMismatch(f"expected list, got {_go(value)}")
-        _check_items(value, kind, duplicates)
+            yield SchemaMismatch(f"expected list, got {_go(value)}")
+        else:
+            yield from _item_problems(value, kind, duplicates)
+    elif type(value) is not dict:
+        yield SchemaMismatch(f"expected map, got {_go(value)}")
     else:
-        if type(value) is not dict:
-            raise SchemaMismatch(f"expected map, got {_go(value)}")
         for key, item in value.items():
             child = kind.child(key)
             if child is None:
-                raise SchemaMismatch("field not declared in schema", f".{key}")
-            try:
-                check(item, child, duplicates=duplicates)
-            except SchemaMismatch as e:
-                raise e.under(f".{key}") from None
+                yield SchemaMismatch("field not declared in schema", f".{key}")
+            else:
+                yield from (e.under(f".{key}") for e in _problems(item, child, duplicates))
 
 
-def _check_items(value: list[Any], kind: MergeType, duplicates: bool) -> None:
+def _item_problems(value: list[Any], kind: MergeType, duplicates: bool) -> Iterator[SchemaMismatch]:
     element = kind.element or ANY_TYPE
     seen: set[str] = set()
     for i, item in enumerate(value):
-        if kind.atomic:
-            step = f"[{i}]"
-        else:
+        step = f"[{i}]"
+        if not kind.atomic:
             try:
                 name = element_of(item, kind)
             except SchemaMismatch as e:
-                raise SchemaMismatch(f"element {i}: {e.text}") from None
+                yield SchemaMismatch(f"element {i}: {e.text}")
+                return  # where the others are cannot be said
             step = show_element(name)
             if name in seen and not duplicates:
-                raise SchemaMismatch(f"duplicate entries for key {step}")
+                yield SchemaMismatch(f"duplicate entries for key {step}")
             seen.add(name)
-        try:
-            check(item, element, duplicates=duplicates)
-        except SchemaMismatch as e:
-            raise e.under(step) from None
+        yield from (e.under(step) for e in _problems(item, element, duplicates))
 
 
-def _check_scalar(value: Any, kind: MergeType) -> None:
+def _scalar_problem(value: Any, kind: MergeType) -> str:
     number = isinstance(value, (int, float)) and type(value) is not bool
     if kind.scalar == "numeric" and not number:
         names = {str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
-        raise SchemaMismatch(f"expected numeric (int or float), got {names.get(type(value), 'value')}")
+        return f"expected numeric (int or float), got {names.get(type(value), 'value')}"
     if kind.scalar == "string" and type(value) is not str:
-        raise SchemaMismatch(f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}")
+        return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
     if kind.scalar == "boolean" and type(value) is not bool:
-        raise SchemaMismatch(f"expected boolean, got {_go(value)}")
+        return f"expected boolean, got {_go(value)}"
     if kind.scalar == "untyped" and type(value) in (dict, list):
-        raise SchemaMismatch(f"expected any scalar, got {_go(value)}")
+        return f"expected any scalar, got {_go(value)}"
+    return ""
 
 
 def _go(value: Any) -> str:

@@ -12,6 +12,7 @@ from clusterwright.apiserver.managedfields.managers import (
     Entry,
     Identity,
     Managers,
+    NotInVersion,
     bare,
     decode,
     encode,
@@ -61,7 +62,10 @@ def update(old: Json | None, new: Json, *, manager: str, subresource: str, time:
         return
     identity: Identity = (manager or "unknown", "Update", api_version, subresource)
     previous = managers.pop(identity, None)
-    managers = take(managers, comparisons, None, force=True)
+    try:
+        managers = take(managers, comparisons, None, force=True)
+    except NotInVersion:
+        return  # nobody can say any more who owns what
     own = difference(changed, STRIPPED) if "f:metadata" in changed or "f:kind" in changed or "f:apiVersion" in changed else changed
     _join(managers, identity, previous, own, removed, time)
     managers = _cap(managers)

@@ -335,6 +335,6 @@ def _embedded(value: Json, path: str) -> list[FieldError]:
     meta = value.get("metadata")
     if type(meta) is dict:
         named = meta if meta.get("name") else {**meta, "name": "fakename"}
-        found = metadata.validate_create(named, namespaced=bool(meta.get("namespace")), rule="path", custom=True)
+        found = metadata.validate_create(named, namespaced=bool(meta.get("namespace")), rule="path", loose=True)
         errors.extend(replace(e, field=f"{path}.{e.field}") for e in found)
     return errors

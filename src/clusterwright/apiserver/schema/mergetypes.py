@@ -131,6 +131,10 @@ _GO_SCALARS: Final = {
 }
 
 
+_ZEROS: Final = {"string": "", "int32": 0, "int64": 0}
+"""What a key is that is not given: a field that is always written has Go's zero for a default."""
+
+
 def _of_field(field: dict[str, Any]) -> MergeType:
     kind = field["t"].lstrip("*")
     if kind.startswith("[]"):
@@ -140,7 +144,7 @@ def _of_field(field: dict[str, Any]) -> MergeType:
             made = MergeType(LIST, keys=tuple(field.get("k") or ()))
             if item in table():
                 items = json_fields(item)
-                made.defaults = {k: items[k]["d"] for k in made.keys if k in items and "d" in items[k]}
+                made.defaults = {k: items[k].get("d", _ZEROS.get(items[k]["t"])) for k in made.keys if "d" in items[k] or "a" in items[k]}
         else:
             made = MergeType(LIST, is_set=listed == "set", atomic=listed != "set")
         made._element = lambda: _of_field({"t": item})

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.apiserver.interfaces import Column, KindHandler, NameRule, Resource, Scale
+from clusterwright.apiserver.interfaces import Checks, Column, KindHandler, NameRule, Resource, Scale
 from clusterwright.apiserver.schema.kindschema import KindSchema
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.status import FieldError
@@ -132,6 +132,7 @@ def permissive_resource(
         scale=Scale(".spec.replicas", ".status.replicas", ".status.selector"),
         storage=storage,
         custom=True,
+        checks=Checks(finalizers=0),
         unconditional_update=False,
         handler=PermissiveHandler(gvk, status=status, schema=schema),
     )

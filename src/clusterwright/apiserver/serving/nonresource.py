@@ -44,6 +44,8 @@ _CHECKS: Final = (
     "autoregister-completion",
     "shutdown",
 )
+_ROUTED: Final = frozenset({"api", "apis", "version"})
+"""What is served by routes of single methods; the list of groups alone is not, it answers whatever the method is."""
 _OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
 _V2_DOCUMENTS: WeakKeyDictionary[Registry, tuple[int, dict[str, bytes]]] = WeakKeyDictionary()
 _NOT_FOUND: Final = Response(status=404, headers=_TEXT, body=b"404 page not found\n")
@@ -56,7 +58,7 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
     if head in {"healthz", "livez", "readyz"}:
         return _health(head, parts[1:], query)
     known = head in {"", "api", "apis", "version", "metrics", "openapi", "openid", ".well-known"}
-    if known and request.method not in {"GET", "HEAD"}:
+    if known and parts != ["apis"] and (request.method != "GET" if head in _ROUTED else request.method not in {"GET", "HEAD"}):
         raise generic(405, "", "", "", "")
     form = PLAIN
     if head in {"api", "apis"}:

@@ -12,7 +12,7 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.conversion import RELABEL, Converter
 from clusterwright.apiserver.conversionwebhooks import WebhookConverter
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.interfaces import Resource, Scale
+from clusterwright.apiserver.interfaces import Checks, Resource, Scale
 from clusterwright.apiserver.schema.customresource import compile_crd
 from clusterwright.apiserver.storage.store import Entry, Event, Table
 
@@ -84,6 +84,7 @@ def resources_of(crd: Json, converter: Converter = RELABEL) -> list[Resource]:
                 storage=f"{spec['group']}/{storage}",
                 deprecation=_deprecation(spec, version),
                 custom=True,
+                checks=Checks(finalizers=0),
                 unconditional_update=False,
                 handler=compile_crd(crd, version["name"]),
                 converter=converter,

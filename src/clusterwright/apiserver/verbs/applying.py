@@ -6,13 +6,15 @@ import copy
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.calls import Call, strictness, undecodable
+from clusterwright.apiserver.calls import Call, strictness
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies
 from clusterwright.apiserver.encoding.negotiation import boolean
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.managedfields import ownership
-from clusterwright.apiserver.status import STALE, bad_request, conflict, not_found
+from clusterwright.apiserver.managedfields.applying import go_gvk, named
+from clusterwright.apiserver.schema.gotypes import decode_metadata
+from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, not_found
 from clusterwright.apiserver.storage.store import object_key
 from clusterwright.apiserver.verbs import incoming, writes
 
@@ -29,14 +31,18 @@ def _applied(call: Call, old: Json | None, applied: Json, versions: Versions) ->
     )
 
 
-def _fit(call: Call, obj: Json) -> None:
+def _fit(call: Call, obj: Json, applied: Json) -> None:
     """Have the merged object decoded and defaulted, in place."""
     resource = call.resource
-    if not resource.custom:  # a merged custom resource fits its schema already, nulls included
-        try:
+    try:
+        if resource.custom:  # a merged custom resource fits its schema already, nulls included
+            decode_metadata(obj)
+        else:
             resource.handler.decode(obj, subresource=call.info.subresource)
-        except DecodeError as e:
-            raise undecodable(resource, resource.kind, str(e)) from None
+    except DecodeError as e:
+        kind = go_gvk(resource.handler)
+        text = f"to proper version: unable to convert unstructured object to {kind}: {e}"
+        raise failure(500, "", f"failed to convert new object ({named(applied)}; {kind}) {text}") from None
     resource.handler.default(obj)
 
 
@@ -53,7 +59,7 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
     if not isinstance(applied, dict):
         raise bad_request(f"error decoding YAML: cannot unmarshal into {resource.kind}")
     key = object_key(call.info.namespace if resource.namespaced else "", call.info.name)
-    _check_identity(call, applied, exists=key in call.table.objects)
+    _check_kind(call, applied)
     for _ in range(writes.ATTEMPTS):
         call.begin()
         entry = call.table.objects.get(key)
@@ -74,10 +80,10 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
             said = problem.removeprefix("strict decoding error: ")
             raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {said}")
         if call.heavy:
-            await call.off(_fit, call, obj)
+            await call.off(_fit, call, obj, applied)
         else:
-            _fit(call, obj)
-        incoming.meta_of(obj)
+            _fit(call, obj, applied)
+        _check_name(call, incoming.meta_of(obj))
         if entry is None or old is None:
             if uid := obj["metadata"].get("uid"):
                 text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -91,23 +97,23 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
     raise conflict(resource.group, resource.plural, call.info.name, STALE)
 
 
-def _check_identity(call: Call, applied: Json, *, exists: bool) -> None:
-    """Whether an apply patch names the object of the path; one that is there lends its own name."""
+def _check_kind(call: Call, applied: Json) -> None:
+    """Whether an apply patch is of the kind of the path."""
     resource = call.resource
-    if not isinstance(applied.get("metadata") or {}, dict):
-        raise bad_request("metadata must be an object")
-    meta = applied.get("metadata") or {}
-    applied["metadata"] = meta
+    if applied.get("metadata") is None:
+        applied["metadata"] = {}
     version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
     if version != resource.api_version or kind != resource.kind:
         group, _, bare = version.rpartition("/") if isinstance(version, str) else ("", "", "")
         raise bad_request(f"invalid object type: {group}/{bare}, Kind={kind}")
+
+
+def _check_name(call: Call, meta: Json) -> None:
+    """Whether what an apply makes is the object of the path; one that is there lends its own name."""
     name, namespace = meta.get("name"), meta.get("namespace")
-    if not name and exists:
-        name = meta["name"] = call.info.name
     if not name:
         raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
     if name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
-    if resource.namespaced and namespace not in {None, "", call.info.namespace}:
+    if call.resource.namespaced and namespace not in {None, "", call.info.namespace}:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

@@ -109,8 +109,8 @@ def _judge_new(call: Call, obj: Json) -> None:
     meta = obj["metadata"]
     if resource.generation:
         meta["generation"] = 1
-    loose = _loose_finalizers(resource)
-    errors = metadata.validate_create(meta, namespaced=resource.namespaced, rule=resource.handler.name_rule, custom=loose)
+    loose = not resource.checks.finalizers
+    errors = metadata.validate_create(meta, namespaced=resource.namespaced, rule=resource.handler.name_rule, loose=loose)
     errors.extend(resource.handler.validate_create(obj))
     if errors:
         raise _invalid(resource, obj, errors)
@@ -253,9 +253,9 @@ def _judge_change(call: Call, obj: Json, old: Json) -> None:
     meta = obj["metadata"]
     if resource.generation:
         _settle_generation(resource, obj, old, subresource)
-    errors = metadata.validate_update(meta, before, custom=_loose_finalizers(resource))
+    errors = metadata.validate_update(meta, before, resource.checks)
     if errors and resource.trusts_stored:
-        known = metadata.validate_update(before, before, custom=_loose_finalizers(resource))
+        known = metadata.validate_update(before, before, resource.checks)
         errors = [error for error in errors if error not in known]
     errors.extend(resource.handler.validate_update(obj, old, subresource=subresource))
     if errors:
@@ -375,11 +375,6 @@ def put(call: Call, written: Written) -> Entry:
 
 MAXIMUM_OBJECT: Final = 1_572_864
 """Bytes of a stored object: what etcd takes, and its words; a request may be twice as long, because not all of it is stored."""
-
-
-def _loose_finalizers(resource: Resource) -> bool:
-    """Built-ins demand qualified finalizers; custom resources and their definitions do not."""
-    return resource.custom or resource.group == "apiextensions.k8s.io"
 
 
 def _require_kind(call: Call, obj: Json) -> None:
