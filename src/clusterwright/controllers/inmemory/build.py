@@ -13,7 +13,7 @@ from clusterwright.controllers.inmemory.devmachine import make as make_machines
 from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
 from clusterwright.controllers.inmemory.kinds import GROUP, Family, Simulated
 from clusterwright.controllers.inmemory.owners import find_owner, owner_key
-from clusterwright.controllers.kit.watching import by_reference, of_cluster, owners
+from clusterwright.controllers.kit.watching import by_reference, of_cluster, owned, owners
 from clusterwright.controllers.wiring import ControllerDefinition
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.kubeadm.naming import label_value
@@ -36,16 +36,15 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
         ControllerDefinition(
             name=family.cluster.__name__.lower(),
             kind=family.cluster,
-            watches=(
-                Watch(Cluster, by_reference(GROUP, family.cluster.__name__, lambda c: (c.spec.infrastructure_ref,)), when=cluster_matters),
-            ),
+            watches=(Watch(Cluster, owned(family.cluster), when=cluster_matters),),
             make=lambda dependencies: make_clusters(dependencies, cloud, family, simulated),
         ),
         ControllerDefinition(
             name=machine.__name__.lower(),
             kind=machine,
             watches=(
-                Watch(Machine, by_reference(GROUP, machine.__name__, lambda m: (m.spec.infrastructure_ref,)), when=machine_matters),
+                # owned, not referred to: a machine may have been ordered by another provider's controller
+                Watch(Machine, owned(machine), when=machine_matters),
                 *(Watch(f.cluster, infra_cluster_to_machines(family), when=infra_cluster_matters) for f in simulated.families),
                 Watch(Cluster, of_cluster(machine), when=cluster_matters),
                 Watch(MachinePool, pool_to_machines(family), when=pool_matters),

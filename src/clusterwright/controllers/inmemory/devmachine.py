@@ -133,8 +133,9 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         if obj.metadata.deletion_timestamp is not None:
             return View(object=obj, now=now, cluster=owner.cluster_key) if DEV_MACHINE_FINALIZER in obj.metadata.finalizers else None
         reference = cluster.spec.infrastructure_ref if cluster is not None else None
+        # a provider with a cluster kind of its own orders a cluster of ours besides; then its being there is all that counts
         kind = self._simulated.cluster_kind(reference.kind) if reference is not None else None
-        if reference is None or kind is None or await self._client.find(kind, ObjectKey(key.namespace, reference.name)) is None:
+        if kind is not None and reference is not None and await self._client.find(kind, ObjectKey(key.namespace, reference.name)) is None:
             return None
         simulated = self._cloud.find(owner.cluster_key)
         if simulated is None or machine is None or cluster is None:
