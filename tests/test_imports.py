@@ -51,8 +51,8 @@ def test_no_module_imports_itself_through_others() -> None:
     assert knots({m: sorted(graph.find_modules_directly_imported_by(m)) for m in modules}) == []
 
 
-DATA = {"api/reasons.py", "controllers/kubeadmcontrolplane/health.py"}
-"""Enumerations and tables of conditions."""
+DATA = {"controllers/kubeadmcontrolplane/health.py"}
+"""Tables of conditions."""
 
 
 def test_no_module_is_longer_than_one_can_read() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
-from clusterwright.api import reasons, wellknown
+import clusterwright
+from clusterwright.api import wellknown
 
 DATA = Path(__file__).parent / "data"
 CORE, KUBEADM = (DATA / "api-core.md").read_text(), (DATA / "api-kubeadm.md").read_text()
@@ -45,28 +45,34 @@ def condition_rows() -> list[tuple[str, str, str]]:
     return found
 
 
+SOURCES = Path(clusterwright.__file__).parent
+SAID = {
+    word
+    for folder in ("controllers", "conditions", "runtime")
+    for path in (SOURCES / folder).rglob("*.py")
+    for text in re.findall(r'"([^"\n]*)"', path.read_text())
+    for word in re.findall(r"\b[A-Z][A-Za-z]+\b", text)
+}
+"""Every word in camel case of every text of the controllers."""
+PROSE = {"True", "Machine", "MachineSet", "KCP"}
+SAID_BY_OTHERS = {
+    "IPAddressClaim": {"AllocationFailed", "PoolNotReady", "PoolExhausted"},  # by providers of addresses
+    "Cluster": {  # ClusterCreating and ClusterUpgrading say all of these
+        "ControlPlaneUpgradePending", "MachineDeploymentsCreatePending", "MachineDeploymentsUpgradePending",
+        "MachinePoolsCreatePending", "MachinePoolsUpgradePending", "LifecycleHookBlocking",
+    },
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(("kind", "type_", "words"), condition_rows())
-def test_every_condition_and_reason_of_the_reference_has_a_name(kind: str, type_: str, words: str) -> None:
-    types: type[StrEnum] = getattr(reasons, f"{kind}Condition")
-    known: type[StrEnum] = getattr(reasons, f"{kind}Reason")
-    assert type_ in {member.value for member in types}
-    prose = {"True", "Machine", "MachineSet", "KCP"}
-    spelled = set(re.findall(r"\b[A-Z][A-Za-z]+\b", words)) - prose
+def test_every_condition_and_reason_of_the_reference_is_said_by_somebody(kind: str, type_: str, words: str) -> None:
+    spelled = set(re.findall(r"\b[A-Z][A-Za-z]+\b", words)) - PROSE
     assert spelled or "as MachineSet" in words
-    assert spelled - {member.value for member in known} == set()
+    assert {type_, *spelled} - SAID - SAID_BY_OTHERS.get(kind, set()) == set()
 
 
-def test_the_generic_vocabulary_is_complete() -> None:
-    section = CORE.split("### 5.1 Generic reason vocabulary")[1].split("### 5.2")[0]
-    assert set(re.findall(r"\b[A-Z][A-Za-z]+\b", section)) == {member.value for member in reasons.Reason}
-
-
-def test_the_deprecated_condition_types_are_complete() -> None:
+def test_the_deprecated_condition_types_are_all_said() -> None:
     section = CORE.split("### 5.3 Legacy")[1].split("Types: ")[1].split("`severity`")[0]
     types = set(re.findall(r"\b[A-Z][A-Za-z]+\b", re.sub(r"\(.*?\)", "", section)))
-    assert types - {member.value for member in reasons.V1Beta1ConditionType} == set()
-
-
-def test_the_seeds_own_words_are_there() -> None:
-    assert reasons.ClusterReason.DOES_NOT_EXIST == "DoesNotExist"
-    assert reasons.KubeadmControlPlaneReason.AVAILABLE_INSPECTION_FAILED == "AvailableInspectionFailed"
+    assert len(types) > 10
+    assert types - SAID == set()

@@ -13,7 +13,6 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.reasons import KubeadmConfigCondition as Type
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.conditions import is_true
 from clusterwright.controllers.kit.watching import appeared_or_changed
@@ -58,9 +57,7 @@ async def certificate_to_configs(secret: Secret, reader: Reader) -> Sequence[Obj
 async def content_to_configs(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
     """A user's Secret wakes the configs that take a file or a password from it and are not content with their data."""
     configs = await reader.list(KubeadmConfig, namespace=secret.metadata.namespace)
-    return tuple(
-        c.key for c in configs if not is_true(c.status.conditions, Type.DATA_SECRET_AVAILABLE) and secret.metadata.name in _sources(c)
-    )
+    return tuple(c.key for c in configs if not is_true(c.status.conditions, "DataSecretAvailable") and secret.metadata.name in _sources(c))
 
 
 def _sources(config: KubeadmConfig) -> set[str]:

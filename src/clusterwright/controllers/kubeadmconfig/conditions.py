@@ -5,8 +5,6 @@ A failure speaks before a success, because a pass that fails late has often succ
 
 from __future__ import annotations
 
-from clusterwright.api.reasons import KubeadmConfigCondition as Type
-from clusterwright.api.reasons import KubeadmConfigReason as Reason
 from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.controllers.kubeadmconfig.guards import (
     certificates_available,
@@ -31,21 +29,21 @@ def detail(f: Findings) -> str:
 
 # fmt: off
 DATA_SECRET_AVAILABLE: Table[Findings] = Table(
-    Type.DATA_SECRET_AVAILABLE.value,
-    Row("infrastructure-not-provisioned", infrastructure_missing,      false(Reason.NOT_AVAILABLE, "Waiting for Cluster status.infrastructureReady to be true"), v1beta1=false("WaitingForClusterInfrastructure", severity="Info")),
-    Row("files-unresolved",               files_unresolved,            false(Reason.NOT_AVAILABLE, "Failed to read content from secrets for spec.files"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
-    Row("users-unresolved",               users_unresolved,            false(Reason.NOT_AVAILABLE, "Failed to read password from secrets for spec.users"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
-    Row("kubeconfig-failed",              kubeconfig_failed,           false(Reason.NOT_AVAILABLE, "Failed to create kubeconfig for spec.joinConfiguration.discovery.file"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
-    Row("available",                      data_available,              true(Reason.AVAILABLE), v1beta1=true("")),
-    Row("control-plane-not-initialized",  not_initialized & ~reported, false(Reason.NOT_AVAILABLE, "Waiting for Cluster control plane to be initialized"), v1beta1=false("WaitingForControlPlaneAvailable", severity="Info")),
+    "DataSecretAvailable",
+    Row("infrastructure-not-provisioned", infrastructure_missing,      false("NotAvailable", "Waiting for Cluster status.infrastructureReady to be true"), v1beta1=false("WaitingForClusterInfrastructure", severity="Info")),
+    Row("files-unresolved",               files_unresolved,            false("NotAvailable", "Failed to read content from secrets for spec.files"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
+    Row("users-unresolved",               users_unresolved,            false("NotAvailable", "Failed to read password from secrets for spec.users"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
+    Row("kubeconfig-failed",              kubeconfig_failed,           false("NotAvailable", "Failed to create kubeconfig for spec.joinConfiguration.discovery.file"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
+    Row("available",                      data_available,              true("Available"), v1beta1=true("")),
+    Row("control-plane-not-initialized",  not_initialized & ~reported, false("NotAvailable", "Waiting for Cluster control plane to be initialized"), v1beta1=false("WaitingForControlPlaneAvailable", severity="Info")),
     Row("unchanged",                      OTHERWISE,                   KEEP),
     at_most_one=[(infrastructure_missing, files_unresolved, users_unresolved, kubeconfig_failed, data_available, not_initialized)],
 )
 CERTIFICATES_AVAILABLE: Table[Findings] = Table(
-    Type.CERTIFICATES_AVAILABLE.value,
-    Row("generation-failed", generation_failed,      unknown(Reason.INTERNAL_ERROR, CHECK_LOGS), v1beta1=false("CertificatesGenerationFailed", detail, severity="Warning")),
-    Row("lookup-failed",     lookup_failed,          unknown(Reason.INTERNAL_ERROR, CHECK_LOGS), v1beta1=false("CertificatesCorrupted", detail, severity="Error")),
-    Row("available",         certificates_available, true(Reason.AVAILABLE), v1beta1=true("")),
+    "CertificatesAvailable",
+    Row("generation-failed", generation_failed,      unknown("InternalError", CHECK_LOGS), v1beta1=false("CertificatesGenerationFailed", detail, severity="Warning")),
+    Row("lookup-failed",     lookup_failed,          unknown("InternalError", CHECK_LOGS), v1beta1=false("CertificatesCorrupted", detail, severity="Error")),
+    Row("available",         certificates_available, true("Available"), v1beta1=true("")),
     Row("unchanged",         OTHERWISE,              KEEP),
     at_most_one=[(generation_failed, lookup_failed, certificates_available)],
 )

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from clusterwright.api.bootstrap import ClusterConfiguration, JoinConfiguration, JoinControlPlane, KubeadmConfig, KubeadmConfigSpec
 from clusterwright.api.core import Cluster
-from clusterwright.api.reasons import KubeadmConfigCondition as Type
 from clusterwright.conditions import has
 from clusterwright.controllers.kit.conditions import decided
 from clusterwright.controllers.kit.passing import Pass, PassFailed
@@ -103,7 +102,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
         """The config with its owner and Cluster; nothing is to be done for one that is deleted."""
         if obj.metadata.deletion_timestamp is not None:
             return None
-        findings = Findings(reported=has(obj.status.conditions, Type.DATA_SECRET_AVAILABLE))
+        findings = Findings(reported=has(obj.status.conditions, "DataSecretAvailable"))
         now = self._deps.clock.now()
         return Snapshot(object=obj, owner=owner.owner, cluster=owner.cluster, chain=owner.chain, now=now, findings=findings)
 
