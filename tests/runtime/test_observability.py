@@ -15,7 +15,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime import logging as structured
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.endpoints import Endpoints
+from clusterwright.runtime.endpoints import Endpoints, Insight
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.keys import FixedKeySource, PooledKeySource, generate
 from clusterwright.runtime.manager import Manager, Options
@@ -214,7 +214,7 @@ async def test_traces_are_served(world_clock):
     traces.record("cluster", "Cluster", ObjectKey("ns", "c"), {"Available": "issues"})
     traces.record("machine", "Machine", ObjectKey("ns", "m"), {"Ready": "summary"})
     async with (
-        Endpoints("127.0.0.1", 0, health={}, readiness={}, registry=Registry(), traces=traces) as endpoints,
+        Endpoints("127.0.0.1", 0, insight=Insight(registry=Registry(), traces=traces)) as endpoints,
         aiohttp.ClientSession(f"http://127.0.0.1:{endpoints.port}") as session,
     ):
 

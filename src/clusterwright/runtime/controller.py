@@ -29,6 +29,7 @@ from clusterwright.runtime.logging import Logger, bound, get_logger, is_foreseen
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
 from clusterwright.runtime.resources import Kind
+from clusterwright.runtime.shards import Shards
 from clusterwright.runtime.tracing import NoTracer, Tracer
 from clusterwright.runtime.workqueue import Backoff, Priority, Request, ShutDown, WorkQueue
 
@@ -82,6 +83,7 @@ class Controller:
         resync: Resync | None = None,
         metrics: RuntimeMetrics | None = None,
         tracer: Tracer | None = None,
+        shards: Shards | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -95,6 +97,9 @@ class Controller:
         self._deadline = deadline
         self._resync = resync
         self._informer: Informer | None = None
+        self._shards = shards
+        self._slots: dict[ObjectKey, int] = {}
+        """In which slot the last pass over a key was: who is gone can no longer be asked."""
         self._metrics = metrics
         self._tracer = tracer or NoTracer()
         self._changes: deque[_Change] = deque()
@@ -244,11 +249,38 @@ class Controller:
                 return
             self._active += 1
             try:
-                await self._process(request)
+                await self._share(request)
             finally:
                 self._active -= 1
                 self.queue.done(request.key)
             heed_cancellation()
+
+    async def _share(self, request: Request) -> None:
+        """Process the key if it is ours; if not, forget it: when it becomes ours, we are told."""
+        if self._shards is None:
+            await self._process(request)
+            return
+        key, gvk = request.key, gvk_of(self.kind)
+        entry = self._informer.find(key) if self._informer is not None else None
+        slot = self._slots.pop(key, None) if entry is None else self._shards.slot(gvk, key, entry.raw)
+        if slot is None or not self._shards.enter(slot):
+            self._slots.pop(key, None)
+            self.queue.succeed(key)
+            return
+        try:
+            if entry is not None:
+                self._slots[key] = slot
+            await self._process(request)
+        finally:
+            self._shards.leave(slot)
+
+    def gained(self, slots: frozenset[int]) -> None:
+        """Work on the objects in these slots, too."""
+        if self._shards is None or self._informer is None:
+            return
+        for entry in self._informer.entries():
+            if self._shards.slot(gvk_of(self.kind), entry.key, entry.raw) in slots:
+                self.queue.add(entry.key, "shard gained", Priority.LOW)
 
     async def _process(self, request: Request) -> None:
         key = request.key

@@ -1,46 +1,65 @@
-"""What others may ask this process over HTTP: is it alive, is it ready, what has it measured, what has it decided."""
+"""What others may ask this process over HTTP: is it alive, is it ready, what has it measured, what has it decided, what is it doing."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
+from clusterwright.runtime import diagnosis
+from clusterwright.runtime.access import Gate
 from clusterwright.runtime.metrics import CONTENT_TYPE, Registry
 from clusterwright.runtime.traces import Traces
 
 Check = Callable[[], bool | str]
 """True, or what is wrong; False where there is nothing to say about it."""
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Endpoints:
-    """Serves /healthz, /readyz (each also by check, `/readyz/caches`; `?verbose`), /metrics and /traces. An async context manager.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probes:
+    """Health and readiness, for kubelets: `/healthz`, `/livez`, `/readyz`, each also by check, `/readyz/caches`; `?verbose`."""
+
+    health: Mapping[str, Check]
+    readiness: Mapping[str, Check]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insight:
+    """`/metrics`, `/traces` and `/debug/...`, for operators.
 
     /traces is JSON, `{"traces": [...]}`, oldest first; `?controller=`, `?kind=`, `?namespace=` and `?name=` select.
     """
 
+    registry: Registry
+    traces: Traces | None = None
+    gate: Gate | None = None
+    """Whom the API server allows; None: everybody who can connect."""
+
+
+class Endpoints:
+    """Serves probes, insight, or both at one address. An async context manager."""
+
     def __init__(
-        self,
-        host: str,
-        port: int,
-        *,
-        health: Mapping[str, Check],
-        readiness: Mapping[str, Check],
-        registry: Registry,
-        traces: Traces | None = None,
+        self, host: str, port: int, *, probes: Probes | None = None, insight: Insight | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
-        self._host, self._port = host, port
-        self._registry = registry
-        self._traces = traces
-        app = web.Application()
-        for path, checks in (("/healthz", health), ("/livez", health), ("/readyz", readiness)):
-            app.router.add_get(path, _answer_all(checks))
-            app.router.add_get(path + "/{check}", _answer_one(checks))
-        app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/traces", self._history)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._host, self._port, self._tls = host, port, tls
+        self._insight = insight
+        app = web.Application(middlewares=[_guarded(insight.gate)] if insight is not None and insight.gate is not None else [])
+        if probes is not None:
+            for path, checks in (("/healthz", probes.health), ("/livez", probes.health), ("/readyz", probes.readiness)):
+                app.router.add_get(path, _answer_all(checks))
+                app.router.add_get(path + "/{check}", _answer_one(checks))
+        if insight is not None:
+            app.router.add_get("/metrics", self._metrics)
+            app.router.add_get("/traces", self._history)
+            diagnosis.add_routes(app)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
     @property
     def port(self) -> int:
@@ -49,25 +68,38 @@ class Endpoints:
 
     async def __aenter__(self) -> Endpoints:
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._host, self._port).start()
+        await web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls).start()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._runner.cleanup()
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._registry.render().encode(), headers={"Content-Type": CONTENT_TYPE})
+        assert self._insight is not None
+        return web.Response(body=self._insight.registry.render().encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _history(self, request: web.Request) -> web.Response:
         unknown = sorted(set(request.query) - _SELECTORS)
         if unknown:
             return web.Response(text=f"{', '.join(unknown)}: not known; known: {', '.join(sorted(_SELECTORS))}\n", status=400)
-        found = self._traces.history(**request.query) if self._traces is not None else []
+        traces = self._insight.traces if self._insight is not None else None
+        found = traces.history(**request.query) if traces is not None else []
         body = msgspec.json.encode({"traces": [decision.to_json() for decision in found]})
         return web.Response(body=body, content_type="application/json")
 
 
 _SELECTORS = frozenset({"controller", "kind", "namespace", "name"})
+
+
+def _guarded(gate: Gate) -> Middleware:
+    @web.middleware
+    async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        refusal = await gate.refusal(request.headers.get("Authorization", ""), request.method.lower(), request.path)
+        if refusal is not None:
+            return web.Response(text=refusal.message + "\n", status=refusal.status)
+        return await handler(request)
+
+    return guarded
 
 
 def _answer_all(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -22,6 +23,7 @@ from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.credentials import Credentials, CredentialSource
 from clusterwright.runtime.errors import ConnectionFailed, Unauthorized, from_response
+from clusterwright.runtime.fence import Fence, NotLeading
 from clusterwright.runtime.framing import JsonFrames, TooLong
 from clusterwright.runtime.kubeconfig import Connection
 
@@ -41,16 +43,25 @@ class HttpTransport:
     """One API server. Connections are kept and shared; dead ones are found by TCP keepalive within a minute.
 
     A client certificate that an exec plugin renews gets a session of its own; the one before it is kept for its watches.
+    A write leaves only while the fence, if there is one, is open: asked when its body is handed to the kernel.
     """
 
     def __init__(
-        self, connection: Connection, clock: Clock, environ: Mapping[str, str] | None = None, *, limit: int = 256, max_body: int = MAX_BODY
+        self,
+        connection: Connection,
+        clock: Clock,
+        environ: Mapping[str, str] | None = None,
+        *,
+        limit: int = 256,
+        max_body: int = MAX_BODY,
+        fence: Fence | None = None,
     ) -> None:
         self._connection = connection
         self._credentials = CredentialSource(connection, clock, environ)
         self._base = connection.server.rstrip("/")
         self._limit = limit
         self._max_body = max_body
+        self._fence = fence
         self._session: aiohttp.ClientSession | None = None
         self._certificate: tuple[bytes, bytes] | None = None
         self._retired: list[aiohttp.ClientSession] = []
@@ -168,17 +179,20 @@ class HttpTransport:
 
     async def _open(self, request: Request, timeout: aiohttp.ClientTimeout, *, refresh: bool = False) -> aiohttp.ClientResponse:
         session, headers = await self._prepare(request, "gzip" if timeout is _REQUEST else "identity", refresh=refresh)
+        body = _FencedBody(request.body, self._fence, request.method) if self._fence is not None and request.body else request.body or None
         try:
             return await session.request(
                 request.method,
                 self._url(request),
-                data=request.body or None,
+                data=body,
                 headers=headers,
                 timeout=timeout,
                 allow_redirects=False,
                 **self._options,
             )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            if isinstance(body, _FencedBody) and body.refusal is not None:
+                raise body.refusal from None
             raise self._failed(request, error) from error
 
     async def _prepare(self, request: Request, coding: str, *, refresh: bool) -> tuple[aiohttp.ClientSession, CIMultiDict[str]]:
@@ -225,6 +239,24 @@ class HttpTransport:
     def _failed(request: Request, error: Exception) -> ConnectionFailed:
         # aiohttp's texts name hosts and causes, never headers or bodies
         return ConnectionFailed(f"{request.method} {request.path}: {type(error).__name__}: {error}")
+
+
+class _FencedBody(aiohttp.BytesPayload):
+    """A body that is not sent once the fence is closed: then the API server gets a head without its body, on which it does not act."""
+
+    def __init__(self, body: bytes, fence: Fence, method: str) -> None:
+        super().__init__(body, content_type="application/json")
+        self._fence = fence
+        self._method = method
+        self.refusal: NotLeading | None = None
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        try:
+            self._fence.check(self._method)
+        except NotLeading as error:
+            self.refusal = error
+            raise
+        await super().write_with_length(writer, content_length)
 
 
 class _WebSocket:

@@ -2,7 +2,8 @@
 
 As client-go does it: the holder renews well before the lease runs out; others take over when they have seen no renewal for the
 lease's duration on their own clock (clocks are never compared); every write is locked by resourceVersion, so that of two
-candidates one loses. A holder that cannot renew before the deadline stops leading before anyone else can begin.
+candidates one loses. A holder that cannot renew before the deadline stops leading before anyone else can begin: it ends, and
+its fence is closed by then, so that what it was about to write does not leave even if it had stood still for a minute.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructur
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.fence import Fence
 from clusterwright.runtime.logging import get_logger
 
 LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
@@ -46,7 +48,14 @@ class LeaderElector:
     """One candidate. `acquire` until it leads, then `hold` for as long as it does, then `release`."""
 
     def __init__(
-        self, client: Client, clock: Clock, random: Random, key: ObjectKey, identity: str, times: LeaseTimes | None = None
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        key: ObjectKey,
+        identity: str,
+        times: LeaseTimes | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -58,6 +67,9 @@ class LeaderElector:
             raise ValueError("lease times must satisfy duration > renew deadline > retry > 0")
         if not identity:
             raise ValueError("a candidate needs an identity that nobody else has")
+        self._fence = fence or Fence(clock)
+        self._fence.close()
+        self._renewed = 0.0
         self._observed: tuple[Any, ...] = ()
         self._observed_at = 0.0
         self._lease: Unstructured | None = None
@@ -82,29 +94,27 @@ class LeaderElector:
 
     async def hold(self) -> None:
         """Renew until that fails for too long; then raise LeadershipLost."""
-        renewed = self._clock.monotonic()
         while True:
-            await self._clock.sleep(self._times.retry)
-            # the answer counts from when it was asked for: the lease is not younger than that
-            asked = self._clock.monotonic()
-            left = renewed + self._times.renew_deadline - asked
+            left = self._renewed + self._times.renew_deadline - self._clock.monotonic()
+            await self._clock.sleep(min(self._times.retry, max(left, 0.0)))
+            left = self._renewed + self._times.renew_deadline - self._clock.monotonic()
+            if left <= 0:
+                self.is_leader = False
+                self._fence.close()
+                raise LeadershipLost(f"lease {self._key} could not be renewed within {self._times.renew_deadline:g} s")
             try:
-                async with asyncio.timeout(max(left, 0)):
-                    if await self._try():
-                        renewed = asked
-                    elif not self.is_leader:
+                async with asyncio.timeout(left):
+                    if not await self._try():
                         raise LeadershipLost(f"lease {self._key} is held by another")
             except (ApiError, TimeoutError) as error:
                 _log.warning("Lease could not be renewed", lease=str(self._key), error=str(error))
-            if self._clock.monotonic() - renewed >= self._times.renew_deadline:
-                self.is_leader = False
-                raise LeadershipLost(f"lease {self._key} could not be renewed within {self._times.renew_deadline:g} s")
 
     async def release(self) -> None:
         """Let go, so that the next one need not wait for the lease to run out. Failures are harmless."""
         if not self.is_leader or self._lease is None:
             return
         self.is_leader = False
+        self._fence.close()
         try:
             await self._write(holder="", duration=1, transitions=self._lease.at("spec", "leaseTransitions") or 0)
         except ApiError as error:
@@ -115,9 +125,7 @@ class LeaderElector:
         if self.is_leader and self._lease is not None:
             # fast path: we hold what we last wrote; a conflict says otherwise
             try:
-                await self._write(
-                    holder=self._identity, duration=self._times.duration, transitions=self._lease.at("spec", "leaseTransitions") or 0
-                )
+                await self._take(transitions=self._lease.at("spec", "leaseTransitions") or 0)
                 return True
             except ApiError as error:
                 if error.code != 409:
@@ -126,8 +134,7 @@ class LeaderElector:
             self._lease = await self._client.live.get(LEASE, self._key)
         except NotFound:
             self._lease = None
-            await self._write(holder=self._identity, duration=self._times.duration, transitions=0)
-            self.is_leader = True
+            await self._take(transitions=0)
             return True
         holder = self._lease.at("spec", "holderIdentity") or ""
         record = (holder, self._lease.at("spec", "renewTime"), self._lease.at("metadata", "resourceVersion"))
@@ -137,14 +144,22 @@ class LeaderElector:
         duration = float(self._lease.at("spec", "leaseDurationSeconds") or self._times.duration)
         if holder and holder != self._identity and now < self._observed_at + duration:
             self.is_leader = False
+            self._fence.close()
             return False
         transitions = (self._lease.at("spec", "leaseTransitions") or 0) + (holder != self._identity)
-        await self._write(holder=self._identity, duration=self._times.duration, transitions=transitions)
-        self.is_leader = True
+        await self._take(transitions=transitions)
         return True
 
+    async def _take(self, *, transitions: int) -> None:
+        # the answer counts from when it was asked for: the lease is not younger than that
+        asked = self._clock.monotonic()
+        await self._write(holder=self._identity, duration=self._times.duration, transitions=transitions)
+        self.is_leader = True
+        self._renewed = asked
+        self._fence.open_until(asked + self._times.renew_deadline)
+
     async def _write(self, *, holder: str, duration: float, transitions: int) -> None:
-        now = _micro_time(self._clock.now())
+        now = micro_time(self._clock.now())
         old = self._lease
         acquired = old.at("spec", "acquireTime") if old is not None and old.at("spec", "holderIdentity") == holder else now
         lease: Json = {
@@ -162,5 +177,6 @@ class LeaderElector:
         self._lease = await (self._client.create(lease) if old is None else self._client.update(lease))
 
 
-def _micro_time(at: datetime) -> str:
+def micro_time(at: datetime) -> str:
+    """As Leases write times."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

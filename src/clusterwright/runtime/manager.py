@@ -1,28 +1,31 @@
 """Runs it all, in one TaskGroup: endpoints, caches, leader election, controllers.
 
-Order of starting: endpoints; caches, until every kind is listed; leadership, if it is wanted; then controllers and other parts
-that need it. A process that waits to lead has warm caches and takes over at once.
+Order of starting: endpoints; caches, until every kind is listed; leadership or a share of the work, if that is wanted; then
+controllers and other parts that need it. A process that waits to lead has warm caches and takes over at once.
 
 Order of stopping: controllers begin no more passes; passes under way may finish within the grace period and are then cut off
-(every pass may be cut off anywhere: the next one goes on from what the API server holds); the lease is given back.
+(every pass may be cut off anywhere: the next one goes on from what the API server holds); leases are given back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from clusterwright.api.meta import Object, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
 from clusterwright.api.wire import Transport
+from clusterwright.runtime.access import Gate
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import DEADLINE, Controller, Resync
-from clusterwright.runtime.endpoints import Check, Endpoints
+from clusterwright.runtime.endpoints import Check, Endpoints, Insight, Probes
 from clusterwright.runtime.events import Recorder
+from clusterwright.runtime.fence import Fence, Fenced
 from clusterwright.runtime.leases import LeaderElector, LeaseTimes
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import Registry, RuntimeMetrics
@@ -31,6 +34,7 @@ from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
 from clusterwright.runtime.resources import Kind
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.rights import Listening, Right, Rights
+from clusterwright.runtime.shards import ShardOptions, Shards
 from clusterwright.runtime.traces import Traces
 from clusterwright.runtime.tracing import NoTracer, OpenTelemetryTracer
 from clusterwright.runtime.transports import Measured, Throttled
@@ -61,20 +65,47 @@ class Options:
     """The Lease; None: this process is the only one."""
     identity: str = ""
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
+    shards: ShardOptions | None = None
+    """With whom the work is shared; None: all of it is ours."""
+    fence: Fence | None = None
+    """Closed whenever this process must not write; who makes transports shares it with them."""
     health_host: str = "127.0.0.1"
     health_port: int | None = None
-    """Where health, readiness, metrics and traces are served; None: nowhere."""
+    """Where health and readiness are served, and metrics unless they have a place of their own; None: nowhere."""
+    metrics: MetricsAddress | None = None
     grace_period: float = 30.0
     tracing: bool = False
     freeze_caches: bool = False
     """Take what is in memory after the first sync out of the garbage collector's sight: for long-lived processes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsAddress:
+    """Where metrics, traces and diagnosis are served."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    """None: plain HTTP."""
+    is_guarded: bool = True
+    """Whether the API server is asked about every caller."""
+
+
 class Manager:
-    """One process's controllers on one API server."""
+    """One process's controllers on one API server.
+
+    `apart` reaches the same API server for what the fence does not concern: leases, and questions about callers.
+    """
 
     def __init__(
-        self, transport: Transport, *, clock: Clock, random: Random, options: Options | None = None, registry: Registry | None = None
+        self,
+        transport: Transport,
+        *,
+        clock: Clock,
+        random: Random,
+        options: Options | None = None,
+        registry: Registry | None = None,
+        apart: Transport | None = None,
     ) -> None:
         self.options = options or Options()
         self.clock = clock
@@ -82,7 +113,10 @@ class Manager:
         self.registry = registry or Registry()
         self.metrics = RuntimeMetrics(self.registry)
         self.rights = Rights(self._stands_still)
-        paced: Transport = Listening(Measured(transport, self.metrics, clock), self.rights)
+        self.fence = self.options.fence or Fence(clock)
+        heard: Transport = Listening(Measured(apart or transport, self.metrics, clock), self.rights)
+        self._apart = RestClient(heard, clock=clock, user_agent=self.options.component)
+        paced: Transport = Listening(Measured(Fenced(transport, self.fence), self.metrics, clock), self.rights)
         if self.options.qps:
             paced = Throttled(paced, clock, qps=self.options.qps, burst=self.options.burst, metrics=self.metrics)
         self.rest = RestClient(paced, clock=clock, user_agent=self.options.component)
@@ -94,9 +128,17 @@ class Manager:
         self._tracer = OpenTelemetryTracer(self.options.component) if self.options.tracing else NoTracer()
         self._parts: list[tuple[str, Callable[[], Awaitable[None]], bool]] = [("events", self.events.run, False)]
         self._elector: LeaderElector | None = None
+        self._shards: Shards | None = None
+        if self.options.shards is not None:
+            self._shards = Shards(self._apart, clock, Random(random.getrandbits(64)), self.options.shards, self.fence)
+            self._shards.on_gain.append(self._gained)
+        self._keeping: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._started = False
         self.endpoints: Endpoints | None = None
+        """Where health is served."""
+        self.insight: Endpoints | None = None
+        """Where metrics are served, if not there."""
         self._readiness: dict[str, Check] = {}
 
     def add_controller(
@@ -131,6 +173,7 @@ class Manager:
             resync=Resync(min(looks), Random(self.random.getrandbits(64))) if looks else None,
             metrics=self.metrics,
             tracer=self._tracer,
+            shards=self._shards,
         )
         self.controllers.append(controller)
         return controller
@@ -147,6 +190,25 @@ class Manager:
     def add_readiness(self, name: str, check: Check) -> None:
         """Something else that must hold for this process to be ready; the check answers True, or what is missing."""
         self._readiness[name] = check
+
+    def when_given_up(self, tell: Callable[[Callable[[GroupVersionKind, ObjectKey], bool]], Awaitable[None]]) -> None:
+        """Have `tell` awaited before others may take over a share of ours, with a predicate: whether an object is of that share."""
+        if (shards := self._shards) is None:
+            return
+
+        async def given_up(slots: frozenset[int]) -> None:
+            def is_lost(kind: GroupVersionKind, key: ObjectKey) -> bool:
+                informer = self.cache.serving(kind, key.namespace)
+                entry = informer.find(key) if informer is not None else None
+                return entry is None or shards.slot(kind, key, entry.raw) in slots
+
+            await tell(is_lost)
+
+        shards.on_loss.append(given_up)
+
+    def _gained(self, slots: frozenset[int]) -> None:
+        for controller in self.controllers:
+            controller.gained(slots)
 
     def stop(self) -> None:
         """Ask `run` to come to an end."""
@@ -177,22 +239,7 @@ class Manager:
     async def run(self) -> None:
         """Run until `stop`, cancellation, loss of leadership (LeadershipLost), or an error of a part."""
         async with AsyncExitStack() as stack:
-            if self.options.health_port is not None:
-                self.endpoints = await stack.enter_async_context(
-                    Endpoints(
-                        self.options.health_host,
-                        self.options.health_port,
-                        health={"ping": lambda: True},
-                        readiness={
-                            "caches": lambda: self.cache.is_synced,
-                            "controllers": lambda: self.is_ready,
-                            "rights": lambda: self.rights.complaint or True,
-                            **self._readiness,
-                        },
-                        registry=self.registry,
-                        traces=self.traces,
-                    )
-                )
+            await self._serve(stack)
             try:
                 async with asyncio.TaskGroup() as group:
                     main = group.create_task(self._main(group), name="manager")
@@ -201,6 +248,25 @@ class Manager:
                     raise _Stopped
             except* _Stopped:
                 _log.info("Stopped")
+
+    async def _serve(self, stack: AsyncExitStack) -> None:
+        options, at = self.options, self.options.metrics
+        gate = Gate(self._apart, self.clock) if at is not None and at.is_guarded else None
+        insight = Insight(registry=self.registry, traces=self.traces, gate=gate)
+        if options.health_port is not None:
+            probes = Probes(
+                health={"ping": lambda: True},
+                readiness={
+                    "caches": lambda: self.cache.is_synced,
+                    "controllers": lambda: self.is_ready,
+                    "rights": lambda: self.rights.complaint or True,
+                    **self._readiness,
+                },
+            )
+            served = Endpoints(options.health_host, options.health_port, probes=probes, insight=insight if at is None else None)
+            self.endpoints = await stack.enter_async_context(served)
+        if at is not None:
+            self.insight = await stack.enter_async_context(Endpoints(at.host, at.port, insight=insight, tls=at.tls))
 
     async def _main(self, group: asyncio.TaskGroup) -> None:
         group.create_task(self.cache.run(), name="cache")
@@ -215,16 +281,20 @@ class Manager:
                 group.create_task(_run_part(run), name=name)
         if self.options.leader_election is not None:
             self._elector = LeaderElector(
-                self.client,
+                self._apart,
                 self.clock,
                 Random(self.random.getrandbits(64)),
                 self.options.leader_election,
                 self.options.identity,
                 self.options.lease_times,
+                self.fence,
             )
             self.metrics.leader.set(lambda: float(self._elector is not None and self._elector.is_leader), str(self.options.leader_election))
             await self._elector.acquire()
-            group.create_task(self._elector.hold(), name="lease")
+            self._keeping = group.create_task(self._elector.hold(), name="lease")
+        if self._shards is not None:
+            await self._shards.join()
+            self._keeping = group.create_task(self._shards.run(), name="shards")
         for name, run, needs_leadership in self._parts:
             if needs_leadership:
                 group.create_task(_run_part(run), name=name)
@@ -243,8 +313,13 @@ class Manager:
         main.cancel()
         await asyncio.wait([main])
         await self.events.flush()
+        if self._keeping is not None:  # or it would take again what is given back
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
         if self._elector is not None:
             await self._elector.release()
+        if self._shards is not None:
+            await self._shards.depart()
 
 
 class _Stopped(Exception):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -21,6 +22,7 @@ from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.faults import NO_FAULTS, FaultPlan, FaultyTransport
 from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.pausing import Pause, allow_pauses
 from clusterwright.simulation.trace import Trace
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -50,6 +52,10 @@ class World:
         """What was found wrong while the run went on; a scenario looks at it in the end."""
         self.checks: dict[str, Callable[[], str]] = {}
         """What processes offer to be asked in the end, by name: what is wrong with them, or nothing."""
+
+    def allow_pauses(self) -> None:
+        """Let processes that are started from now on be paused."""
+        allow_pauses(asyncio.get_running_loop())
 
     def start(self, name: str, program: Program) -> Process:
         """Start a process; when it crashes, it comes back."""
@@ -97,6 +103,8 @@ class Process:
         self._task: asyncio.Task[None] | None = None
         self._ended = False
         self.starts = 0
+        self.pause = Pause()
+        """Lets the process stand still, after `World.allow_pauses`."""
         self.failure: BaseException | None = None
 
     def start(self) -> None:
@@ -113,7 +121,9 @@ class Process:
         )
         self._world.trace.note(life, "start")
         coroutine = self._program(self.transport, self._world.clock, Random(self._random.getrandbits(64)))
-        self._task = asyncio.ensure_future(_awaited(coroutine))
+        context = copy_context()
+        self.pause.enter(context)
+        self._task = asyncio.get_running_loop().create_task(_awaited(coroutine), context=context)
         self._task.add_done_callback(self._died)
 
     def crash(self) -> None:
@@ -136,6 +146,7 @@ class Process:
     async def end(self) -> None:
         """Die and stay dead."""
         self._ended = True
+        self.pause.end()
         self.transport.kill()
         if self._task is not None and not self._task.done():
             self._task.cancel()

@@ -1,0 +1,76 @@
+"""Processes that stand still: as when they are stopped by a signal, swapped out, or their machine is frozen.
+
+Everything that runs in a paused process stays where it is, between any two awaits, while time and everybody else go on; when it
+is resumed, all of it goes on at once, where it was, and timers that were due meanwhile are late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from contextvars import Context, ContextVar
+from types import coroutine
+from typing import Any
+
+_process: ContextVar[Pause | None] = ContextVar("paused_process", default=None)
+
+
+class Pause:
+    """Whether one process stands still."""
+
+    def __init__(self) -> None:
+        self._resumed = asyncio.Event()
+        self._resumed.set()
+
+    def begin(self) -> None:
+        """Stand still from now on."""
+        self._resumed.clear()
+
+    def end(self) -> None:
+        """Go on."""
+        self._resumed.set()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it stands still now."""
+        return not self._resumed.is_set()
+
+    def enter(self, context: Context) -> None:
+        """Let whatever is started in the context belong to the process."""
+        context.run(_process.set, self)
+
+    async def over(self) -> None:
+        """Return when the process goes on."""
+        await self._resumed.wait()
+
+
+def allow_pauses(loop: asyncio.AbstractEventLoop) -> None:
+    """Make every task that is started from now on one that can be paused. It costs time."""
+
+    def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        context = options.get("context")
+        pause = context.get(_process) if context is not None else _process.get()
+        return asyncio.Task(_pausable(coro, pause) if pause is not None else coro, loop=loop, **options)
+
+    loop.set_task_factory(factory)
+
+
+@coroutine
+def _pausable(coro: Coroutine[Any, Any, Any], pause: Pause) -> Generator[Any, Any, Any]:
+    value: Any = None
+    error: BaseException | None = None
+    while True:
+        while pause.is_on:
+            try:
+                yield from pause.over().__await__()
+            except asyncio.CancelledError as cancelled:
+                error = cancelled  # told when it goes on
+        try:
+            awaited = coro.send(value) if error is None else coro.throw(error)
+        except StopIteration as end:
+            return end.value
+        value, error = None, None
+        try:
+            value = yield awaited
+        except BaseException as raised:  # handed on, whatever it is
+            error = raised
