@@ -9,6 +9,8 @@ from random import Random, SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from clusterwright.admission.workloads import Workloads
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
@@ -16,6 +18,7 @@ from clusterwright.api.kubeconfig import inline
 from clusterwright.api.kubernetes import MutatingWebhookConfiguration, Secret, ValidatingWebhookConfiguration
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
+from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Transport
 from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is_due
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
@@ -31,7 +34,8 @@ from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.dynamic import OwnerWatches
-from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed
+from clusterwright.runtime.errors import AlreadyExists, ConnectionFailed, NotFound
+from clusterwright.runtime.fence import Fence, Fenced
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Reconciler, Result, Watch
@@ -71,7 +75,36 @@ async def install_crds(client: Client) -> None:
 
 def controller_names() -> frozenset[str]:
     """The controllers that there may be, for options by controller."""
-    return frozenset({"clustercache", "crdmigrator", *(definition.name for definition in registry.controllers()), *INMEMORY})
+    return selectable_names() | {"clustercache"}
+
+
+def selectable_names() -> frozenset[str]:
+    """The controllers that may run or not. The cache of connections is none of them: it runs where somebody needs it."""
+    return frozenset({"crdmigrator", *(entry.name for entry in registry.ENTRIES)}) | inmemory_names()
+
+
+def inmemory_names() -> frozenset[str]:
+    """Those of the in-memory provider."""
+    return frozenset(INMEMORY)
+
+
+async def missing_kinds(manager: Manager) -> list[str]:
+    """The kinds of ours that the controllers watch and the API server does not serve, ; raises ApiError."""
+    missing: dict[str, None] = {}
+    served: dict[str, set[str]] = {}
+    for kind in {kind: None for controller in manager.controllers for kind in controller.kinds}:
+        gvk = gvk_of(kind)
+        if not gvk.group.endswith("cluster.x-k8s.io"):
+            continue
+        if gvk.api_version not in served:
+            try:
+                answer = msgspec.json.decode(await manager.rest.raw_get(f"/apis/{gvk.api_version}"))
+                served[gvk.api_version] = {resource["kind"] for resource in answer["resources"]}
+            except NotFound:
+                served[gvk.api_version] = set()
+        if gvk.kind not in served[gvk.api_version]:
+            missing[f"{gvk.kind} ({gvk.api_version})"] = None
+    return sorted(missing)
 
 
 def add_migrator(manager: Manager, skip: Collection[Phase] = ()) -> None:
@@ -107,26 +140,51 @@ def build_manager(
     flags: Mapping[str, Any] | None = None,
     extensions: Extensions | None = None,
     workloads: Workloads | None = None,
+    selected: Collection[str] | None = None,
+    apart: Transport | None = None,
 ) -> Manager:
     """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
 
     With `docker` it simulates what would be containers elsewhere, too: only where no other provider could act on them.
 
     `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
-    `workloads` are lent the connections to workload clusters.
+    `workloads` are lent the connections to workload clusters. `selected` names the controllers that run; None: all.
     """
     options = options or Options(resync=RESYNC)
-    manager = Manager(transport, clock=clock, random=random, options=options)
+    manager = Manager(transport, clock=clock, random=random, options=options, apart=apart)
     cache = ClusterCache(
         client=manager.client,
         clock=clock,
         random=_split(random),
         keys=keys,
-        connect=connector(cloud, reach),
+        connect=_fenced(connector(cloud, reach), manager.fence),
         watch_filter=options.watch_filter,
         registry=manager.registry,
         events=manager.events,
     )
+    manager.when_given_up(lambda is_lost: cache.forget(lambda key: is_lost(gvk_of(Cluster), key)))
+    definitions = [d for d in registry.controllers() if selected is None or d.name in selected]
+    if definitions:
+        _add_connections(manager, cache, cloud)
+        if workloads is not None:
+            workloads.lend(cache.client)
+    gates = {**DEFAULT_FEATURES, **(features or {})}
+    runtime = None
+    if definitions and extensions is None and gates["RuntimeSDK"]:
+        extensions = runtime = add_runtime_client(manager, flags or {})
+    if cloud is not None:
+        definitions += [d for d in inmemory_controllers(cloud, docker=docker) if selected is None or d.name in selected]
+    for definition in definitions:
+        # who brings their own extensions registers them, too
+        if definition.kind is ExtensionConfig and runtime is None:
+            continue
+        if not definition.gate or gates[definition.gate]:
+            _add(manager, definition, cache, keys, gates, flags or {}, extensions or NoExtensions(), runtime)
+    return manager
+
+
+def _add_connections(manager: Manager, cache: ClusterCache, cloud: Cloud | None) -> None:
+    """Connections to workload clusters, kept."""
     connections = manager.add_controller(
         "clustercache",
         Cluster,
@@ -136,25 +194,18 @@ def build_manager(
         when=connection_matters,
     )
     cache.bind(connections.enqueue)
-    if workloads is not None:
-        workloads.lend(cache.client)
     manager.add_part("connections", cache.run, needs_leadership=False)
     if cloud is not None:
         cloud.subscribe("clustercache", cache.wake)
-    definitions: list[ControllerDefinition] = [*registry.controllers()]
-    if cloud is not None:
-        definitions += inmemory_controllers(cloud, docker=docker)
-    gates = {**DEFAULT_FEATURES, **(features or {})}
-    runtime = None
-    if extensions is None and gates["RuntimeSDK"]:
-        extensions = runtime = add_runtime_client(manager, flags or {})
-    for definition in definitions:
-        # who brings their own extensions registers them, too
-        if definition.kind is ExtensionConfig and runtime is None:
-            continue
-        if not definition.gate or gates[definition.gate]:
-            _add(manager, definition, cache, keys, gates, flags or {}, extensions or NoExtensions(), runtime)
-    return manager
+
+
+def _fenced(connect: Connect, fence: Fence) -> Connect:
+    """Who may not write to the management cluster may not write to workload clusters, either."""
+
+    async def connected(cluster: ObjectKey, kubeconfig: bytes) -> Transport:
+        return Fenced(await connect(cluster, kubeconfig), fence)
+
+    return connected
 
 
 def add_runtime_client(manager: Manager, flags: Mapping[str, Any]) -> RuntimeClient:

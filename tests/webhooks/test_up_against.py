@@ -44,7 +44,7 @@ async def test_a_strange_api_server_is_told_and_asks(tmp_path: Path) -> None:
     client = RestClient(InProcessTransport(running.server))
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "clusterwright.cli.main", "up", "--against", str(kubeconfig), "--webhook-host", "127.0.0.1",
-        "--webhook-port", "0", "--webhook-url", "https://127.0.0.1:0", "--no-inmemory",
+        "--webhook-port", "0", "--webhook-url", "https://127.0.0.1:0", "--no-inmemory", "--install-crds",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env=dict(os.environ), cwd=tmp_path,
     )  # fmt: skip
     try:

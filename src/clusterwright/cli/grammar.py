@@ -159,6 +159,12 @@ COMMANDS: dict[str, Command] = {
     "up": Command(
         "up", "start the management plane", upflags.add, "Start the management plane: API server, controllers, in-memory infrastructure."
     ),
+    "manager": Command(
+        "manager",
+        "run the controllers on any Kubernetes",
+        upflags.add_manager,
+        "Run the controllers on an API server: the one that kubectl would ask, or that of the cluster we run in.",
+    ),
     "create": Command("create", "create a cluster on in-memory infrastructure, or print its manifests", _create),
     "get": Command("get", "list objects of a kind, show some by name, or print a cluster's kubeconfig", _get),
     "describe": Command("describe", "show a cluster as a tree with its conditions", _describe),

@@ -1,4 +1,4 @@
-"""The flags of `clusterwright up`. Imports nothing that takes time."""
+"""The flags of `clusterwright up` and `clusterwright manager`. Imports nothing that takes time."""
 
 from __future__ import annotations
 
@@ -30,6 +30,16 @@ def port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535 is expected")
     return int(text)
+
+
+def address(text: str) -> tuple[str, int] | None:
+    """`HOST:PORT`, `:PORT` for every address, `0` for none (then None); raises ArgumentTypeError."""
+    if text == "0":
+        return None
+    host, colon, number = text.rpartition(":")
+    if not colon or (":" in host and not host.startswith("[")):
+        raise argparse.ArgumentTypeError(f"{text!r} is no address: HOST:PORT, :PORT, or 0 for none is expected")
+    return host.strip("[]"), port(number)
 
 
 def pattern(text: str) -> str:
@@ -73,7 +83,7 @@ def _add_controller_options(group: argparse._ArgumentGroup) -> None:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """Those of `up`."""
     embedded = parser.add_argument_group("embedded API server")
     embedded.add_argument(
         "--listen",
@@ -88,10 +98,35 @@ def add(parser: argparse.ArgumentParser) -> None:
     embedded.add_argument("--no-controllers", action="store_true", help="the API server alone, with our kinds")
     parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
     parser.add_argument(
-        "--against", type=Path, metavar="KUBECONFIG", help="run the controllers against this API server instead of an embedded one"
+        "--against",
+        type=Path,
+        metavar="KUBECONFIG",
+        help="no API server of our own: the controllers on this one, as `clusterwright manager --kubeconfig KUBECONFIG` runs them",
     )
-    hooks = parser.add_argument_group("webhooks, with --against")
-    hooks.add_argument("--webhook-port", type=port, help="serve admission and conversion at this port, and make the API server ask there")
+    _add_shared(parser)
+
+
+def add_manager(parser: argparse.ArgumentParser) -> None:
+    """Those of `manager`."""
+    parser.add_argument("--kubeconfig", metavar="PATH", help=f"default: $KUBECONFIG, {LOCAL}, ~/.kube/config, the cluster we run in")
+    parser.add_argument("--context", default="", help="a context of the kubeconfig; default: the current one")
+    parser.add_argument("--data-dir", type=Path, help="where the in-memory infrastructure keeps its clusters; default: nowhere")
+    _add_shared(parser)
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
+    _add_webhooks(parser.add_argument_group("an API server of somebody else"))
+    _add_controllers(parser.add_argument_group("controllers"))
+    _add_replicas(parser.add_argument_group("several replicas"))
+    _add_endpoints(parser.add_argument_group("looking at the process"))
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML with names of flags as keys; flags that are given win")
+
+
+def _add_webhooks(hooks: argparse._ArgumentGroup) -> None:
+    hooks.add_argument(
+        "--install-crds", action="store_true", help="create our CustomResourceDefinitions or bring them up to date; else none is touched"
+    )
+    hooks.add_argument("--webhook-port", type=port, help="serve admission and conversion at this port")
     hooks.add_argument("--webhook-host", default="0.0.0.0", metavar="ADDRESS", help="where they listen; default: everywhere")  # noqa: S104
     hooks.add_argument(
         "--webhook-url", default="", metavar="https://HOST:PORT", help="how the API server reaches them; default: our Service"
@@ -99,7 +134,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     hooks.add_argument(
         "--webhook-cert-dir", type=Path, metavar="PATH", help="a directory with tls.crt, tls.key and perhaps ca.crt; default: made by us"
     )
-    control = parser.add_argument_group("controllers")
+
+
+def _add_controllers(control: argparse._ArgumentGroup) -> None:
+    control.add_argument(
+        "--controllers",
+        default="*",
+        metavar="NAME,...",
+        help="names or globs, those with a leading - left out, e.g. '*,-dev*'; one that is not known is answered with those that are",
+    )
+    control.add_argument("--no-inmemory", action="store_true", help="without the in-memory infrastructure provider")
     control.add_argument("--namespace", default="", help="watch only this namespace")
     control.add_argument("--watch-filter", default="", help="reconcile only objects with this value of the watch-filter label")
     control.add_argument("--feature-gates", default="", metavar="Name=true,...", help=f"known: {', '.join(sorted(DEFAULT_FEATURES))}")
@@ -118,17 +162,47 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     control.add_argument("--qps", type=float, default=0.0, help="requests per second to the API server; 0: no limit")
     control.add_argument("--burst", type=int, default=100)
-    control.add_argument("--health-port", type=port, help="serve health, readiness, metrics and traces on loopback at this port")
-    control.add_argument("--tracing", action="store_true", help="a span for every pass and request, for OpenTelemetry")
     _add_controller_options(control)
-    control.add_argument("--leader-elect", action="store_true", help="run the controllers only while holding a Lease")
     control.add_argument(
         "--skip-crd-migration-phases",
         default="",
         metavar="PHASE,...",
         help="what not to do with old objects; one that is not known is answered with those that are",
     )
-    control.add_argument("--no-inmemory", action="store_true", help="without the in-memory infrastructure provider")
-    parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
-    parser.add_argument("--log-format", default="text", choices=("text", "json"))
-    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML with names of flags as keys; flags that are given win")
+
+
+def _add_replicas(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--leader-elect", action="store_true", help="run the controllers only while holding a Lease; the others wait")
+    group.add_argument("--shard", action="store_true", help="share the Clusters with the other replicas, by Leases; none waits")
+    group.add_argument("--lease-namespace", default="", metavar="NAMESPACE", help="of the Leases; default: the Pod's, else kube-system")
+    for name, default, text in (
+        ("lease-duration", "15s", "who was not heard of for so long is given up by the others"),
+        ("renew-deadline", "10s", "who could not renew for so long gives up by itself, and writes nothing more"),
+        ("retry-period", "2s", "between two attempts"),
+    ):
+        group.add_argument(
+            f"--leader-elect-{name}", type=duration, default=duration(default), metavar="DURATION", help=f"{text}; default: {default}"
+        )
+
+
+def _add_endpoints(group: argparse._ArgumentGroup) -> None:
+    where = {"type": address, "default": None, "metavar": "HOST:PORT"}
+    group.add_argument("--health-port", type=port, help="serve health, readiness, metrics, traces and diagnosis on loopback at this port")
+    group.add_argument("--health-probe-bind-address", **where, help="serve health and readiness here; 0: nowhere (default)")  # type: ignore[arg-type]
+    group.add_argument(
+        "--metrics-bind-address",
+        **where,  # type: ignore[arg-type]
+        help="serve metrics, traces and diagnosis here, to whom the API server allows it; 0: nowhere (default)",
+    )
+    group.add_argument(
+        "--metrics-secure", choices=("true", "false"), default="true", help="https, and callers show a token; default: %(default)s"
+    )
+    group.add_argument("--metrics-cert-dir", type=Path, metavar="PATH", help="with tls.crt and tls.key; default: a certificate made by us")
+    group.add_argument("--tracing", action="store_true", help="a span for every pass and request, for OpenTelemetry")
+    group.add_argument(
+        "--log-level",
+        default="warning",
+        choices=("debug", "info", "warning", "error"),
+        help="default: %(default)s; changed while running by PUT /debug/flags/log-level",
+    )
+    group.add_argument("--log-format", default="text", choices=("text", "json"))

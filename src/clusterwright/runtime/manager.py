@@ -41,6 +41,7 @@ from clusterwright.runtime.transports import Measured, Throttled
 from clusterwright.runtime.workqueue import Backoff
 
 _log = get_logger("manager")
+GRACE_PERIOD = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,8 @@ class Options:
     health_port: int | None = None
     """Where health and readiness are served, and metrics unless they have a place of their own; None: nowhere."""
     metrics: MetricsAddress | None = None
-    grace_period: float = 30.0
+    grace_period: float = GRACE_PERIOD
+    """Seconds that passes have to finish when the process is told to stop."""
     tracing: bool = False
     freeze_caches: bool = False
     """Take what is in memory after the first sync out of the garbage collector's sight: for long-lived processes."""

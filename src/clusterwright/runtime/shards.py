@@ -26,6 +26,7 @@ from typing import Final
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.scheme import Resource
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import AlreadyExists, ApiError, Conflict, NotFound
 from clusterwright.runtime.fence import Fence
@@ -79,6 +80,7 @@ class Shards:
         self._fence = fence
         self._fence.close()
         self.name = f"{options.group.name}-{random.getrandbits(64):016x}"
+        self._resource: Resource | None = None
         self._lease: Unstructured | None = None
         self._renewed = 0.0
         self.held: frozenset[int] = frozenset()
@@ -122,6 +124,7 @@ class Shards:
         while True:
             asked = self._clock.monotonic()
             try:
+                self._resource = await self._client.resources.of(LEASE)
                 await self._create(asked)
                 break
             except ApiError as error:
@@ -142,10 +145,10 @@ class Shards:
     async def run(self) -> None:
         """Keep the Lease and the balance; raises LeadershipLost when this member may be dead to the others."""
         self._members.subscribe(lambda old, new, initial: self._noticed(old is None or new is None))
-        resource = await self._client.resources.of(LEASE)
+        assert self._resource is not None, "who has not joined"
         labels = f"{GROUP_LABEL}={self._options.group.name}"
         namespace = self._options.group.namespace
-        self._watcher = Watcher(self._client, resource, self._members, random=self._random, namespace=namespace, labels=labels)
+        self._watcher = Watcher(self._client, self._resource, self._members, random=self._random, namespace=namespace, labels=labels)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watcher.run(), name="members")
             group.create_task(self._renew(), name="lease")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -139,10 +139,45 @@ def contains(found: Any, wanted: Any) -> bool:
     return bool(found == wanted) or (found is None and wanted in (False, "", 0))
 
 
-async def check(client: Client, target: Target, bundle: bytes) -> str:
-    """As `install`, but a failure is only said: it is tried again."""
+async def trust(client: Client, target: Target, bundle: bytes) -> None:
+    """Have the API server trust our certificate wherever it was told, by somebody else, to ask us; nothing else is touched."""
+    if not bundle:
+        return
+    for crd in crds():
+        key = ObjectKey("", crd["metadata"]["name"])
+        found = await client.live.find(_CRD, key)
+        asked = found.at("spec", "conversion", "webhook", "clientConfig") if found is not None else None
+        if _is_untrusting(asked, target, bundle):
+            wanted = {"caBundle": base64.b64encode(bundle).decode()}
+            await client.patch(_CRD, key, {"spec": {"conversion": {"webhook": {"clientConfig": wanted}}}})
+    for configuration in configurations(target, bundle):
+        gvk, key = GroupVersionKind.of(configuration["apiVersion"], configuration["kind"]), ObjectKey("", NAME)
+        found = await client.live.find(gvk, key)
+        hooks = [dict(hook) for hook in (found.at("webhooks") if found is not None else None) or ()]
+        due = [hook for hook in hooks if _is_untrusting(hook.get("clientConfig"), target, bundle)]
+        if due and found is not None:
+            for hook in due:
+                hook["clientConfig"] = {**hook["clientConfig"], "caBundle": base64.b64encode(bundle).decode()}
+            metadata = {"resourceVersion": found.metadata.resource_version}
+            await client.patch(gvk, key, {"metadata": metadata, "webhooks": hooks})
+
+
+def _is_untrusting(asked: Any, target: Target, bundle: bytes) -> bool:
+    """Whether a client configuration leads to us and trusts something else than our certificate."""
+    if not isinstance(asked, dict):
+        return False
+    path = urlsplit(asked.get("url") or "").path if target.url else (asked.get("service") or {}).get("path") or ""
+    return contains(asked, target.client(path, b"")) and not contains(asked, target.client(path, bundle))
+
+
+Tell = Callable[[Client, Target, bytes], Awaitable[None]]
+"""`install` or `trust`."""
+
+
+async def check(tell: Tell, client: Client, target: Target, bundle: bytes) -> str:
+    """Tell the API server again; a failure is only said: it is tried again."""
     try:
-        await install(client, target, bundle)
+        await tell(client, target, bundle)
     except ApiError as error:
         log.warning("webhook configurations could not be brought up to date: %s", error)
         return str(error)

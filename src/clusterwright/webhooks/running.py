@@ -16,7 +16,7 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.webhooks.certificates import CertificateMissing, Certificates, Made, Mounted
-from clusterwright.webhooks.configurations import SERVICE, Target, check, install
+from clusterwright.webhooks.configurations import SERVICE, Target, Tell, check, install, trust
 from clusterwright.webhooks.definitions import Definitions
 from clusterwright.webhooks.server import WebhookServer
 
@@ -37,6 +37,8 @@ class WebhookOptions:
     certificates: Path | None = None
     """A mounted directory; None: we make our own, in a Secret."""
     interval: float = INTERVAL
+    install: bool = True
+    """Whether CRDs and configurations are made and kept as we want them; else only trust is kept where they already point to us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,10 @@ async def serving(
     async with server:
         if options.url.endswith(":0"):
             target = Target(f"{options.url[:-2]}:{server.port}")
-        await install(client, target, identity.bundle)
+        tell = install if options.install else trust
+        await tell(client, target, identity.bundle)
         running = Running(server, asyncio.Event())
-        task = asyncio.create_task(_keep(client, clock, running, certificates, target, options.interval), name="webhooks")
+        task = asyncio.create_task(_keep(client, clock, running, certificates, target, options.interval, tell), name="webhooks")
         try:
             yield running
         finally:
@@ -81,7 +84,9 @@ async def serving(
             await asyncio.wait([task])
 
 
-async def _keep(client: Client, clock: Clock, running: Running, certificates: Certificates, target: Target, interval: float) -> None:
+async def _keep(
+    client: Client, clock: Clock, running: Running, certificates: Certificates, target: Target, interval: float, tell: Tell
+) -> None:
     while True:
         await _changed_or_after(running.changed, clock, interval)
         running.changed.clear()
@@ -91,7 +96,7 @@ async def _keep(client: Client, clock: Clock, running: Running, certificates: Ce
         except (ApiError, CertificateMissing, OSError) as error:  # the certificate in use is still good: try again
             log.warning("the certificate of the webhooks could not be looked at: %s", error)
             continue
-        await check(client, target, identity.bundle)
+        await check(tell, client, target, identity.bundle)
 
 
 async def _changed_or_after(changed: asyncio.Event, clock: Clock, seconds: float) -> None:

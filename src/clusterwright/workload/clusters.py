@@ -171,6 +171,11 @@ class ClusterCache:
         finally:
             await self.close()
 
+    async def forget(self, is_lost: Callable[[ObjectKey], bool]) -> None:
+        """Close the connections to Clusters that are another process's business now."""
+        for key in [key for key in self._accessors if is_lost(key)]:
+            await self._drop(key)
+
     async def close(self) -> None:
         """Close every connection."""
         accessors, self._accessors = self._accessors, {}

@@ -11,7 +11,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LA
 from clusterwright.controllers.inmemory.devcluster import make as make_clusters
 from clusterwright.controllers.inmemory.devmachine import make as make_machines
 from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
-from clusterwright.controllers.inmemory.kinds import GROUP, Family, Simulated
+from clusterwright.controllers.inmemory.kinds import DEV, DOCKER, GROUP, Family, Simulated
 from clusterwright.controllers.inmemory.owners import find_owner, owner_key
 from clusterwright.controllers.kit.watching import by_reference, of_cluster, owned, owners
 from clusterwright.controllers.wiring import ControllerDefinition
@@ -20,8 +20,8 @@ from clusterwright.kubeadm.naming import label_value
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Mapper, Watch
 
-NAMES = ("devcluster", "devmachine", "devmachinepool")
-"""What `controllers` makes."""
+NAMES = tuple(kind.__name__.lower() for family in (DEV, DOCKER) for kind in (family.cluster, family.machine, family.pool))
+"""What `controllers` makes, with `docker`."""
 
 
 def controllers(cloud: Cloud, *, docker: bool = False) -> tuple[ControllerDefinition, ...]:

@@ -1,0 +1,108 @@
+"""`clusterwright manager`: the controllers on an API server that is not ours, in a Pod or anywhere else."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack
+from random import SystemRandom
+
+from clusterwright import admission, app
+from clusterwright.api.kubeconfig import InvalidKubeconfig
+from clusterwright.cli import connect, running, settings
+from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.fence import Fence
+from clusterwright.runtime.http import HttpTransport
+from clusterwright.runtime.keys import PooledKeySource
+from clusterwright.runtime.kubeconfig import SERVICE_ACCOUNT, Connection
+from clusterwright.runtime.logging import configure
+from clusterwright.runtime.rest import RestClient
+from clusterwright.webhooks.certificates import CertificateMissing
+from clusterwright.webhooks.running import WebhookOptions, serving
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the controllers until SIGTERM or SIGINT; the exit status."""
+    settings.read(arguments)
+    running.check(arguments, embedded=False)
+    arguments.in_memory = arguments.data_dir is None
+    return run_against(arguments, connect.resolve(arguments))
+
+
+def run_against(arguments: argparse.Namespace, connection: Connection) -> int:
+    """The same, on the API server of a connection, with arguments that were checked."""
+    configure(arguments.log_format, arguments.log_level)
+    try:
+        return asyncio.run(_run(arguments, connection))
+    except (InvalidKubeconfig, ApiError, CertificateMissing) as error:
+        print(f"{arguments.parser.prog}: {error}", file=sys.stderr)
+        return 1
+
+
+async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
+    clock, random = SystemClock(), SystemRandom()
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    workloads = admission.Workloads()
+    fence = Fence(clock)
+    async with AsyncExitStack() as stack:
+        keys = PooledKeySource()
+        stack.push_async_callback(keys.close)
+        transport = HttpTransport(connection, clock, os.environ, fence=fence)
+        stack.push_async_callback(transport.close)
+        apart = HttpTransport(connection, clock, os.environ)
+        stack.push_async_callback(apart.close)
+        webhooks = await _webhooks(arguments, stack, RestClient(apart, clock=clock), clock, workloads)
+        place = running.Place(
+            transport=transport,
+            apart=apart,
+            fence=fence,
+            is_embedded=False,
+            data_dir=None if arguments.in_memory else arguments.data_dir,
+            # whose kubeconfig says `default` is no Pod, and shall not litter there
+            namespace=connection.namespace if connection.token_file.startswith(str(SERVICE_ACCOUNT)) else "",
+            workloads=workloads,
+            webhooks=webhooks,
+        )
+        manager, cloud = running.build(arguments, stack, place, clock, random, keys)
+        if missing := await app.missing_kinds(manager):
+            told = "create them with `clusterwright install`, or have them created by --install-crds"
+            print(f"{arguments.parser.prog}: {connection.server} does not serve {', '.join(missing)}: {told}", file=sys.stderr)
+            return 1
+        gc.collect()
+        gc.freeze()
+        started = running.start(arguments, stack, manager, cloud, stop)
+        print(f"clusterwright: controllers against {connection.server}", flush=True)
+        # until here Ctrl-C gives up; from here it ends what runs
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+        await stop.wait()
+        print("clusterwright: stopping", flush=True)
+    if started.complaint:
+        print(f"{arguments.parser.prog}: {started.complaint}", file=sys.stderr)
+    # a supervisor starts again only what did not end well
+    return 1 if started.complaint else 0
+
+
+async def _webhooks(
+    arguments: argparse.Namespace, stack: AsyncExitStack, client: RestClient, clock: SystemClock, workloads: admission.Workloads
+) -> asyncio.Event | None:
+    """Serve webhooks if that is asked for, and tell the API server of our kinds if we may; what is set when that may have changed."""
+    if arguments.webhook_port is None:
+        if arguments.install_crds:
+            await app.install_crds(client)
+        return None
+    options = WebhookOptions(
+        host=arguments.webhook_host,
+        port=arguments.webhook_port,
+        url=arguments.webhook_url,
+        certificates=arguments.webhook_cert_dir,
+        install=arguments.install_crds,
+    )
+    webhooks = await stack.enter_async_context(serving(client, clock, options, arguments.features, workloads))
+    print(f"clusterwright: webhooks at port {webhooks.server.port}", flush=True)
+    return webhooks.changed
