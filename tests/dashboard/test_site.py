@@ -4,68 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from importlib.resources import files
-from random import SystemRandom
 from typing import Any
 
 import aiohttp
-import pytest_asyncio
+from tests.dashboard.conftest import Served
 
-from clusterwright.api.core import Cluster
-from clusterwright.api.crds import crds
-from clusterwright.api.meta import ObjectKey
-from clusterwright.apiserver.serving import serve
-from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import samples
-from clusterwright.cli.webview import open_page
 from clusterwright.dashboard import site
-from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.keys import sample_keys
-from clusterwright.runtime.rest import RestClient
-
-
-@dataclass
-class Served:
-    """A server with a page, and a browser that keeps cookies."""
-
-    session: aiohttp.ClientSession
-    url: str
-    links: list[str] = field(default_factory=list)
-
-    @property
-    def token(self) -> str:
-        return self.links[-1].partition("#token=")[2]
-
-    async def enter(self) -> None:
-        async with self.session.post(f"{self.url}/dashboard/session", data=self.token) as answer:
-            assert answer.status == 204
-
-
-@pytest_asyncio.fixture
-async def served() -> AsyncIterator[Served]:
-    clock, random = SystemClock(), SystemRandom()
-    async with AsyncExitStack() as stack:
-        options = serve.ServeOptions(listen="127.0.0.1:0", controllers=False, crds=tuple(crds()), now=clock.now, random=random)
-        running = await serve.start(options)
-        stack.push_async_callback(running.stop)
-        links: list[str] = []
-        await open_page(stack, running, None, clock=clock, random=random, keys=sample_keys(), told=links.append)
-        context = ssl.create_default_context(cadata=running.authority.certificate.decode())
-        jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address, not of a name
-        connector = aiohttp.TCPConnector(ssl=context)
-        session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector, cookie_jar=jar))
-        cluster, *others = samples.cluster("c", has_control_plane_object=True)
-        cluster["metadata"]["finalizers"] = ["cluster.cluster.x-k8s.io"]  # as after the first pass
-        unpaused = {"type": "Paused", "status": "False", "reason": "NotPaused", "observedGeneration": 1}
-        status = {"conditions": [{**unpaused, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
-        running.server.ensure([cluster, *others])
-        client = RestClient(InProcessTransport(running.server), clock=clock)
-        await client.patch(Cluster, ObjectKey("default", "c"), {"status": status}, subresource="status")
-        yield Served(session, running.url, links)
 
 
 async def first(answer: aiohttp.ClientResponse) -> Any:

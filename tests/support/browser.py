@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 300.0  # a net, not a measurement
+PATIENCE = 120.0  # a net, not a measurement
 
 
 def find() -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 from aiohttp import web
@@ -73,10 +74,10 @@ class Site:
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
         """The answer to a request."""
-        path = http.rel_url.path.removeprefix(PREFIX)
+        path = http.rel_url.raw_path.removeprefix(PREFIX)
         if not path:
             return web.Response(status=308, headers={**_HEADERS, "Location": f"{PREFIX}/"})
-        segments = tuple(path.strip("/").split("/"))
+        segments = tuple(map(unquote, path.strip("/").split("/")))
         for route in ROUTES:
             given = _matched(route.path, segments)
             if given is None:

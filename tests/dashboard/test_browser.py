@@ -1,0 +1,202 @@
+"""The page in a real browser: it renders, it follows what happens, it can be used with the keyboard alone, and nothing goes wrong on the way.
+
+Without a browser these tests are skipped, and the run says so. CLUSTERWRIGHT_PICTURES=FOLDER has them leave pictures there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run, run_in, start, stop
+from tests.dashboard.conftest import Served
+
+from clusterwright.api.core import Cluster
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.cli import connect, samples
+from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.runtime.rest import RestClient
+from support.browser import Page, browser, find
+
+PROGRAM = find()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="NO BROWSER: the web view is NOT tested; install chromium (tests/README.md)")
+HOSTILE = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>'\"&lt;b&gt;\u202e"
+
+
+class Plane:
+    """A plane in a folder, as a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run: Run = run_in(folder)
+
+    def link(self) -> str:
+        """The way in that was printed last."""
+        return re.findall(r"https://\S+#token=\S+", (self.folder / "out").read_text())[-1]
+
+    def with_link(self) -> Plane:
+        """Itself, as soon as there is a way in."""
+        deadline = time.monotonic() + 600  # a net, not a measurement
+        while "#token=" not in (self.folder / "out").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return self
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[connect.Client]:
+        connection = Kubeconfig.load([self.folder / ".clusterwright" / "kubeconfig"]).resolve()
+        async with connect.connected(connection) as client:
+            yield client
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    folder = tmp_path_factory.mktemp("plane")
+    process = start(folder, "--in-memory")
+    try:
+        yield Plane(folder).with_link()
+    finally:
+        stop(process)
+
+
+@asynccontextmanager
+async def page_of(plane: Plane | Served, folder: Path) -> AsyncIterator[Page]:
+    assert PROGRAM is not None
+    async with browser(PROGRAM, folder / "profile") as page:
+        await page.open(plane.link())
+        await page.until("document.getElementById('connection').textContent === 'live'")
+        yield page
+        assert page.complaints == []
+        address = plane.link().partition("/dashboard/")[0]
+        assert {u for u in page.requested if not u.startswith(f"{address}/dashboard/")} <= {"about:blank"}
+
+
+async def picture(page: Page, name: str) -> None:
+    if folder := os.environ.get("CLUSTERWRIGHT_PICTURES"):
+        await page.picture(Path(folder) / name)
+
+
+def rows(state: str) -> str:
+    return f"[...document.querySelectorAll('#fleet .body .row')].some(r => r.dataset.key === 'default/web' && r.textContent.includes('{state}'))"
+
+
+async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tmp_path: Path) -> None:
+    async with page_of(plane, tmp_path) as page:
+        made = await asyncio.to_thread(plane.run, "create", "cluster", "web")
+        assert made.returncode == 0, made.stderr
+        await page.until(rows(""))
+        await page.until(rows("Fine"))
+        await picture(page, "fleet.png")
+
+        # with the keyboard alone: to the list, into the cluster, down the tree, to a condition, and its table
+        await page.run("document.getElementById('filter').focus()")
+        for _ in range(12):
+            await page.press("Tab")
+            if await page.run("document.activeElement.getAttribute('role') === 'row'"):
+                break
+        await page.press("Enter")
+        await page.until("document.querySelector('[role=treeitem][aria-selected=true]')")
+        assert await page.run("location.hash") == "#/default/web"
+        for _ in range(12):
+            if await page.run("document.activeElement.getAttribute('role') === 'treeitem'"):
+                break
+            await page.press("Tab")
+        await page.press("ArrowDown", "ArrowDown")
+        assert await page.run("document.activeElement.dataset.id") == "KubeadmControlPlane/default/web"
+        await page.press("ArrowLeft")
+        assert await page.run("document.activeElement.getAttribute('aria-expanded')") == "false"
+        await page.press("Home", "Enter")
+        assert await page.run("document.activeElement.dataset.condition") == "Available"
+        await page.press("Enter")
+        await page.until("document.querySelector('#why tr.fired')")
+        assert await page.run("document.activeElement.id") == "why"
+        fired = await page.run("document.querySelector('#why tr[aria-current=true] th').textContent")
+        assert fired == "available"
+        await picture(page, "cluster.png")
+
+        await page.run("document.getElementById('tab-objects').focus()")
+        await page.press("ArrowRight")
+        await page.until("document.querySelectorAll('#timeline li').length > 20")
+        await page.press("ArrowRight")
+        await page.until("document.querySelectorAll('#waterfall .lane').length >= 2")
+        await page.run("document.getElementById('theme').click()")
+        assert await page.run("document.documentElement.dataset.theme") == "dark"
+        await picture(page, "provisioning.png")
+
+        # what happens elsewhere shows here, by itself
+        async with plane.client() as client:
+            await client.patch(Cluster, ObjectKey("default", "web"), {"spec": {"paused": True}})
+        await page.until("document.getElementById('verdict').textContent.includes('Waiting')")
+        await page.until("document.getElementById('news').textContent.includes('web is Waiting now')")
+        async with plane.client() as client:
+            await client.patch(Cluster, ObjectKey("default", "web"), {"spec": {"paused": None}})
+        await page.until("document.getElementById('verdict').textContent.includes('Fine')")
+        gone = await asyncio.to_thread(plane.run, "delete", "cluster", "web")
+        assert gone.returncode == 0, gone.stderr
+        await page.until("document.getElementById('verdict').textContent.includes('not there')")
+
+
+async def test_nothing_that_objects_say_is_read_as_markup(plane: Plane, tmp_path: Path) -> None:
+    cluster, *_ = samples.cluster("hostile", has_control_plane_object=True)
+    cluster["spec"]["paused"] = True
+    condition: Json = {
+        "type": "Available",
+        "status": "False",
+        "reason": "Hostile",
+        "message": HOSTILE,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    event: Json = {"reason": HOSTILE, "message": HOSTILE, "type": "Warning", "lastTimestamp": "2026-01-01T00:00:00Z"}
+    event["involvedObject"] = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "namespace": "default", "name": "hostile"}
+    async with plane.client() as client:
+        await client.create(cluster)
+        await client.patch(Cluster, ObjectKey("default", "hostile"), {"status": {"conditions": [condition]}}, subresource="status")
+        await client.create({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "hostile.1", "namespace": "default"}, **event})
+    async with page_of(plane, tmp_path) as page:
+        await page.until("document.querySelector('[data-key=\"default/hostile\"]')")
+        await page.run("location.hash = '#/default/hostile'")
+        await page.until("document.querySelector('#detail')?.textContent.includes('onerror')")
+        assert HOSTILE in await page.run("document.querySelector('#detail').textContent")
+        await page.run("document.getElementById('tab-timeline').click()")
+        await page.until("document.querySelector('#timeline')?.textContent.includes('onerror')")
+        await page.run(f"location.hash = '#/' + encodeURIComponent({HOSTILE!r}) + '/x'")
+        await page.until("document.getElementById('verdict')?.textContent.includes('not there')")
+
+        assert await page.run("document.querySelectorAll('img, main script, iframe, object, b').length") == 0
+        assert "hacked" not in await page.run("document.title")
+
+
+async def test_a_link_works_once(plane: Plane, tmp_path: Path) -> None:
+    assert PROGRAM is not None
+    used = plane.link()
+    async with page_of(plane, tmp_path) as page:
+        assert "token" not in await page.run("location.href")
+    async with browser(PROGRAM, tmp_path / "other") as page:
+        await page.open(used)
+        await page.until("document.querySelector('[role=alert]')?.textContent.includes('used before')")
+
+
+async def test_a_thousand_clusters_are_a_list_of_those_in_sight(served: Served, tmp_path: Path) -> None:
+    served.server.ensure(samples.cluster(f"c{n}", has_control_plane_object=True)[0] for n in range(999))
+    client = RestClient(InProcessTransport(served.server))
+    async with page_of(served, tmp_path) as page:
+        await page.until("document.getElementById('count').textContent === '1000'")
+        assert await page.run("document.querySelectorAll('#fleet .body .row').length") < 60
+        assert await page.run("document.getElementById('fleet').getAttribute('aria-rowcount')") == "1001"
+        await page.run("document.querySelector('#fleet .body .row[tabindex=\"0\"]').focus()")
+        await page.press("End")
+        assert await page.run("document.activeElement.getAttribute('aria-rowindex')") == "1001"
+        await page.press("Home", "ArrowDown")
+        assert await page.run("document.activeElement.getAttribute('aria-rowindex')") == "3"
+
+        await page.run("{ const f = document.getElementById('filter'); f.value = 'c77'; f.dispatchEvent(new Event('input')); }")
+        await page.until("document.getElementById('count').textContent === '11 of 1000'")
+        await client.delete(Cluster, ObjectKey("default", "c770"))
+        await page.until("document.getElementById('count').textContent === '10 of 999'")
