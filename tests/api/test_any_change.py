@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from clusterwright.api.codec import convert, decode, encode, to_json
 from clusterwright.api.crds import crd
-from clusterwright.api.overlay import apply_merge_patch, merge_patch
+from clusterwright.api.jsonvalues import merge_patched
+from clusterwright.api.overlay import merge_patch
 from clusterwright.api.scheme import CUSTOM, Resource
 
 WORDS = ("a", "b", "c", "")
@@ -85,7 +86,7 @@ def test_a_patch_leads_from_any_object_to_any_other(resource: Resource, seed: in
     raw = drawn(resource, random, unknown=True)
     before = convert(raw, resource.model)
     after = convert(drawn(resource, random, unknown=False), resource.model)
-    result = apply_merge_patch(raw, merge_patch(raw, to_json(before), to_json(after)))
+    result = merge_patched(raw, merge_patch(raw, to_json(before), to_json(after)))
     assert to_json(convert(result, resource.model)) == to_json(after)
 
 
@@ -107,7 +108,7 @@ def test_adding_a_label_keeps_every_unknown_field(resource: Resource, seed: int)
     raw = drawn(resource, Random(seed), unknown=True)
     before = to_json(convert(raw, resource.model))
     after = {**before, "metadata": {**before["metadata"], "labels": {"a": "b"}}}
-    result = apply_merge_patch(raw, merge_patch(raw, before, after))
+    result = merge_patched(raw, merge_patch(raw, before, after))
     assert future(result) == future(raw)
     assert {key: value for key, value in result.items() if key != "metadata"} == {
         key: value for key, value in raw.items() if key != "metadata"

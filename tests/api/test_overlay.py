@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from clusterwright.api.codec import convert, to_json
 from clusterwright.api.core import Cluster, ClusterStatus, Machine, MachineAddress, MachineTaint
+from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import Condition, Object, OwnerReference
-from clusterwright.api.overlay import apply_merge_patch, merge_patch
+from clusterwright.api.overlay import merge_patch
 
 replace = msgspec.structs.replace
 BOUNDED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -91,7 +92,7 @@ def unknown(value: Any, path: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], Any
 
 
 def write(raw: dict[str, Any], before: Object, after: Object) -> dict[str, Any]:
-    result: dict[str, Any] = apply_merge_patch(raw, merge_patch(raw, to_json(before), to_json(after)))
+    result: dict[str, Any] = merge_patched(raw, merge_patch(raw, to_json(before), to_json(after)))
     return result
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusterwright.api.jsonvalues import merge_patched as merge
 from clusterwright.apiserver.patchtypes.jsonpatch import json_patch
-from clusterwright.apiserver.patchtypes.mergepatch import merge
 from clusterwright.apiserver.selectors import label_selector, object_selector
 
 KEYS = st.sampled_from("abcd")

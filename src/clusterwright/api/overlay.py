@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import Json
 
 KEYS: tuple[tuple[str, ...], ...] = (
@@ -60,19 +61,6 @@ def _diff(raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str,
     return patch
 
 
-def apply_merge_patch(target: Any, patch: Any) -> Any:
-    """What a JSON merge patch (RFC 7386) makes of `target`; neither is changed."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result: Json = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = apply_merge_patch(result.get(key), value)
-    return result
-
-
 def _merge_list(raw: Sequence[Any], before: list[Any], after: list[Any]) -> list[Any]:
     """The items of `after`, each laid over the raw item that it came from."""
     if len(raw) != len(before):  # not the list that was read; nothing can be matched
@@ -87,7 +75,7 @@ def _merge_list(raw: Sequence[Any], before: list[Any], after: list[Any]) -> list
 def _lay_over(raw: Any, before: Any, after: Json) -> Any:
     if not isinstance(raw, Mapping) or not isinstance(before, Mapping):
         return after
-    return apply_merge_patch(raw, _diff(raw, before, after))
+    return merge_patched(raw, _diff(raw, before, after))
 
 
 def _origins(before: list[Any], after: list[Any]) -> list[int | None]:

@@ -28,6 +28,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from clusterwright.api import kubeconfig
 from clusterwright.api.bootstrap import File
+from clusterwright.api.codec import to_json
 from clusterwright.api.meta import Json, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE
 from clusterwright.kubeadm import yamltext
@@ -204,19 +205,9 @@ def kubeconfig_secret(*, namespace: str, cluster: str, kubeconfig: bytes, owner:
 def _secret(namespace: str, cluster: str, purpose: Purpose, data: Mapping[str, bytes], owner: OwnerReference | None) -> Json:
     metadata: Json = {"namespace": namespace, "name": secret_name(cluster, purpose), "labels": {CLUSTER_NAME_LABEL: cluster}}
     if owner is not None:
-        metadata["ownerReferences"] = [owner_json(owner)]
+        metadata["ownerReferences"] = [to_json(owner)]
     encoded = {key: b64encode(value).decode() for key, value in data.items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": SECRET_TYPE, "data": encoded}
-
-
-def owner_json(owner: OwnerReference) -> Json:
-    """An ownerReference as it is written."""
-    out: Json = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
-    if owner.controller is not None:
-        out["controller"] = owner.controller
-    if owner.block_owner_deletion is not None:
-        out["blockOwnerDeletion"] = owner.block_owner_deletion
-    return out
 
 
 # -------------------------------------------------------------------------------------------- making them

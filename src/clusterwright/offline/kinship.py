@@ -12,8 +12,8 @@ import msgspec
 
 from clusterwright.api.meta import LabelSelector, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.controllers.machine.selectors import SelectorError, matches
 from clusterwright.offline.complaints import Reference, references, secret_sources
+from clusterwright.runtime.selectors import InvalidSelector, matches
 
 SHARED_KINDS: Final = frozenset({"ResourceQuota", "LimitRange"})
 """They concern everything in their namespace."""
@@ -83,7 +83,7 @@ def _selects(resource_set: Unstructured, cluster: Unstructured) -> bool:
         return False
     try:
         return matches(msgspec.convert(selector, LabelSelector), cluster.metadata.labels)
-    except (msgspec.ValidationError, SelectorError):
+    except (msgspec.ValidationError, InvalidSelector):
         return False
 
 

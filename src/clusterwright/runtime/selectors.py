@@ -1,11 +1,13 @@
-"""Label and field selectors, for answers from the cache."""
+"""Label and field selectors, as Kubernetes prints and reads them. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+
+from clusterwright.api.meta import LabelSelector
 
 Labels = Mapping[str, str]
 
@@ -97,3 +99,75 @@ def parse_fields(text: str) -> tuple[tuple[tuple[str, ...], str, bool], ...]:
             raise InvalidSelector(f"invalid field selector {part!r}: needs a field, an operator and a value")
         found.append((tuple(name.split(".")), value, op != "!="))
     return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------ metav1.LabelSelector
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+
+
+def selector_text(selector: LabelSelector) -> str:
+    """The selector as text, terms by key; empty for one that selects everything. Raises InvalidSelector for one that is none."""
+    terms = [(key, f"{key}={value}") for key, value in selector.match_labels.items()]
+    _check_keys(selector.match_labels)
+    _check_values(selector.match_labels.values())
+    for expression in selector.match_expressions:
+        key, values = expression.key, ",".join(sorted(expression.values))
+        match expression.operator:
+            case "In" | "NotIn":
+                if not expression.values:
+                    raise InvalidSelector(f"{key}: for 'in', 'notin' operators, values set can't be empty")
+                terms.append((key, f"{key} {expression.operator.lower()} ({values})"))
+            case "Exists" | "DoesNotExist":
+                if expression.values:
+                    raise InvalidSelector(f"{key}: values set must be empty for exists and does not exist")
+                terms.append((key, key if expression.operator == "Exists" else f"!{key}"))
+            case unknown:
+                raise InvalidSelector(f"{unknown!r} is not a valid label selector operator")
+    _check_keys(e.key for e in selector.match_expressions)
+    _check_values(v for e in selector.match_expressions for v in e.values)
+    return ",".join(text for _, text in sorted(terms, key=lambda term: term[0]))
+
+
+def _check_keys(keys: Iterable[str]) -> None:
+    for key in keys:
+        prefix, slash, name = key.rpartition("/")
+        if slash and (len(prefix) > 253 or not _SUBDOMAIN.fullmatch(prefix)):
+            raise InvalidSelector(f"{key!r}: the prefix of a label key must be a DNS subdomain")
+        if len(name) > 63 or not _NAME.fullmatch(name):
+            raise InvalidSelector(f"{key!r} is no label key")
+
+
+def _check_values(values: Iterable[str]) -> None:
+    for value in values:
+        if value and (len(value) > 63 or not _NAME.fullmatch(value)):
+            raise InvalidSelector(f"{value!r} is no label value")
+
+
+def parsed(selector: LabelSelector) -> Selector:
+    """The selector, ready to be asked. Raises InvalidSelector."""
+    return parse_labels(selector_text(selector))
+
+
+def matches(selector: LabelSelector | None, labels: Labels) -> bool:
+    """Whether the selector selects the labels; none, or an empty one, selects everything. Raises InvalidSelector."""
+    return selector is None or parsed(selector).matches(labels)
+
+
+def as_labels(selector: LabelSelector) -> dict[str, str]:
+    """The labels that the selector asks for, where it is nothing but equality: a MachineSet is found by the labels it gives.
+
+    Raises InvalidSelector for any other.
+    """
+    labels = dict(selector.match_labels)
+    for expression in selector.match_expressions:
+        if expression.operator != "In" or len(expression.values) != 1:
+            raise InvalidSelector(f"operator {expression.operator!r} of key {expression.key!r} cannot be converted into labels")
+        labels[expression.key] = expression.values[0]
+    return labels
+
+
+def is_empty(selector: LabelSelector) -> bool:
+    """Whether it selects everything."""
+    return not selector.match_labels and not selector.match_expressions

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from clusterwright.api.meta import Json
-from clusterwright.runtime.selectors import Selector, parse_labels
+from clusterwright.api.codec import convert
+from clusterwright.api.meta import Json, LabelSelector
+from clusterwright.runtime.selectors import Selector, parsed
 
 GROUP = "hooks.runtime.cluster.x-k8s.io"
 DEFAULT_TIMEOUT = 10
@@ -44,21 +45,7 @@ class Handler:
 
 def selector_of(selector: Json) -> Selector:
     """A LabelSelector; raises ValueError."""
-    terms = [f"{k}={v}" for k, v in (selector.get("matchLabels") or {}).items()]
-    for expression in selector.get("matchExpressions") or ():
-        key, operator, values = expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ()
-        match operator, bool(values):
-            case "In", True:
-                terms.append(f"{key} in ({','.join(values)})")
-            case "NotIn", True:
-                terms.append(f"{key} notin ({','.join(values)})")
-            case "Exists", False:
-                terms.append(key)
-            case "DoesNotExist", False:
-                terms.append(f"!{key}")
-            case _:
-                raise ValueError(f'"{operator}" is not a valid label selector operator for values {list(values)}')
-    return parse_labels(",".join(terms))
+    return parsed(convert(selector, LabelSelector))
 
 
 def handlers_of(config: Json) -> tuple[Handler, ...]:

@@ -16,13 +16,13 @@ from clusterwright.api.core.machineset import MachineDeploymentRolloutSpec, Mach
 from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from clusterwright.controllers import field_ownership
-from clusterwright.controllers.label_selectors import UnsupportedSelector, as_labels, parsed, selector_text
 from clusterwright.controllers.machinedeployment import inplace
 from clusterwright.controllers.machinedeployment.desired import Maker, new_machine_set, new_name, updated_machine_set
 from clusterwright.controllers.machinedeployment.revisions import Revision, next_revision
 from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout, Sized
 from clusterwright.controllers.machinedeployment.templates import divide
 from clusterwright.controllers.update_patches import patched
+from clusterwright.runtime.selectors import InvalidSelector, as_labels, parsed, selector_text
 from clusterwright.topology.patches.jsonpatch import PatchFailed
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -253,9 +253,9 @@ def test_a_selector_is_printed_by_key_and_read_again() -> None:
     assert selector_text(selector) == "a,b in (x,y),c=1,!d"
     assert parsed(selector).matches({"a": "", "b": "x", "c": "1"})
     assert not parsed(selector).matches({"a": "", "b": "x", "c": "1", "d": ""})
-    with pytest.raises(UnsupportedSelector):
+    with pytest.raises(InvalidSelector):
         as_labels(selector)
-    with pytest.raises(UnsupportedSelector):
+    with pytest.raises(InvalidSelector):
         selector_text(replace(selector, match_expressions=(LabelSelectorRequirement(key="a", operator="Near"),)))
 
 

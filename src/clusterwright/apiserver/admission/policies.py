@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.admission.expressions import evaluate, value_of
 from clusterwright.apiserver.admission.matching import Seen, covered, request_of, seen_as, selected, targeted
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.managedfields.merging import SchemaMismatch, merge
-from clusterwright.apiserver.patchtypes import jsonpatch, mergepatch
+from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.status import StatusError, forbidden_error
@@ -203,7 +204,7 @@ class Policies:
             if is_patch:
                 made = jsonpatch.json_patch(whole, value)
             elif handler.schema is None:
-                made = mergepatch.merge(whole, value)
+                made = merge_patched(whole, value)
             else:
                 made = merge(whole, value, handler.schema.merge_type)
             if not isinstance(made, dict) or not isinstance(made.get("metadata"), dict):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.podspec import pod_spec
 from clusterwright.apiserver.builtins.validation import immutable, internal
 from clusterwright.apiserver.names import dns_label, label_value, qualified_name
+from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.status import (
     ErrorType,
     FieldError,
@@ -124,32 +124,9 @@ def _selector(obj: Json, *, allow_empty: bool = False) -> list[FieldError]:
     if not selector and not allow_empty:
         return [invalid("spec.selector", selector, "empty selector is invalid for deployment")]
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if not matches(selector, labels):
+    if not object_selector(selector)(labels):
         errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
     return errors
-
-
-def matches(selector: Json, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector selects labels."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if labels.get(key) != value:
-            return False
-    for expression in selector.get("matchExpressions") or ():
-        key, values = expression.get("key"), expression.get("values") or ()
-        match expression.get("operator"):
-            case "In":
-                if labels.get(key) not in values:
-                    return False
-            case "NotIn":
-                if key in labels and labels[key] in values:
-                    return False
-            case "Exists":
-                if key not in labels:
-                    return False
-            case "DoesNotExist":
-                if key in labels:
-                    return False
-    return True
 
 
 def workload(obj: Json) -> list[FieldError]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from clusterwright.api.jsonvalues import equal, pointer_steps
 from clusterwright.apiserver.encoding.bodies import json_type
 from clusterwright.apiserver.status import bad_request, failure
 
@@ -67,7 +68,7 @@ def _operate(document: Any, operation: dict[str, Any], copied: list[int]) -> Any
         raise _Failed(f"{op} operation: missing path")
     if op == "test":
         found = _get(document, path, missing_is_none=True)
-        if not _equal(found, operation.get("value")):
+        if not equal(found, operation.get("value")):
             raise _Failed(f"testing value {path} failed: test failed")
         return document
     if op == "add":
@@ -96,21 +97,6 @@ def _operate(document: Any, operation: dict[str, Any], copied: list[int]) -> Any
     return _add(document, path, value)
 
 
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, bool) != isinstance(b, bool):
-        return False
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal(a[k], b[k]) for k in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_equal, a, b))
-    return bool(a == b)
-
-
-def _steps(path: str) -> list[str]:
-    """What is before the first slash does not count."""
-    return [s.replace("~1", "/").replace("~0", "~") for s in path.split("/")[1:]]
-
-
 def _index(step: str, length: int, path: str) -> int:
     try:
         index = int(step)
@@ -125,7 +111,7 @@ def _index(step: str, length: int, path: str) -> int:
 
 def _get(document: Any, path: str, *, missing_is_none: bool = False) -> Any:
     value = document
-    for step in _steps(path):
+    for step in pointer_steps(path):
         if isinstance(value, dict):
             if step not in value:
                 if missing_is_none:
@@ -142,7 +128,7 @@ def _get(document: Any, path: str, *, missing_is_none: bool = False) -> Any:
 
 
 def _parent(document: Any, path: str) -> tuple[Any, str]:
-    steps = _steps(path)
+    steps = pointer_steps(path)
     if not steps:
         raise _Failed(f"doc is missing path: {path}: missing value")
     parent = document

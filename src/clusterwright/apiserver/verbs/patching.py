@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 
+from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, strictness, write_options
 from clusterwright.apiserver.encoding import bodies, negotiation
 from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.patchtypes import jsonpatch, mergepatch, strategic
+from clusterwright.apiserver.patchtypes import jsonpatch, strategic
 from clusterwright.apiserver.status import STALE, StatusError, bad_request, conflict, invalid, invalid_error
 from clusterwright.apiserver.verbs import applying, incoming, writes
 
@@ -84,7 +85,7 @@ def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
     if media == negotiation.JSON_PATCH:
         return jsonpatch.json_patch(fresh, value)
     if media == negotiation.MERGE_PATCH:
-        return mergepatch.merge(fresh, value)
+        return merge_patched(fresh, value)
     merged = strategic.merge(fresh, value, call.resource.handler.schema)
     if isinstance(merged, dict):  # it is made into an object of the kind that is patched, whatever is left of it
         merged = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **merged}

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
@@ -13,7 +14,7 @@ from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies, negotiation, printing, rendering
 from clusterwright.apiserver.interfaces import Scale
 from clusterwright.apiserver.managedfields import ownership
-from clusterwright.apiserver.patchtypes import jsonpatch, mergepatch
+from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.selectors import selector_text
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
 from clusterwright.apiserver.storage.store import Entry
@@ -107,7 +108,7 @@ def _patched(call: Call, current: Json, media: str) -> Json:
     else:
         if not isinstance(value, dict):
             raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
-        patched = mergepatch.merge(current, value)
+        patched = merge_patched(current, value)
     if not isinstance(patched, dict):
         raise bad_request("the patched object is not an object")
     problem = strictness(call, _unknown(patched), [])

@@ -13,11 +13,11 @@ from clusterwright.controllers.clusterclass.reconciler import make
 from clusterwright.controllers.clusterclass.snapshot import references
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit.watching import changed
-from clusterwright.controllers.label_selectors import UnsupportedSelector, parsed
 from clusterwright.controllers.wiring import ControllerDefinition
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.selectors import InvalidSelector, parsed
 
 
 async def classes_of_extension(config: ExtensionConfig, reader: Reader) -> Sequence[ObjectKey]:
@@ -33,7 +33,7 @@ async def classes_of_extension(config: ExtensionConfig, reader: Reader) -> Seque
                 namespace = await reader.get(Namespace, ObjectKey("", cluster_class.metadata.namespace))
                 if parsed(selector).matches(namespace.metadata.labels):
                     found.append(cluster_class.key)
-            except (ApiError, UnsupportedSelector):
+            except (ApiError, InvalidSelector):
                 continue
     return tuple(found)
 

@@ -8,10 +8,10 @@ from datetime import datetime
 import msgspec
 
 from clusterwright.api.addons import ClusterResourceSet, ClusterResourceSetBinding, ResourceRef
-from clusterwright.api.codec import whole_seconds
+from clusterwright.api.codec import to_json, whole_seconds
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference, Unstructured
 from clusterwright.controllers.external import refers_to
-from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference, reference_json
+from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 
 GROUP = "addons.cluster.x-k8s.io"
 KIND = "ClusterResourceSet"
@@ -25,7 +25,7 @@ def new_binding(resource_set: ClusterResourceSet, cluster: ObjectKey) -> Json:
         "metadata": {
             "name": cluster.name,
             "namespace": cluster.namespace,
-            "ownerReferences": [reference_json(owner_reference(resource_set, controller=False))],
+            "ownerReferences": [to_json(owner_reference(resource_set, controller=False))],
         },
         "spec": {"clusterName": cluster.name},
     }
@@ -88,7 +88,7 @@ def without(binding: Unstructured, resource_set: ClusterResourceSet) -> Json | N
     if not kept:
         return None
     metadata = binding.metadata
-    owners = [reference_json(r) for r in metadata.owner_references if not _is_of(r, name)]
+    owners = [to_json(r) for r in metadata.owner_references if not _is_of(r, name)]
     return {
         "metadata": {"resourceVersion": metadata.resource_version, "ownerReferences": owners},
         "spec": {"bindings": kept},

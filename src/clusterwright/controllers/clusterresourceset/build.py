@@ -11,10 +11,10 @@ from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.clusterresourceset.reconciler import SECRET_TYPE, make
 from clusterwright.controllers.kit.watching import appeared_or_changed
-from clusterwright.controllers.label_selectors import is_empty, parsed
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.selectors import is_empty, parsed
 
 
 async def sets_of_cluster(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:

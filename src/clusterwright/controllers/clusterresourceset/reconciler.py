@@ -21,12 +21,12 @@ from clusterwright.controllers.clusterresourceset.snapshot import Failure, Resou
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
-from clusterwright.controllers.label_selectors import is_empty, parsed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.selectors import is_empty, parsed
 
 SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot]
 Resource = ConfigMap | Secret

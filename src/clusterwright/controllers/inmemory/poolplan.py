@@ -21,7 +21,7 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DELETE_MACHINE_ANNOTATION, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import is_true
 from clusterwright.controllers.inmemory.kinds import DEV, DOCKER
-from clusterwright.controllers.kit.adopt import owner_reference, reference_json
+from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.kubeadm.naming import label_value, shortened, suffix
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true
 
@@ -217,7 +217,7 @@ def _machine(s: PoolScene, pool: MachinePool, name: str) -> Json:
             "namespace": s.object.metadata.namespace,
             "labels": labels,
             "annotations": {VERSION_ANNOTATION: s.version},
-            "ownerReferences": [reference_json(owner_reference(s.object, controller=False))],
+            "ownerReferences": [to_json(owner_reference(s.object, controller=False))],
         },
         "spec": _machine_spec(s.object),
     }

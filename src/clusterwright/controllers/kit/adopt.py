@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from clusterwright.api.codec import to_json
 from clusterwright.api.meta import Json, Object, ObjectKey, OwnerReference, Unstructured
 from clusterwright.controllers.external import AlreadyControlled, ContractUnknown, Reference, contract_of, with_owner
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Awaited, Expectations, Found, Lookup, Missing, Unreadable, names_anything
@@ -96,7 +97,7 @@ def owned_metadata(
     is_labelled = all(metadata.labels.get(name) == value for name, value in labels.items())
     if len(kept) == len(metadata.owner_references) and is_labelled and any(_is_exactly(r, owner) for r in kept):
         return None
-    references = [reference_json(r) for r in with_owner(kept, owner)]
+    references = [to_json(r) for r in with_owner(kept, owner)]
     # the list replaces what is there, so that it must be what was read
     changes: Json = {"ownerReferences": references, "resourceVersion": metadata.resource_version, "uid": metadata.uid}
     if not is_labelled:
@@ -107,13 +108,3 @@ def owned_metadata(
 def _is_exactly(reference: OwnerReference, owner: OwnerReference) -> bool:
     mine = (owner.api_version, owner.kind, owner.name, owner.uid, bool(owner.controller))
     return (reference.api_version, reference.kind, reference.name, reference.uid, bool(reference.controller)) == mine
-
-
-def reference_json(reference: OwnerReference) -> Json:
-    """The reference as it is sent."""
-    json: Json = {"apiVersion": reference.api_version, "kind": reference.kind, "name": reference.name, "uid": reference.uid}
-    if reference.controller is not None:
-        json["controller"] = reference.controller
-    if reference.block_owner_deletion is not None:
-        json["blockOwnerDeletion"] = reference.block_owner_deletion
-    return json

@@ -10,6 +10,7 @@ from random import Random
 from urllib.parse import unquote_to_bytes
 
 from clusterwright.api.bootstrap import ClusterConfiguration, File, KubeadmConfig, User
+from clusterwright.api.codec import to_json
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
@@ -152,7 +153,7 @@ def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
             "namespace": config.metadata.namespace,
             "name": config.metadata.name,
             "labels": {CLUSTER_NAME_LABEL: cluster.metadata.name},
-            "ownerReferences": [pki.owner_json(config_reference(config))],
+            "ownerReferences": [to_json(config_reference(config))],
         },
         "type": pki.SECRET_TYPE,
         "data": {"value": b64encode(data).decode(), "format": b64encode(form.encode()).decode()},
@@ -218,7 +219,7 @@ async def ensure_owner(client: Client, config: KubeadmConfig) -> None:
     change: Json = {
         "metadata": {
             "resourceVersion": secret.metadata.resource_version,
-            "ownerReferences": [pki.owner_json(owner) for owner in owners],
+            "ownerReferences": [to_json(owner) for owner in owners],
         }
     }
     try:

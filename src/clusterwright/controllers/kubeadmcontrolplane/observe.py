@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
+from clusterwright.api.codec import to_json
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference, Unstructured
@@ -15,7 +16,6 @@ from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneM
 from clusterwright.controllers.kubeadmcontrolplane.scope import KUBEADM_CONFIG, SECRET, Scope, machine_view
 from clusterwright.controllers.kubeadmcontrolplane.uptodate import is_cloned, up_to_date
 from clusterwright.controllers.wiring import Dependencies
-from clusterwright.kubeadm.certificates import owner_json
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.client import Client, Original
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -192,7 +192,7 @@ async def _adopt_machine(scope: Scope, machine: Machine) -> None:
 
 async def patch_owners(client: Client, obj: Unstructured, references: list[OwnerReference]) -> Unstructured:
     """Replace an object's ownerReferences, unless it was changed meanwhile; unchanged ones cost no request."""
-    wanted = [owner_json(r) for r in references]
+    wanted = [to_json(r) for r in references]
     if wanted == (obj.at("metadata", "ownerReferences") or []):
         return obj
     body: Json = {"metadata": {"ownerReferences": wanted, "resourceVersion": obj.metadata.resource_version}}

@@ -15,8 +15,8 @@ from clusterwright.api.core import MachineDrainRule
 from clusterwright.api.kubernetes import Pod
 from clusterwright.api.meta import LabelSelector, ObjectKey
 from clusterwright.api.wellknown import DRAIN_LABEL
-from clusterwright.controllers.machine.selectors import SelectorError, matches, validate
 from clusterwright.runtime.errors import ApiError, Forbidden, NotFound, TooManyRequests
+from clusterwright.runtime.selectors import InvalidSelector, matches, parsed
 
 RETRY = timedelta(seconds=20)
 """A drain that is under way is looked at again after this time, if no Pod's change has called us before."""
@@ -117,8 +117,8 @@ def applicable_rules(
     for rule in ordered:
         for selector in _selectors(rule):
             try:
-                validate(selector)
-            except SelectorError as error:
+                parsed(selector)
+            except InvalidSelector as error:
                 raise DrainError(f"invalid selectors in MachineDrainRule {rule.metadata.name}: {error}") from error
     return tuple(
         rule

@@ -9,11 +9,11 @@ from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineS
 from clusterwright.api.meta import ObjectKey
 from clusterwright.conditions import get
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
-from clusterwright.controllers.label_selectors import UnsupportedSelector, is_empty, parsed
 from clusterwright.controllers.machinedeployment.reconciler import make
 from clusterwright.controllers.wiring import ControllerDefinition
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.selectors import InvalidSelector, is_empty, parsed
 
 _GROUP = "cluster.x-k8s.io/"
 _TOLD = ("Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating")
@@ -43,7 +43,7 @@ async def _selecting(namespace: str, labels: Mapping[str, str], reader: Reader) 
 def _selects(deployment: MachineDeployment, labels: Mapping[str, str]) -> bool:
     try:
         return not is_empty(deployment.spec.selector) and parsed(deployment.spec.selector).matches(labels)
-    except UnsupportedSelector:
+    except InvalidSelector:
         return False
 
 

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
+from clusterwright.api.codec import to_json
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL
 from clusterwright.controllers.external import with_owner
-from clusterwright.controllers.kit.adopt import Providers, owner_reference, reference_json
+from clusterwright.controllers.kit.adopt import Providers, owner_reference
 from clusterwright.controllers.kit.passing import PassFailed
-from clusterwright.controllers.label_selectors import UnsupportedSelector, is_empty, parsed, selector_text
 from clusterwright.controllers.machine_templates import Templates, failed, look_at_templates
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.models import decode
+from clusterwright.runtime.selectors import InvalidSelector, is_empty, parsed, selector_text
 
 
 def belonging(deployment: MachineDeployment, cluster: Cluster) -> MachineDeployment:
@@ -53,7 +54,7 @@ class Observer:
         try:
             # who cannot read a template cannot tell either whether a MachineSet is what is wanted
             machine_sets = None if failures else await self._machine_sets(deployment)
-        except (ApiError, UnsupportedSelector) as error:
+        except (ApiError, InvalidSelector) as error:
             failures.append(failed(f"failed to list MachineSets of MachineDeployment {deployment.key}: {error}", error))
         return MachineDeploymentSnapshot(
             now=self.deps.clock.now(),
@@ -70,7 +71,7 @@ class Observer:
         try:
             selector = selector_text(deployment.spec.selector)
             return tuple(await self.deps.client.list(Machine, namespace=deployment.metadata.namespace, labels=selector))
-        except (ApiError, UnsupportedSelector) as error:
+        except (ApiError, InvalidSelector) as error:
             raise failed(f"failed to list Machines of MachineDeployment {deployment.key}: {error}", error) from error
 
     async def _machine_sets(self, deployment: MachineDeployment) -> tuple[MachineSet, ...]:
@@ -98,7 +99,7 @@ class Observer:
             adopted = await self._patched(
                 machine_set,
                 {
-                    "ownerReferences": [reference_json(r) for r in owners],
+                    "ownerReferences": [to_json(r) for r in owners],
                     "resourceVersion": machine_set.metadata.resource_version,
                     "uid": machine_set.metadata.uid,
                 },

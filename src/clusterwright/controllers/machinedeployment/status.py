@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from clusterwright.api.core import MachineDeployment, MachineSet
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
-from clusterwright.controllers.label_selectors import UnsupportedSelector, selector_text
 from clusterwright.controllers.machinedeployment.guards import deleting, replicas_unset, unlisted
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
+from clusterwright.runtime.selectors import InvalidSelector, selector_text
 from clusterwright.tables import OTHERWISE, Guard, Phase, Row, Table
 
 Snapshot = MachineDeploymentSnapshot
@@ -28,7 +28,7 @@ def counted(snapshot: Snapshot) -> MachineDeployment:
     deployment, sets = snapshot.object, snapshot.machine_sets
     try:
         selector = selector_text(deployment.spec.selector)
-    except UnsupportedSelector:
+    except InvalidSelector:
         selector = deployment.status.selector
     if sets is None:
         return replace(deployment, status=replace(deployment.status, selector=selector))

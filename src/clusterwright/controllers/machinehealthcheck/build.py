@@ -10,11 +10,11 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
-from clusterwright.controllers.label_selectors import UnsupportedSelector, parsed
 from clusterwright.controllers.machinehealthcheck.reconciler import make
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.selectors import InvalidSelector, parsed
 
 
 async def checks_of_machine(machine: Any, reader: Reader) -> Sequence[ObjectKey]:
@@ -29,7 +29,7 @@ async def checks_of_machine(machine: Any, reader: Reader) -> Sequence[ObjectKey]
 def _selects(check: MachineHealthCheck, machine: Machine) -> bool:
     try:
         return parsed(check.spec.selector).matches(machine.metadata.labels)
-    except UnsupportedSelector:
+    except InvalidSelector:
         return False
 
 

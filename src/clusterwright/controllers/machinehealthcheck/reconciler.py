@@ -13,7 +13,6 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import ConditionConflict, is_false, is_true
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
-from clusterwright.controllers.label_selectors import UnsupportedSelector, selector_text
 from clusterwright.controllers.machinehealthcheck import plan
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, TABLES
 from clusterwright.controllers.machinehealthcheck.evaluation import Target, is_exempt, next_check
@@ -23,6 +22,7 @@ from clusterwright.controllers.machinehealthcheck.wakes import Wakes
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.selectors import InvalidSelector, selector_text
 
 SHAPE = Shape(kind=MachineHealthCheck, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot]
@@ -85,7 +85,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
         run.become(plan.with_owner_and_label(run.object, run.seen.cluster))
         try:
             targets = await self._targets(run.object, run.seen.cluster)
-        except UnsupportedSelector as error:
+        except InvalidSelector as error:
             run.fail(f"spec.selector: {error}", error)
             return
         run.seen = plan.judged(run.seen, targets)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from clusterwright.api.codec import to_json
 from clusterwright.api.core import Machine, MachinePool
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import Json, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_POOL_NAME_LABEL
-from clusterwright.controllers.kit.adopt import owner_reference, reference_json
+from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.kubeadm.naming import label_value
 
 FIELD_MANAGER = "machinepool-controller"
@@ -38,7 +39,7 @@ def intent(pool: MachinePool, infra: Unstructured, present: Machine | None, node
         "name": present.metadata.name if present else infra.key.name,
         "namespace": pool.metadata.namespace,
         "labels": {**(template.labels if template else {}), **pool_labels(pool)},
-        "ownerReferences": [reference_json(owner_reference(pool, controller=True))],
+        "ownerReferences": [to_json(owner_reference(pool, controller=True))],
     }
     if template and template.annotations:
         metadata["annotations"] = dict(template.annotations)

@@ -9,11 +9,11 @@ from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineS
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION, UPGRADE_STEP_ANNOTATION
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
-from clusterwright.controllers.label_selectors import UnsupportedSelector, parsed
 from clusterwright.controllers.machineset.reconciler import make
 from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
+from clusterwright.runtime.selectors import InvalidSelector, parsed
 
 _GROUP = "cluster.x-k8s.io/"
 
@@ -48,7 +48,7 @@ def is_gone(old: Any | None, new: Any | None) -> bool:
 def _selects(machine_set: MachineSet, machine: Machine) -> bool:
     try:
         return parsed(machine_set.spec.selector).matches(machine.metadata.labels)
-    except UnsupportedSelector:
+    except InvalidSelector:
         return False
 
 

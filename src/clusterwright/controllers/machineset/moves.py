@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
+from clusterwright.api.codec import to_json
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.meta import Json, OwnerReference
 from clusterwright.api.wellknown import (
@@ -16,7 +17,6 @@ from clusterwright.api.wellknown import (
     RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION,
     UPDATE_IN_PROGRESS_ANNOTATION,
 )
-from clusterwright.controllers.kit.adopt import reference_json
 from clusterwright.controllers.owned_machines import (
     UPDATE_MACHINE_HOOK,
     awaits_acknowledgement,
@@ -87,7 +87,7 @@ def move_patch(machine: Machine, owner: MachineSet, target: MachineSet) -> Json:
         "metadata": {
             "resourceVersion": machine.metadata.resource_version,
             "uid": machine.metadata.uid,
-            "ownerReferences": [reference_json(r) for r in (*kept, reference)],
+            "ownerReferences": [to_json(r) for r in (*kept, reference)],
             "labels": {MACHINE_TEMPLATE_HASH_LABEL: target.metadata.labels[MACHINE_TEMPLATE_HASH_LABEL]},
             "annotations": {UPDATE_IN_PROGRESS_ANNOTATION: "", PENDING_ACKNOWLEDGE_MOVE_ANNOTATION: ""},
         }

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from clusterwright.api.codec import to_json
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.shared import TemplateObjectMeta
 from clusterwright.api.kubernetes import Node
@@ -20,16 +21,16 @@ from clusterwright.api.wellknown import (
     UPGRADE_STEP_ANNOTATION,
 )
 from clusterwright.controllers.external import WrongType, is_owned_by, text_at, with_owner
-from clusterwright.controllers.kit.adopt import Providers, owner_reference, reference_json
+from clusterwright.controllers.kit.adopt import Providers, owner_reference
 from clusterwright.controllers.kit.lookup import Found, Unreadable
 from clusterwright.controllers.kit.passing import PassFailed
-from clusterwright.controllers.label_selectors import UnsupportedSelector, as_labels
 from clusterwright.controllers.machine_templates import failed, look_at_templates
 from clusterwright.controllers.machineset.preflight import ControlPlane, Preflight, is_kubeadm, skipped_checks
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, is_current_revision
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.models import decode
+from clusterwright.runtime.selectors import InvalidSelector, as_labels
 from clusterwright.workload.access import NotConnected
 
 GROUP: Final = "cluster.x-k8s.io"
@@ -82,7 +83,7 @@ class Observer:
         machines: tuple[Machine, ...] | None
         try:
             machines = await self._machines(machine_set)
-        except (ApiError, UnsupportedSelector) as error:
+        except (ApiError, InvalidSelector) as error:
             machines = None
             failures.append(failed(f"failed to list Machines of MachineSet {machine_set.key}: {error}", error))
         return MachineSetSnapshot(
@@ -137,7 +138,7 @@ class Observer:
         # the list replaces what is there, so that it must be what was read
         patch = {
             "metadata": {
-                "ownerReferences": [reference_json(r) for r in owners],
+                "ownerReferences": [to_json(r) for r in owners],
                 "resourceVersion": machine.metadata.resource_version,
                 "uid": machine.metadata.uid,
             }

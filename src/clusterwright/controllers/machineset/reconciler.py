@@ -26,7 +26,6 @@ from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import with_condition, with_v1beta1, with_v1beta1_status
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
-from clusterwright.controllers.label_selectors import as_labels
 from clusterwright.controllers.machineset import desired, remediation
 from clusterwright.controllers.machineset.conditions import OWNED, TABLES
 from clusterwright.controllers.machineset.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_TABLES
@@ -47,6 +46,7 @@ from clusterwright.kubeadm.naming import BadNamingTemplate
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
+from clusterwright.runtime.selectors import as_labels
 
 SHAPE: Final = Shape(kind=MachineSet, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 _SOON: Final = timedelta(seconds=1)

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.kubernetes import Node
 from clusterwright.conditions import is_true
-from clusterwright.controllers.label_selectors import UnsupportedSelector, selector_text
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
 from clusterwright.controllers.owned_machines import is_updating
+from clusterwright.runtime.selectors import InvalidSelector, selector_text
 
 COUNTERS_WAIT: Final = timedelta(seconds=15)
 """The net below the watch on Machines: a Node may become ready without its Machine telling so at once."""
@@ -33,7 +33,7 @@ def counted(snapshot: MachineSetSnapshot) -> MachineSet:
     machine_set, machines = snapshot.object, snapshot.machines
     try:
         selector = selector_text(machine_set.spec.selector)
-    except UnsupportedSelector:
+    except InvalidSelector:
         selector = machine_set.status.selector
     if machines is None:
         return replace(machine_set, status=replace(machine_set.status, selector=selector))

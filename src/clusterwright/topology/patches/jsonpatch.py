@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from clusterwright.api.jsonvalues import equal, merge_patched, pointer_steps
 from clusterwright.topology.paths import copied
 
 _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
@@ -26,19 +27,7 @@ def merge(target: Any, patch: Any) -> Any:
     """A JSON merge patch applied; neither argument is changed. Raises PatchFailed for what is no object."""
     if not isinstance(patch, dict):
         raise PatchFailed("a merge patch must be an object")
-    return _merged(target, patch)
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return copied(patch)
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result
+    return merge_patched(target, copied(patch))
 
 
 def apply(document: Any, operations: Any) -> Any:
@@ -56,11 +45,11 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
     if op not in _OPERATIONS or not isinstance(path, str):
         raise PatchFailed(f"Unexpected kind: {op}")
     if op == "test":
-        if not _equal(_find(document, path), operation.get("value")):
+        if not equal(_find(document, path), operation.get("value")):
             raise PatchFailed(f"testing value {path} failed: test failed")
         return document
     if op in ("add", "replace"):
-        if op != "remove" and "value" not in operation:
+        if "value" not in operation:
             raise PatchFailed(f"{op} operation for path '{path}' has no value")
         return _put(document, path, copied(operation["value"]), op)
     if op == "remove":
@@ -72,20 +61,6 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
     if op == "move":
         document = _remove(document, source)
     return _put(document, path, value, "add")
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, bool) != isinstance(b, bool):
-        return False
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal(a[k], b[k]) for k in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_equal, a, b))
-    return bool(a == b)
-
-
-def _steps(path: str) -> list[str]:
-    return [s.replace("~1", "/").replace("~0", "~") for s in path.split("/")[1:]]
 
 
 def _index(step: str, length: int, path: str) -> int:
@@ -100,7 +75,7 @@ def _index(step: str, length: int, path: str) -> int:
 
 
 def _parent(document: Any, path: str, op: str) -> tuple[Any, str]:
-    steps = _steps(path)
+    steps = pointer_steps(path)
     if not steps:
         raise PatchFailed(f'{op} operation does not apply: doc is missing path: "{path}": missing value')
     parent = document
@@ -119,7 +94,7 @@ def _parent(document: Any, path: str, op: str) -> tuple[Any, str]:
 def _find(document: Any, path: str) -> Any:
     """What is at a path; None if there is nothing."""
     value = document
-    for step in _steps(path):
+    for step in pointer_steps(path):
         if isinstance(value, dict):
             value = value.get(step)
         elif isinstance(value, list):

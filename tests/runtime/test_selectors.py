@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import LabelSelector, LabelSelectorRequirement
-from clusterwright.controllers.machine.selectors import SelectorError, matches, validate
+from clusterwright.runtime.selectors import InvalidSelector, matches, parsed
 
 
 def term(key: str, operator: str, *values: str) -> LabelSelector:
@@ -48,9 +48,9 @@ def test_matches(selector: Any, labels: Any, expected: bool) -> None:
     ],
 )
 def test_what_no_api_server_would_accept(selector: LabelSelector) -> None:
-    with pytest.raises(SelectorError):
-        validate(selector)
+    with pytest.raises(InvalidSelector):
+        parsed(selector)
 
 
 def test_a_good_selector_is_valid() -> None:
-    validate(LabelSelector(match_labels={"example.com/a": "b", "c": ""}, match_expressions=term("d", "NotIn", "e").match_expressions))
+    parsed(LabelSelector(match_labels={"example.com/a": "b", "c": ""}, match_expressions=term("d", "NotIn", "e").match_expressions))

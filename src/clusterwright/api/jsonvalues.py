@@ -1,0 +1,34 @@
+"""What can be said of any JSON value: equality, pointers into it, merge patches. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two values are the same JSON: true is not 1, 1 is 1.0."""
+    if isinstance(a, bool) != isinstance(b, bool):
+        return False
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return bool(a == b)
+
+
+def pointer_steps(pointer: str) -> list[str]:
+    """The steps of a JSON pointer (RFC 6901)."""
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
+
+
+def merge_patched(target: Any, patch: Any) -> Any:
+    """What a JSON merge patch (RFC 7386) makes of `target`; neither is changed, unchanged parts are shared."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge_patched(result.get(key), value) if isinstance(value, dict) else value
+    return result
