@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from clusterwright.golang.times import parse_rfc3339
+
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
 
@@ -154,19 +156,11 @@ def show_duration(value: timedelta) -> str:
     return f"{sign}{whole}s" if not rest else f"{sign}{whole}.{rest:06d}".rstrip("0") + "s"
 
 
-_RFC3339: Final = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(\.\d+)?([Zz]|[+-]\d{2}:\d{2})")
-
-
 def parse_timestamp(text: str) -> datetime:
     """An RFC 3339 time; raises CelError."""
-    found = _RFC3339.fullmatch(text)
+    found = parse_rfc3339(text)
     if found is not None:
-        day, clock, fraction, zone = found.groups()
-        micros = ((fraction or ".0")[1:7]).ljust(6, "0")
-        try:
-            return datetime.fromisoformat(f"{day}T{clock}.{micros}{'+00:00' if zone in 'Zz' else zone}").astimezone(UTC)
-        except (ValueError, OverflowError):
-            pass
+        return found
     raise CelError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"')
 
 

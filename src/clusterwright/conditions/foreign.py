@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from clusterwright.api.meta import Condition, Unstructured
+from clusterwright.golang.times import parse_rfc3339
 
 NO_REASON = "NoReasonReported"
 
@@ -74,17 +74,9 @@ def _text(item: Mapping[str, Any], field: str, type_: str) -> str:
     return value
 
 
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-
-
 def parse_time(value: Any) -> datetime | None:
     """An RFC 3339 text as a time; None for anything else."""
-    if not isinstance(value, str) or not _RFC3339.fullmatch(value):
-        return None
-    try:
-        return datetime.fromisoformat(value)
-    except ValueError:
-        return None
+    return parse_rfc3339(value) if isinstance(value, str) else None
 
 
 def _time(value: Any) -> datetime | None:

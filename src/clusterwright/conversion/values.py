@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal, localcontext
 from typing import Any, Final
+
+from clusterwright.golang.times import parse_rfc3339
 
 SECOND: Final = 1_000_000_000
 INT32: Final = (-(1 << 31), (1 << 31) - 1)
@@ -18,7 +19,6 @@ _UNITS: Final = {
     "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND,
 }  # fmt: skip
 _PART: Final = re.compile(r"([0-9]*)(\.[0-9]*)?(ns|us|µs|μs|ms|s|m|h)")
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _WHOLE_UTC: Final = len(ZERO_TIME)
 _QUANTITY: Final = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?", re.ASCII)
 _TOKEN: Final = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}", re.ASCII)
@@ -96,13 +96,10 @@ def time(text: Any) -> str:
     """An RFC 3339 time in UTC with whole seconds."""
     if not isinstance(text, str):
         raise Unreadable("a time is a string")
-    try:
-        if not _TIME.fullmatch(text):
-            raise ValueError
-        moment = datetime.fromisoformat(text.replace(",", "."))
-        return text if len(text) == _WHOLE_UTC else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(_WHOLE_UTC, "0")
-    except (ValueError, OverflowError):
-        raise Unreadable(f"{text!r} is not a time such as 2006-01-02T15:04:05Z") from None
+    moment = parse_rfc3339(text)
+    if moment is None:
+        raise Unreadable(f"{text!r} is not a time such as 2006-01-02T15:04:05Z")
+    return text if len(text) == _WHOLE_UTC else moment.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(_WHOLE_UTC, "0")
 
 
 def time_text(text: str) -> str | None:

@@ -234,7 +234,7 @@ def algorithm_of(authority: KeyPair) -> str:
     return DEFAULT_ALGORITHM
 
 
-def new_ca(key: PrivateKey, *, now: datetime, serial: int, days: int = 0, common_name: str = "kubernetes") -> KeyPair:
+def new_ca(key: PrivateKey, *, now: datetime, serial: int, days: float = 0, common_name: str = "kubernetes") -> KeyPair:
     """A self-signed certificate authority, valid from five minutes ago for `days` (zero: 3650)."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     public = key.public_key()

@@ -14,6 +14,7 @@ from random import Random
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
+from clusterwright.golang.times import parse_rfc3339
 from clusterwright.kubeadm.yamltext import rfc3339
 
 DEFAULT_TTL = timedelta(minutes=15)
@@ -111,12 +112,7 @@ def read_expiration(data: Mapping[str, bytes]) -> Expiration:
     text = data.get(EXPIRATION_KEY, b"").decode("utf-8", "replace")
     if not text:
         return Expiration(None)
-    if _RFC3339.fullmatch(text) is None:
+    moment = parse_rfc3339(text)
+    if moment is None:
         raise TokenError(f"can't parse expiration time of bootstrap token: {text!r} is not an RFC 3339 time")
-    try:
-        return Expiration(datetime.fromisoformat(text.upper()).astimezone(UTC))
-    except ValueError as error:
-        raise TokenError(f"can't parse expiration time of bootstrap token: {error}") from None
-
-
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+    return Expiration(moment)

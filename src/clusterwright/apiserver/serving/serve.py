@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -218,7 +218,7 @@ def _identity(data_dir: Path | None, now: datetime, random: Random) -> tuple[Key
     return KeyPair(certificate, key), tokens
 
 
-def _serving_names(host: str) -> Iterable[str]:
+def _serving_names(host: str) -> list[str]:
     names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", host]
     try:
         if ipaddress.ip_address(host).is_unspecified:
@@ -226,7 +226,7 @@ def _serving_names(host: str) -> Iterable[str]:
             names.remove(host)
     except ValueError:
         pass  # a name is a name
-    return dict.fromkeys(names)
+    return list(dict.fromkeys(names))
 
 
 async def serve(options: ServeOptions, *, ready: Callable[[RunningServer], Awaitable[Any]] | None = None) -> int:

@@ -2,66 +2,27 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import ssl
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from clusterwright.kubeadm import certificates
+from clusterwright.kubeadm.certificates import KeyPair
+
+__all__ = ["KeyPair", "make_authority", "server_context", "sign", "write_private"]
 
 _YEARS = timedelta(days=3650)
-_SLACK = timedelta(minutes=5)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPair:
-    """A certificate and its key, PEM. The key is never shown."""
-
-    certificate: bytes
-    key: bytes
-
-    def __repr__(self) -> str:
-        return "KeyPair(...)"
-
-
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-
-
-def _name(common: str, organizations: Iterable[str] = ()) -> x509.Name:
-    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, o) for o in organizations]
-    return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
 def make_authority(now: datetime, name: str = "clusterwright", validity: timedelta = _YEARS) -> KeyPair:
     """A self-signed certificate authority."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = _name(name)
-    usage = x509.KeyUsage(
-        digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False, key_encipherment=False,
-        data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
-    )  # fmt: skip
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SLACK)
-        .not_valid_after(now + validity)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
+    return certificates.new_ca(_new_key(), now=now, serial=x509.random_serial_number(), days=validity / timedelta(days=1), common_name=name)
 
 
 def sign(
@@ -69,43 +30,28 @@ def sign(
     now: datetime,
     common: str,
     *,
-    organizations: Iterable[str] = (),
-    hosts: Iterable[str] = (),
+    organizations: Sequence[str] = (),
+    hosts: Sequence[str] = (),
     validity: timedelta = _YEARS,
 ) -> KeyPair:
     """A certificate of the authority: for serving if `hosts` are given, else for a client."""
-    issuer = x509.load_pem_x509_certificate(authority.certificate)
-    issuer_key = serialization.load_pem_private_key(authority.key, None)
-    assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
-    names = list(hosts)
-    purpose = ExtendedKeyUsageOID.SERVER_AUTH if names else ExtendedKeyUsageOID.CLIENT_AUTH
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(_name(common, organizations))
-        .issuer_name(issuer.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SLACK)
-        .not_valid_after(now + validity)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
-            critical=False,
-        )
+    return certificates.sign(
+        authority,
+        _new_key(),
+        common_name=common,
+        organizations=organizations,
+        serial=x509.random_serial_number(),
+        not_before=now - certificates.CLOCK_SKEW,
+        not_after=now + validity,
+        client=not hosts,
+        server=bool(hosts),
+        hosts=hosts,
+        encipherment=False,
     )
-    if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(n) for n in names]), critical=False)
-    certificate = builder.sign(issuer_key, hashes.SHA256())
-    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
 
 
-def _alternative(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
 
 
 def server_context(serving: KeyPair, client_authority: bytes) -> ssl.SSLContext:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from clusterwright.conditions import is_true, v1beta1
 from clusterwright.controllers.kit.conditions import v1beta1_conditions, with_v1beta1, with_v1beta1_status
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.machine.snapshot import MachineSnapshot
+from clusterwright.golang.times import parse_rfc3339
 from clusterwright.tables import KEEP, OTHERWISE, Phase, Row, Table, guard
 
 V1BETA1_READY_TYPES = ("InfrastructureReady", "BootstrapReady", "HealthCheckSucceeded", "OwnerRemediated", "DrainingSucceeded")
@@ -106,9 +106,6 @@ def with_phase(machine: Machine, phase: str, now: datetime) -> Machine:
 # --------------------------------------------------------------------------------------------------- certificates
 
 
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\d*(Z|[+-]\d\d:\d\d)")
-
-
 class BadExpiry(ValueError):
     """The annotation that tells the expiry of certificates is no RFC 3339 time."""
 
@@ -134,13 +131,10 @@ def with_certificates_expiry(s: MachineSnapshot) -> Machine:
 
 
 def _rfc3339(text: str) -> datetime:
-    try:
-        parsed = datetime.fromisoformat(text) if _RFC3339.fullmatch(text) else None
-    except ValueError:
-        parsed = None
+    parsed = parse_rfc3339(text)
     if parsed is None:
         raise BadExpiry(f"annotation {CERTIFICATES_EXPIRY_ANNOTATION}: {text!r} is not an RFC 3339 time")
-    return parsed.astimezone(UTC).replace(microsecond=0)
+    return parsed.replace(microsecond=0)
 
 
 # --------------------------------------------------------------------------------------------------------- v1beta1
