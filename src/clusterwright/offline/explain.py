@@ -101,7 +101,7 @@ def _explain_topology(bundle: Bundle, cluster: Json, answer: Answer) -> None:
         answer.tables = [*answer.tables, *other.tables]
         answer.actions = [*answer.actions, *other.actions]
         status = other.status or status
-    answer.notes += topologies.notes(cluster, status.get("conditions") or ())
+    answer.notes += topologies.notes(bundle, cluster, status.get("conditions") or ())
 
 
 def _kin(bundle: Bundle, subject: str) -> list[str]:

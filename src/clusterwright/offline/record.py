@@ -66,6 +66,7 @@ async def record(
     documents = [shown(o.json) for o in (*kept, *events)]
     documents += await _definitions(client, kept)
     documents += await _cluster_class(client, subject)
+    documents += await _extension_configs(client, subject)
     jsons = [o.json for o in kept]
     observation = await observation_of(jsons, cluster, now, surveyor, seen=everything.seen, unseen=everything.unseen, shown=shown)
     documents.append(observation)
@@ -220,6 +221,17 @@ async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:
     except NotFound:
         return []
     return [redacted(found.json)]
+
+
+async def _extension_configs(client: Client, cluster: Unstructured) -> list[Json]:
+    """The ExtensionConfigs, whose hooks may hold up a topology; none where they may not be listed."""
+    if not cluster.at("spec", "topology"):
+        return []
+    try:
+        found = await client.live.list(GroupVersionKind("runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig"))
+    except ApiError:
+        return []
+    return [redacted(config.json) for config in found]
 
 
 def redacted(obj: Mapping[str, Any]) -> Json:

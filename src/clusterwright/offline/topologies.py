@@ -9,30 +9,39 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.controllers.topology.blueprint import class_key
 from clusterwright.offline.bundle import Bundle
-from clusterwright.topology.hooks import LIFECYCLE
+from clusterwright.topology.hooks import LIFECYCLE, pending_hooks
 from clusterwright.topology.paths import at
 
 CONTROLLER: Final = "topology/cluster"
 _PATCH: Final = re.compile(r'(?:for|of|external) patch "([^"]+)"')
 _VARIABLE: Final = re.compile(r'(?:variables|overrides)\[([^\]]+)\]|required variable "([^"]+)"|variable "([^"]+)"')
 _HOOK: Final = re.compile("|".join(LIFECYCLE))
+_HANDLER: Final = re.compile(r'extension handler "([^"]+)"')
 
 
 def can_run(bundle: Bundle, cluster: Json) -> bool:
-    """Whether the bundle holds the class of a Cluster and all templates that it names: else a pass would blame what was not recorded."""
+    """Whether the bundle holds all that a pass over a Cluster's topology looks at: else the pass would blame what was not recorded.
+
+    That is its class, all templates that the class names, and what extensions answered, where any are asked.
+    """
     if not at(cluster, "spec", "topology", "classRef", "name"):
         return False
     key = class_key(cluster)
-    known = {(o.get("kind"), o["metadata"].get("namespace") or "", o["metadata"]["name"]) for o in bundle.objects}
-    found = next(
-        (
-            o
-            for o in bundle.objects
-            if (o.get("kind"), o["metadata"].get("namespace") or "", o["metadata"]["name"]) == ("ClusterClass", key.namespace, key.name)
-        ),
-        None,
-    )
-    return found is not None and all((r.get("kind"), key.namespace, r.get("name")) in known for r in _references(found.get("spec")))
+    known = {(o.get("kind"), o["metadata"].get("namespace") or "", o["metadata"]["name"]): o for o in bundle.objects}
+    found = known.get(("ClusterClass", key.namespace, key.name))
+    if found is None or not all((r.get("kind"), key.namespace, r.get("name")) in known for r in _references(found.get("spec"))):
+        return False
+    return bool(bundle.observation.runtime_extensions) or not (_asks_extensions(found) or _has_asked(cluster))
+
+
+def _asks_extensions(cluster_class: Json) -> bool:
+    patches = at(cluster_class, "spec", "patches") or ()
+    return bool(at(cluster_class, "spec", "upgrade", "external")) or any(patch.get("external") for patch in patches)
+
+
+def _has_asked(cluster: Json) -> bool:
+    """Whether hooks are at work, as far as the Cluster tells."""
+    return not pending_hooks(cluster).isdisjoint(LIFECYCLE) or bool(_HOOK.search(_message(at(cluster, "status", "conditions") or ())))
 
 
 def _references(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -52,15 +61,35 @@ def blamed(text: str) -> list[str]:
     found = [f"patch {name}" for name in _PATCH.findall(text)]
     found += [f"variable {next(filter(None, names))}" for names in _VARIABLE.findall(text)]
     found += [f"hook {name}" for name in _HOOK.findall(text)]
+    found += [f"extension handler {name}" for name in _HANDLER.findall(text)]
     return list(dict.fromkeys(found))
 
 
-def notes(cluster: Json, conditions: Iterable[Mapping[str, Any]]) -> list[str]:
+def notes(bundle: Bundle, cluster: Json, conditions: Iterable[Mapping[str, Any]]) -> list[str]:
     """What is to be said of a Cluster's topology beside its condition."""
-    said = next((c for c in conditions if c.get("type") == "TopologyReconciled" and c.get("status") == "False"), None)
-    if said is None:
-        return []
-    culprits = blamed(str(said.get("message") or ""))
+    message = _message(conditions)
+    culprits = blamed(message)
     if not culprits:
         return []
-    return [f"TopologyReconciled is held up by {', '.join(culprits)} (ClusterClass {class_key(cluster)})."]
+    configs = dict.fromkeys(name.partition(".")[2] for name in _HANDLER.findall(message))
+    return [
+        f"TopologyReconciled is held up by {', '.join(culprits)} (ClusterClass {class_key(cluster)}).",
+        *(f"ExtensionConfig {config} {state}" for config in configs if (state := _discovery(bundle, config))),
+    ]
+
+
+def _message(conditions: Iterable[Mapping[str, Any]]) -> str:
+    said = next((c for c in conditions if c.get("type") == "TopologyReconciled" and c.get("status") == "False"), {})
+    return str(said.get("message") or "")
+
+
+def _discovery(bundle: Bundle, name: str) -> str:
+    """What is wrong with an ExtensionConfig, as far as it was recorded; empty: nothing."""
+    configs = {o["metadata"]["name"]: o for o in bundle.objects if o.get("kind") == "ExtensionConfig"}
+    if name not in configs:
+        return "does not exist." if configs else ""
+    conditions = at(configs[name], "status", "conditions") or ()
+    found = next((c for c in conditions if c.get("type") == "Discovered"), None)
+    if found is None:
+        return "was not discovered yet."
+    return f"says: {found.get('message')}" if found.get("status") != "True" else ""
