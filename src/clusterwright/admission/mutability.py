@@ -9,7 +9,6 @@ from clusterwright.api.meta import Json
 
 Path = tuple[str, ...]
 
-_BELOW: Final = "*"
 _WHOLE: Final = {
     "spec": "replicas version remediation machineNaming rollout",
     "spec.machineTemplate": "metadata spec",

@@ -184,14 +184,6 @@ class LabelSelectorRequirement(Struct):
     values: Annotated[tuple[str, ...], ATOMIC, Doc("for In and NotIn")] = ()
 
 
-class FieldSelectorRequirement(Struct):
-    """One term of a field selector."""
-
-    key: Annotated[str, ALWAYS, REQUIRED, Doc("field path")] = ""
-    operator: Annotated[str, ALWAYS, REQUIRED, Doc("In, NotIn, Exists or DoesNotExist")] = ""
-    values: Annotated[tuple[str, ...], ATOMIC, Doc("for In and NotIn")] = ()
-
-
 class LabelSelector(Struct):
     """metav1.LabelSelector: all terms must hold; an empty selector matches everything."""
 

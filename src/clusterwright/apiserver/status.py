@@ -104,11 +104,6 @@ def too_many(field: str, actual: int, maximum: int) -> FieldError:
     return FieldError(ErrorType.TOO_MANY, field, actual, f"must have at most {maximum} item{'' if maximum == 1 else 's'}")
 
 
-def not_found_field(field: str, value: Any) -> FieldError:
-    """A reference to something that is not there."""
-    return FieldError(ErrorType.NOT_FOUND, field, value)
-
-
 @dataclass(frozen=True, slots=True)
 class Verbatim:
     """A bad value whose rendering is given."""
@@ -234,12 +229,6 @@ def unsupported_media_type(message: str) -> StatusError:
 def not_acceptable(message: str) -> StatusError:
     """406."""
     return failure(406, "NotAcceptable", message)
-
-
-def method_not_supported(group: str, resource: str, verb: str) -> StatusError:
-    """405 of a known resource."""
-    subject = qualified(group, resource)
-    return failure(405, "MethodNotAllowed", f"{verb} is not supported on resources of kind {quote(subject)}", _details(group, resource, ""))
 
 
 def invalid_error(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:

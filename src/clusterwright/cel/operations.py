@@ -146,10 +146,6 @@ def arithmetic_type(op: str, a: Type, b: Type) -> Type | None:
     return None
 
 
-def _same_kind(a: Any, b: Any) -> bool:
-    return fn.runtime_name(a) == fn.runtime_name(b)
-
-
 def _add(a: Any, b: Any) -> Any:
     kind = type(a)
     if kind is type(b):

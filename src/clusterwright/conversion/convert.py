@@ -16,7 +16,6 @@ from clusterwright.conversion.types import STRING, Go, Map
 from clusterwright.conversion.values import Unreadable
 
 DATA_ANNOTATION: Final = "cluster.x-k8s.io/conversion-data"
-LABEL_SET_ANNOTATION: Final = "conversion.cluster.x-k8s.io/cluster-name-label-set"
 CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
 
 Versions = Callable[[str, str], str]

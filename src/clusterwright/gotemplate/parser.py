@@ -34,7 +34,6 @@ MAX_NESTING = 100
 """Parentheses and control structures inside each other; Go allows 10000 of the first and has no bound for the second."""
 
 _OPERANDS = frozenset({Type.BOOL, Type.NUMBER, Type.STRING, Type.DOT, Type.FIELD, Type.VARIABLE, Type.IDENTIFIER, Type.OPEN})
-_CLOSERS = frozenset({"end", "else"})
 
 
 def parse_trees(text: str, name: str, functions: Collection[str]) -> dict[str, Body]:

@@ -10,7 +10,6 @@ from typing import Any
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import NODE_ROLE_CONTROL_PLANE_LABEL
 
-CONTROL_PLANE_COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
 _BOOTSTRAPPERS = "system:bootstrappers:kubeadm:default-node-token"
 _COREDNS_IMAGE = "registry.k8s.io/coredns/coredns:v1.10.1"
 ETCD_VERSION = "3.5.21"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,10 @@ class Bundle:
 
     objects: tuple[Json, ...]
     observation: Observation
+
+    def moment(self) -> datetime:
+        """When the world was as it is: what the Observation says, else now."""
+        return self.observation.now or datetime.now(UTC).replace(microsecond=0)
 
 
 def parse(text: str) -> Bundle:

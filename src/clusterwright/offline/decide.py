@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
@@ -37,7 +36,7 @@ def decide_bundle(bundle: Bundle, subject: str, controller: str = "") -> Json:
         raise BadBundle(f"subject {subject!r}: no {which} reconciles {kind or 'it'}; known: {', '.join(sorted(registry.KINDS))}")
     definition = registry.definition(entry)
     key = ObjectKey(namespace, name)
-    now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
+    now = bundle.moment()
     world = World(complete(bundle), now, sample_keys())
     result = run_to_completion(run_pass(world, definition.make(world.dependencies()), definition.kind, key))
     return result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
@@ -71,7 +70,7 @@ def run_passes(bundle: Bundle, subjects: Iterable[str], controller: str = "") ->
     """
     wanted = [s for s in dict.fromkeys(subjects) if registry.find(s.partition("/")[0], controller) is not None][:MOST]
     passes: dict[str, Pass] = {}
-    now = bundle.observation.now or datetime.now(UTC).replace(microsecond=0)
+    now = bundle.moment()
 
     async def all_of_them() -> Json:
         keys = sample_keys()

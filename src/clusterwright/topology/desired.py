@@ -5,7 +5,7 @@ It asks and writes nothing itself; see `hooks.Computing`. So it also tells what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -15,7 +15,16 @@ from clusterwright.golang.quoting import quote
 from clusterwright.topology import hooks, names, objects
 from clusterwright.topology.extensions import ExtensionError
 from clusterwright.topology.hooks import Computing
-from clusterwright.topology.model import Blueprint, Current, CurrentWorker, Desired, DesiredWorker, Progress
+from clusterwright.topology.model import (
+    Blueprint,
+    Current,
+    CurrentWorker,
+    Desired,
+    DesiredWorker,
+    Progress,
+    WorkersProgress,
+    WorkerTemplates,
+)
 from clusterwright.topology.patches import PatchError, apply_patches
 from clusterwright.topology.paths import at, copied
 from clusterwright.topology.planning import PlanError, lowest, upgrade_plan
@@ -240,19 +249,9 @@ def _machine_deployment(entry: Json, topology: Json, blueprint: Blueprint, curre
         kept = at(known, "metadata", "name")
         return objects.template_from_template(of, cluster, kept or names.prefixed(prefix, uid, f"MD:{name}:{slot}"), labels)
 
-    made = (
-        template(templates.bootstrap, present.bootstrap if present else None, "bootstrap"),
-        template(templates.infrastructure, present.infrastructure if present else None, "infrastructure"),
-    )
-    version = worker_version(
-        entry,
-        topology["machineDeployments"],
-        present,
-        progress,
-        progress.machine_deployments,
-        cluster["spec"]["topology"]["version"],
-        concurrency(cluster),
-        "machine deployment",
+    made = _pair(template, templates, present)
+    version = _worker_version(
+        entry, topology["machineDeployments"], present, progress, progress.machine_deployments, cluster, "machine deployment"
     )
     data = {"cluster": {"name": cluster["metadata"]["name"]}, "machineDeployment": {"topologyName": name}}
     own = _worker_name(present, "MachineDeployment", of_class, names.MACHINE_DEPLOYMENT_TEMPLATE, data, cluster, f"MD:{name}")
@@ -271,23 +270,26 @@ def _machine_pool(entry: Json, topology: Json, blueprint: Blueprint, current: Cu
         labels = {TOPOLOGY_POOL_NAME_LABEL: name}
         return objects.object_from_template(template, cluster, kept, labels=labels, owners=[objects.owner_reference(cluster)])
 
-    made = (
-        made_of(templates.bootstrap, present.bootstrap if present else None, "bootstrap"),
-        made_of(templates.infrastructure, present.infrastructure if present else None, "infrastructure"),
-    )
-    version = worker_version(
-        entry,
-        topology["machinePools"],
-        present,
-        progress,
-        progress.machine_pools,
-        cluster["spec"]["topology"]["version"],
-        concurrency(cluster),
-        "machine pool",
-    )
+    made = _pair(made_of, templates, present)
+    version = _worker_version(entry, topology["machinePools"], present, progress, progress.machine_pools, cluster, "machine pool")
     data = {"cluster": {"name": cluster["metadata"]["name"]}, "machinePool": {"topologyName": name}}
     own = _worker_name(present, "MachinePool", of_class, names.MACHINE_POOL_TEMPLATE, data, cluster, f"MP:{name}")
     return objects.machine_pool(entry, of_class, cluster, own, version, made)
+
+
+def _pair(make: Callable[[Json, Json | None, str], Json], of: WorkerTemplates, present: CurrentWorker | None) -> tuple[Json, Json]:
+    """What bootstraps a worker, and its infrastructure, each made of its template and after the one that is there."""
+    return (
+        make(of.bootstrap, present.bootstrap if present else None, "bootstrap"),
+        make(of.infrastructure, present.infrastructure if present else None, "infrastructure"),
+    )
+
+
+def _worker_version(
+    entry: Json, entries: list[Json], present: CurrentWorker | None, progress: Progress, workers: WorkersProgress, cluster: Json, noun: str
+) -> str:
+    target = cluster["spec"]["topology"]["version"]
+    return worker_version(entry, entries, present, progress, workers, target, concurrency(cluster), noun)
 
 
 def _worker_name(
