@@ -16,11 +16,13 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
+from clusterwright.conditions import conditions_of, get
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory import etcd
 from clusterwright.inmemory.faults import FAULT
+from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.explain import Answer
-from clusterwright.offline.neglect import lost_quorum
+from clusterwright.offline.neglect import Seat, lost_quorum
 from clusterwright.offline.verdict import State
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
@@ -181,33 +183,77 @@ def test_events_of_yesterday_are_no_cause(is_about_the_gone: bool) -> None:
     assert "cannot be created" not in str(answer.to_json())
 
 
-def test_a_quorum_that_may_be_lost_is_spoken_of() -> None:
-    async def main() -> tuple[Answer, list[str]]:
+@pytest.mark.parametrize("pause", [0, 90], ids=["at once", "one after the other"])
+def test_a_lost_quorum_is_named_with_its_members(pause: int) -> None:
+    async def main() -> tuple[list[Answer], list[str], Unstructured]:
         async with plane(LoopClock(START)) as p:
             await up(p, replicas=3, workers=0)
             names = await machines(p, control_plane=True)
             for name in names[:2]:
                 await p.annotate(DEV_MACHINE, name, {FAULT: "etcd-stops"})
-                await asyncio.sleep(90)
-            return await look(p), names
+                await asyncio.sleep(pause)
+            answers = []
+            for seconds in (5, 55, 540):
+                await asyncio.sleep(seconds)
+                answers.append(await look(p))
+            return answers, names, await p.client.get(MACHINE, key(names[0]))
 
-    answer, names = run_virtual(main())
-    assert answer.verdict.state is State.BROKEN
-    assert "cannot be reached" in answer.verdict.headline
-    assert "lost its quorum" in answer.verdict.next
-    assert "2 of 3 members are needed" in answer.verdict.next
-    assert not answer.verdict.object.endswith(names[2])
+    answers, names, machine = run_virtual(main())
+    for answer in answers:
+        verdict = answer.verdict
+        assert (verdict.state, verdict.object) == (State.BROKEN, "KubeadmControlPlane/default/c")
+        lost, _, left = verdict.what.partition("left:")
+        assert "lost its quorum" in lost
+        assert names[0] in lost
+        assert names[1] in lost
+        assert names[2] in left
+        assert "goes on running" in left
+        assert verdict.since
+        assert "machines of the control plane" in verdict.who
+    member = get(conditions_of(machine), "EtcdMemberHealthy")
+    assert member is not None
+    assert member.status != "True"
 
 
-@pytest.mark.parametrize(("down", "reachable", "is_lost"), [(2, True, True), (1, True, False), (1, False, True), (0, False, False)])
-def test_a_quorum_is_lost_with_more_than_half_of_the_members(down: int, reachable: bool, is_lost: bool) -> None:
-    found = []
-    for n in range(3):
-        status = "False" if n < down else "True"
-        condition = Condition(type="EtcdMemberHealthy", status=status, reason="R", last_transition_time=START)
-        found.append((Unstructured({"apiVersion": "v1", "kind": "Machine", "metadata": {"name": f"m{n}"}}), [condition]))
+def test_a_member_that_does_not_answer_is_not_called_healthy() -> None:
+    async def main() -> tuple[Answer, list[str], list[Unstructured]]:
+        async with plane(LoopClock(START)) as p:
+            await up(p, replicas=3, workers=0)
+            names = await machines(p, control_plane=True)
+            await p.annotate(DEV_MACHINE, names[0], {FAULT: "etcd-stops"})
+            await asyncio.sleep(60)
+            return await look(p), names, [await p.client.get(MACHINE, key(name)) for name in names]
 
-    complaint = lost_quorum(found, reachable=reachable)
+    answer, names, found = run_virtual(main())
+    assert "quorum" not in answer.verdict.headline
+    assert names[0] in answer.verdict.object
+    said = [get(conditions_of(m), "EtcdMemberHealthy") for m in found]
+    assert [c.status for c in said if c is not None] == ["Unknown", "True", "True"]
+
+
+def seat(name: str, status: str, behind: Complaint | None = None, message: str = "") -> Seat:
+    said = Condition(type="EtcdMemberHealthy", status=status, reason="NotHealthy", message=message, last_transition_time=START)
+    machine = {"apiVersion": "v1", "kind": "Machine", "metadata": {"name": name}, "status": {"nodeRef": {"name": name}}}
+    return Seat(Unstructured(machine), (said,), behind)
+
+
+@pytest.mark.parametrize(
+    ("down", "behind", "reachable", "is_lost"),
+    [
+        (2, 0, True, True),
+        (1, 0, True, False),
+        (1, 0, False, True),
+        (0, 0, False, False),
+        (0, 1, False, False),
+        (0, 2, False, True),
+        (0, 2, True, False),
+    ],
+)
+def test_a_quorum_is_lost_with_more_than_half_of_the_members(down: int, behind: int, reachable: bool, is_lost: bool) -> None:
+    stopped = Complaint(Tier.ERROR, "is stopped", f"{START:%Y-%m-%dT%H:%M:%SZ}")
+    seats = [seat(f"m{n}", "False" if n < down else "Unknown", stopped if n < behind else None) for n in range(3)]
+
+    complaint = lost_quorum(seats, reachable=reachable)
 
     assert (complaint is not None) == is_lost
     if complaint is not None:
@@ -216,6 +262,11 @@ def test_a_quorum_is_lost_with_more_than_half_of_the_members(down: int, reachabl
         assert "m2" in complaint.text.partition("left:")[2]
         assert "goes on running" in complaint.text
         assert complaint.since
+
+
+def test_a_learner_is_no_loss() -> None:
+    learner = seat("m1", "False", message="Waiting for learner etcd member to be promoted")
+    assert lost_quorum([seat("m0", "True"), learner], reachable=True) is None
 
 
 def test_a_crd_without_a_contract_label_is_named_with_the_label() -> None:

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import samples
 from clusterwright.conditions import get, is_true
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig, from_secret
 from clusterwright.runtime.rest import RestClient
@@ -161,7 +161,7 @@ async def test_controllers_and_api_server_apart_live_through_a_crash_of_both(pla
             await until(lambda: told(client, "w0", "NodeHealthy", "Unknown"), "a Machine says that its Node has died")
 
             pod = {
-                "metadata": {"name": "web", "namespace": "default"},
+                "metadata": {"name": "web", "namespace": "default", "finalizers": ["example.com/slow"]},
                 "spec": {"nodeName": "w1", "containers": [{"name": "c", "image": "x"}]},
             }
             await workload.create({"apiVersion": "v1", "kind": "Pod", **pod})
@@ -171,13 +171,10 @@ async def test_controllers_and_api_server_apart_live_through_a_crash_of_both(pla
 
             async def ended() -> bool:
                 found = await workload.find(Pod, ObjectKey("default", "web"))
-                if found is None or found.metadata.deletion_timestamp is None:
-                    return False
-                with suppress(NotFound):
-                    await workload.delete(Pod, found.key, grace_period_seconds=0)
-                return True
+                return found is not None and found.metadata.deletion_timestamp is not None
 
             await until(ended, "its Pod is told to end")
+            await workload.patch(Pod, ObjectKey("default", "web"), {"metadata": {"finalizers": None}})
             for name in ("w0", "w1"):
                 await until(lambda name=name: gone(client, Machine, name), f"{name} is gone")  # type: ignore[misc]
             assert {n.metadata.name for n in await workload.list(Node)} == {"cp0"}

@@ -49,8 +49,7 @@ async def lifecycle(world: World) -> None:
     await workload.client.create(_pod("app", "w-0"))
     for name in WORKERS:
         await p.client.delete(Machine, ObjectKey("default", name))
-    await p.until(lambda: _is_evicted(workload, "app"), "the Pod is evicted", within=HOUR)
-    await workload.client.delete(Pod, ObjectKey("default", "app"), grace_period_seconds=0)
+    await p.until(lambda: _is_gone(workload, "app"), "the Pod is evicted", within=HOUR)
     for name in WORKERS:
         await p.until_gone(Machine, name, within=HOUR)
     assert {node.metadata.name for node in await workload.client.list(Node)} == set(CONTROL_PLANES)
@@ -65,9 +64,8 @@ async def lifecycle(world: World) -> None:
     await cloud.close()
 
 
-async def _is_evicted(workload, name):
-    pod = await workload.client.find(Pod, ObjectKey("default", name))
-    return pod is None or pod.metadata.deletion_timestamp is not None
+async def _is_gone(workload, name):
+    return await workload.client.find(Pod, ObjectKey("default", name)) is None
 
 
 def _pod(name, node):

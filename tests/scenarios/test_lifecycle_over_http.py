@@ -187,14 +187,15 @@ async def test_a_cluster_lives_through_a_killed_process_and_leaves_nothing_behin
         assert get(dead.status.conditions, "Ready").status == "Unknown"
 
         # workers are drained and deleted
-        app = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "app", "namespace": "default"}}
+        held = {"name": "app", "namespace": "default", "finalizers": ["example.com/slow"]}
+        app = {"apiVersion": "v1", "kind": "Pod", "metadata": held}
         app["spec"] = {"nodeName": "c-w-0", "containers": [{"name": "c", "image": "i"}]}
         await inside.client.create(app)
         for worker in WORKERS:
             await user.client.delete(Machine, ObjectKey("default", f"c-{worker}"))
         await inside.until(lambda: _is_evicted(inside), "the Pod is evicted")
         assert (await inside.client.get(Node, ObjectKey("", "c-w-0"))).spec.unschedulable
-        await inside.client.delete(Pod, ObjectKey("default", "app"), grace_period_seconds=0)
+        await inside.client.patch(Pod, ObjectKey("default", "app"), {"metadata": {"finalizers": None}})
         for worker in WORKERS:
             await user.until_gone(Machine, f"c-{worker}")
         assert {n.metadata.name for n in await inside.client.list(Node)} == {f"c-{m}" for m in CONTROL_PLANES}

@@ -18,6 +18,7 @@ from clusterwright.apiserver.auth.tokens import bootstrap_token_source
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.server import ApiServer, Upgrade
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
+from clusterwright.apiserver.verbs import containers
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
 from clusterwright.inmemory.pipe import duplex_pair
 from clusterwright.kubeadm import certificates
@@ -72,6 +73,7 @@ class Cloud:
         self._next_port = first_port
         self._first_host = first_port - FIRST_PORT
         self._subscribers: dict[str, Callable[[ObjectKey], None]] = {}
+        self._node_watchers: dict[str, Callable[[ObjectKey, str], None]] = {}
         self._on_failure: list[Callable[[], None]] = []
         self.broken = ""
         """Why nothing that a workload cluster is told now would outlive the process; empty: all is well."""
@@ -80,6 +82,10 @@ class Cloud:
         """Have `callback` called when a cluster begins or ceases to answer; it replaces the former one of the same name."""
         self._subscribers[name] = callback
 
+    def watch_nodes(self, name: str, callback: Callable[[ObjectKey, str], None]) -> None:
+        """Have `callback` called with the cluster and the name of a Node that was deleted; it replaces the former one of the same name."""
+        self._node_watchers[name] = callback
+
     def on_failure(self, callback: Callable[[], None]) -> None:
         """Have `callback` called when `broken` has something to say."""
         self._on_failure.append(callback)
@@ -87,6 +93,10 @@ class Cloud:
     def _changed(self, key: ObjectKey) -> None:
         for callback in list(self._subscribers.values()):
             callback(key)
+
+    def _node_gone(self, key: ObjectKey, node: str) -> None:
+        for callback in list(self._node_watchers.values()):
+            callback(key, node)
 
     def find(self, key: ObjectKey) -> SimulatedCluster | None:
         """The cluster of a Cluster, if it has been created."""
@@ -146,6 +156,7 @@ class Cloud:
             listener=self._listener,
             sign=self._sign,
             changed=self._changed,
+            node_gone=lambda node: self._node_gone(key, node),
         )
         self._changed(key)
         return cluster
@@ -174,6 +185,7 @@ class Cloud:
     async def close(self) -> None:
         """Stop every listener and close every store; nothing is forgotten."""
         self._subscribers.clear()
+        self._node_watchers.clear()
         for cluster in list(self._clusters.values()):
             await cluster.close()
         self._clusters.clear()
@@ -227,6 +239,8 @@ class Cloud:
 
     def _upgrade_of(self, key: ObjectKey) -> Upgrade:
         async def upgrade(request: Request, info: RequestInfo, user: User) -> Duplex:
+            if info.subresource != "portforward":
+                raise containers.refusal(info)
             near, far = duplex_pair()
             ports = dict(request.query).get("ports", "")
             self._clusters[key].tunnel(info.name, int(ports) if ports.isdigit() else 0, far)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import SqliteJournal
 from clusterwright.apiserver.storage.store import Table, object_key
 from clusterwright.inmemory import etcd, gateway, objects
+from clusterwright.inmemory.kubelets import Kubelets
 from clusterwright.kubeadm.certificates import KeyPair
+from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.logging import get_logger
@@ -77,6 +80,7 @@ class SimulatedCluster:
         listener: Listener | None,
         sign: Sign,
         changed: Callable[[ObjectKey], None],
+        node_gone: Callable[[str], None],
     ) -> None:
         self.key = key
         self.host = host
@@ -88,7 +92,8 @@ class SimulatedCluster:
         self._listener = listener
         self._sign = sign
         self._changed = changed
-        self._running: set[str] = set()
+        self._running: dict[str, str] = {}
+        """The machines whose API servers run, and which version each has."""
         self._is_cut_off = False
         self._is_open = False
         self._settling = asyncio.Lock()
@@ -97,6 +102,7 @@ class SimulatedCluster:
         self._members: tuple[int, tuple[etcd.Member, ...]] = (-1, ())
         self._tunnels: set[asyncio.Task[None]] = set()
         self._closing: set[asyncio.Task[None]] = set()
+        self._kubelets = Kubelets(server, self.ensure, node_gone)
 
     # ------------------------------------------------------------------------------------------------- answering
 
@@ -121,20 +127,28 @@ class SimulatedCluster:
             self._is_cut_off = cut
             await self.settle()
 
-    async def start_api_server(self, machine: str, authority: KeyPair, hosts: tuple[str, ...] = ()) -> None:
-        """An API server begins to run on a machine; the first decides the serving certificate."""
+    async def start_api_server(self, machine: str, authority: KeyPair, hosts: tuple[str, ...] = (), *, version: str = "") -> None:
+        """An API server of a version begins to run on a machine; the first decides the serving certificate, the oldest the version."""
         if self.serving is None:
             names = tuple(dict.fromkeys(("localhost", "kubernetes", "kubernetes.default", "127.0.0.1", "::1", self.host, *hosts)))
             self.serving = Serving(authority, await self._sign(authority, "kube-apiserver", names))
-        self._running.add(machine)
+        self._running[machine] = version
+        self._take_version()
         await self.settle()
 
     async def stop_api_server(self, machine: str) -> None:
         """The API server of a machine stops; with the last, all connections are cut."""
-        self._running.discard(machine)
+        self._running.pop(machine, None)
+        self._take_version()
         await self.settle()
         if not self._running:
             self.serving = None
+
+    def _take_version(self) -> None:
+        """Be of the oldest version that serves: an upgrade is done when the last API server is."""
+        versions = [v for v in self._running.values() if v]
+        if versions:
+            self.server.version = min(versions, key=_order)
 
     async def settle(self) -> None:
         """Have the network front end do what is the case; who watches is told."""
@@ -362,6 +376,14 @@ class SimulatedCluster:
             lease["spec"]["renewTime"] = objects.micro_time(now)
             self.server.put_system(table, entry, lease)
         self.server.drain()
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """Versions in order; what admission lets pass though it is none comes last."""
+    try:
+        return parse_version(version).release
+    except ValueError:
+        return (sys.maxsize,)
 
 
 class _Data(msgspec.Struct):

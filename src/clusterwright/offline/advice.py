@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.api.contract import crd_name
-from clusterwright.api.wellknown import PAUSED_ANNOTATION
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
 from clusterwright.offline.credentials import KEYS
@@ -139,11 +139,8 @@ def _contract(case: Case) -> Advice:
 
 def _quorum(case: Case) -> Advice:
     who = f"whoever runs the machines of the control plane of {case.node.name}"
-    return Advice(
-        who,
-        "start the members that are down; without them nothing here can help",
-        case.kubectl("get machines.cluster.x-k8s.io -o wide").replace("machines", "machines", 1),
-    )
+    command = case.kubectl(f"get machines.cluster.x-k8s.io -l {CONTROL_PLANE_LABEL} -o wide")
+    return Advice(who, "start the members that are down; without them nothing here can help", command)
 
 
 def _unreachable(case: Case) -> Advice:

@@ -32,7 +32,7 @@ from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.kinship import class_of
 from clusterwright.offline.kinship import name_of as node_id
-from clusterwright.offline.neglect import QUORUM, lost_quorum, without_contract
+from clusterwright.offline.neglect import QUORUM, Seat, lost_quorum, without_contract
 from clusterwright.offline.testimony import Finding, Node, Sight
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
@@ -45,10 +45,16 @@ class Investigation(Absences):
     """The objects of a cluster with their complaints, and the graph of whose trouble comes from whom."""
 
     def __init__(
-        self, objects: Iterable[Json], subject: str, findings: Mapping[str, Finding] | None = None, sight: Sight | None = None
+        self,
+        objects: Iterable[Json],
+        subject: str,
+        findings: Mapping[str, Finding] | None = None,
+        sight: Sight | None = None,
+        *,
+        is_household: bool = False,
     ) -> None:
         """See Testimony."""
-        super().__init__(objects, subject, findings, sight)
+        super().__init__(objects, subject, findings, sight, is_household=is_household)
         self.look_for_absences()
         self._look_for_contracts()
         self._look_for_quorum()
@@ -78,10 +84,18 @@ class Investigation(Absences):
             if node is None or node.object is None or node.kind == "Machine" or node.deleting:
                 continue
             below = [self.nodes[c] for c in self._children.get(name, ()) if c in self.nodes and c.startswith("Machine/")]
-            machines = [(n.object, self._conditions(n)) for n in below if n.object is not None]
-            complaint = lost_quorum(machines, reachable=self._shared("connection") is None)
+            seats = [Seat(n.object, self._conditions(n), self._behind(n)) for n in below if n.object is not None]
+            complaint = lost_quorum(seats, reachable=self._shared("connection") is None and not self._unreachable)
             if complaint is not None:
                 node.complaints = [complaint]
+
+    def _behind(self, machine: Node) -> Complaint | None:
+        """What is wrong with the infrastructure of a Machine that has been up."""
+        assert machine.object is not None
+        kind, name = (machine.object.at("spec", "infrastructureRef", part) for part in ("kind", "name"))
+        found = self.nodes.get(node_id(str(kind), machine.namespace, str(name)))
+        worst = found.worst if found is not None and found.object is not None and has_delivered(found.object) else None
+        return worst if worst is not None and worst.tier in {Tier.ERROR, Tier.UNHEALTHY} else None
 
     # --------------------------------------------------------------------------------------------- edges
 
@@ -123,6 +137,8 @@ class Investigation(Absences):
     def _connect_unreconciled(self, node: Node) -> None:
         """Most controllers wait until the object has its owner; whoever would set it may be neglected too, or not able to read it."""
         assert node.object is not None
+        if self.cluster is not None and node is not self.cluster and self.cluster.tier is Tier.PAUSED:
+            node.because_of[self.cluster.id] = "waits for the Cluster, which is paused"
         definition = self._definitions.get((node.object.gvk.group, node.kind))
         if definition is not None and (crd := node_id(definition.kind, "", definition.metadata.name)) in self.nodes:
             node.because_of[crd] = "cannot be read by others"

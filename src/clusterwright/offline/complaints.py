@@ -94,7 +94,7 @@ class Reference:
 
 def references(value: Any, path: str = "spec", home: str = "") -> Iterator[Reference]:
     """Every `{kind, name, apiGroup or apiVersion}` below a spec that names an object of the same namespace, `home`."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         kind, name = value.get("kind"), value.get("name")
         group = value.get("apiGroup") or str(value.get("apiVersion") or "").rpartition("/")[0]
         if isinstance(kind, str) and isinstance(name, str) and isinstance(group, str) and group and kind and name:
@@ -117,10 +117,10 @@ def is_template_expected(kind: str, reference: Reference) -> bool:
 
 def secret_sources(value: Any, path: str = "spec") -> Iterator[Reference]:
     """Every `...From: {secret: {name}}` below a spec: contents and passwords that are kept in Secrets."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, inner in value.items():
-            source = inner.get("secret") if isinstance(inner, Mapping) and key.endswith("From") else None
-            if isinstance(source, Mapping) and isinstance(source.get("name"), str):
+            source = inner.get("secret") if isinstance(inner, dict) and key.endswith("From") else None
+            if isinstance(source, dict) and isinstance(source.get("name"), str):
                 yield Reference("", "Secret", source["name"], f"{path}.{key}.secret", str(source.get("key") or ""))
             else:
                 yield from secret_sources(inner, f"{path}.{key}")

@@ -45,35 +45,53 @@ def class_of(cluster: Unstructured) -> list[Reference]:
     return [Reference("cluster.x-k8s.io", "ClusterClass", name, path)]
 
 
+class Kinship:
+    """Who belongs to whom among some objects; asked about many clusters, it has looked at the objects once."""
+
+    def __init__(self, objects: Iterable[Unstructured]) -> None:
+        self.objects = {name_of(o.kind, *o.key): o for o in objects}
+        self._owned: dict[str, list[str]] = {}
+        self._named: dict[tuple[str, str], list[str]] = {}
+        """By namespace and name of a Cluster: what says that it is of it."""
+        self._shared: list[str] = []
+        self._resource_sets: list[str] = []
+        for name, obj in self.objects.items():
+            metadata, namespace = obj.metadata, obj.key.namespace
+            for reference in metadata.owner_references:
+                self._owned.setdefault(name_of(reference.kind, namespace, reference.name), []).append(name)
+            if obj.kind in SHARED_KINDS:
+                self._shared.append(name)
+            elif obj.kind == "ClusterResourceSet":
+                self._resource_sets.append(name)
+            if obj.kind != "Cluster":
+                for cluster in {metadata.labels.get(CLUSTER_NAME_LABEL), obj.at("spec", "clusterName")}:
+                    if isinstance(cluster, str):
+                        self._named.setdefault((namespace, cluster), []).append(name)
+
+    def of(self, cluster: Unstructured, *roots: str) -> set[str]:
+        """The names of whatever belongs to the Cluster or to one of the roots."""
+        namespace, cluster_name = cluster.key
+        queue = [name_of(cluster.kind, *cluster.key), *roots, *self._shared, *self._named.get((namespace, cluster_name), ())]
+        queue += [name_of("Secret", namespace, f"{cluster_name}-{purpose}") for purpose in PURPOSES]
+        queue += [n for n in self._resource_sets if self._is_for(self.objects[n], cluster)]
+        found: set[str] = set()
+        while queue:
+            name = queue.pop()
+            if name in found or name not in self.objects:
+                continue
+            found.add(name)
+            queue += self._owned.get(name, [])
+            queue += mentioned(self.objects[name])
+        return found
+
+    @staticmethod
+    def _is_for(resource_set: Unstructured, cluster: Unstructured) -> bool:
+        return resource_set.key.namespace == cluster.key.namespace and _selects(resource_set, cluster)
+
+
 def related(objects: Iterable[Unstructured], cluster: Unstructured, *roots: str) -> set[str]:
     """The names of whatever belongs to the Cluster or to one of the roots."""
-    known = {name_of(o.kind, *o.key): o for o in objects}
-    owned: dict[str, list[str]] = {}
-    for name, obj in known.items():
-        for reference in obj.metadata.owner_references:
-            owned.setdefault(name_of(reference.kind, obj.key.namespace, reference.name), []).append(name)
-    found: set[str] = set()
-    queue = [name_of(cluster.kind, *cluster.key), *roots, *(n for n, o in known.items() if _carries_name(o, cluster))]
-    while queue:
-        name = queue.pop()
-        if name in found or name not in known:
-            continue
-        found.add(name)
-        queue += owned.get(name, [])
-        queue += mentioned(known[name])
-    return found
-
-
-def _carries_name(obj: Unstructured, cluster: Unstructured) -> bool:
-    if obj.kind in SHARED_KINDS:
-        return True
-    if obj.key.namespace != cluster.key.namespace or obj.kind == cluster.kind:
-        return False
-    if cluster.key.name in (obj.metadata.labels.get(CLUSTER_NAME_LABEL), obj.at("spec", "clusterName")):
-        return True
-    if obj.kind == "ClusterResourceSet":
-        return _selects(obj, cluster)
-    return obj.kind == "Secret" and obj.key.name in {f"{cluster.key.name}-{purpose}" for purpose in PURPOSES}
+    return Kinship(objects).of(cluster, *roots)
 
 
 def _selects(resource_set: Unstructured, cluster: Unstructured) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -76,26 +77,51 @@ def without_contract(definition: Unstructured) -> Complaint | None:
     return Complaint(Tier.ERROR, text, about=CONTRACT, path=f"metadata.labels[{label}]")
 
 
-def lost_quorum(machines: Sequence[tuple[Unstructured, Iterable[Condition]]], *, reachable: bool) -> Complaint | None:
-    """That too few etcd members of a managed control plane are left to decide anything, by what its Machines say.
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A Machine that has an etcd member, what it says of it, and what is wrong with the machine behind it, if anything."""
 
-    What was known before contact was lost counts. At the edge of the quorum, losing contact is taken for the last straw.
-    """
-    down: dict[str, Condition] = {}
-    for machine, conditions in machines:
-        said = [get(tuple(conditions), type_) for type_ in ("EtcdMemberHealthy", "EtcdPodHealthy")]
-        if bad := [c for c in said if c is not None and c.status == "False"]:
-            down[machine.metadata.name] = bad[0]
-    voters = len(machines)
-    spare = voters - (voters // 2 + 1)
-    if voters < 3 or len(down) < spare or (len(down) == spare and reachable) or not down:
+    machine: Unstructured
+    conditions: tuple[Condition, ...]
+    behind: Complaint | None = None
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether the member counts: one that is yet to come or to be promoted does not."""
+        member = get(self.conditions, "EtcdMemberHealthy")
+        return bool(self.machine.at("status", "nodeRef")) and not (member is not None and "learner" in member.message)
+
+    @property
+    def down_since(self) -> str | None:
+        """Since when the member is known to be down, by etcd's own words; empty: it is not known since when; None: it is not down."""
+        for type_ in ("EtcdMemberHealthy", "EtcdPodHealthy"):
+            said = get(self.conditions, type_)
+            if said is not None and said.status == "False" and said.reason not in {"Deleting", "Provisioning"}:
+                return since(said)
         return None
-    times = sorted(since(c) for c in down.values())
-    left = [m.metadata.name for m, _ in machines if m.metadata.name not in down]
-    sure = "has lost its quorum" if len(down) > spare else "has lost its quorum, it seems: nothing answers any more"
-    gone = f"{', '.join(sorted(down))} {'are' if len(down) > 1 else 'is'} down"
+
+
+def lost_quorum(seats: Sequence[Seat], *, reachable: bool) -> Complaint | None:
+    """That too few etcd members of a managed control plane are left to decide anything.
+
+    Without contact, the machines behind the members are asked, too: nothing on them answers while they do not run. At the edge of the
+    quorum, losing contact is taken for the last straw, if etcd itself had been in trouble.
+    """
+    voters = [s for s in seats if s.is_voter]
+    spare = len(voters) - (len(voters) // 2 + 1)
+    down = {s.machine.metadata.name: s.down_since for s in voters if s.down_since is not None}
+    is_edge = 0 < len(down) == spare and not reachable
+    if not reachable:
+        down |= {s.machine.metadata.name: s.behind.since for s in voters if s.behind is not None and s.down_since is None}
+    if not down or not (len(down) > spare or is_edge) or (len(voters) < 3 and reachable):
+        return None
+    left = sorted(s.machine.metadata.name for s in voters if s.machine.metadata.name not in down)
+    doubt = "" if len(down) > spare else ", it seems: nothing answers any more"
+    names = f"{', '.join(sorted(down))} {'are' if len(down) > 1 else 'is'} down"
+    members = f"of {len(voters)} members {names}, {len(voters) // 2 + 1} are needed" if len(voters) > 1 else f"its only member {names}"
     text = (
-        f"etcd {sure}: of {voters} members {gone}, {voters // 2 + 1} are needed; left: {', '.join(sorted(left)) or 'none'}. "
+        f"etcd has lost its quorum{doubt}: {members}; left: {', '.join(left) or 'none'}. "
         "What runs on the Nodes goes on running; nothing can be changed until a member is back"
     )
-    return Complaint(Tier.ERROR, text, times[-1], QUORUM, path=condition_path("EtcdClusterHealthy"))
+    lost = sorted(down.values())[min(spare, len(down) - 1)]  # with this one
+    return Complaint(Tier.ERROR, text, lost, QUORUM, path=condition_path("EtcdClusterHealthy"))

@@ -58,8 +58,8 @@ async def record(
     """
     shown: Callable[[Mapping[str, Any]], Json] = dict if keep_secrets else redacted
     subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
-    everything = await _everything(client, cluster.namespace)
-    found = [subject, *(o for o in everything.objects if o.json != subject.json)]
+    all_there = await everything(client, cluster.namespace)
+    found = [subject, *(o for o in all_there.objects if o.json != subject.json)]
     related = kinship.related((o for o in found if o.kind != "Event"), subject)
     events = [o for o in found if o.kind == "Event" and _involved(o) in related]
     kept = [o for o in found if o.kind != "Event" and _name(o) in related]
@@ -68,7 +68,7 @@ async def record(
     documents += await _cluster_class(client, subject)
     documents += await _extension_configs(client, subject)
     jsons = [o.json for o in kept]
-    observation = await observation_of(jsons, cluster, now, surveyor, seen=everything.seen, unseen=everything.unseen, shown=shown)
+    observation = await observation_of(jsons, cluster, now, surveyor, seen=all_there.seen, unseen=all_there.unseen, shown=shown)
     documents.append(observation)
     return documents
 
@@ -117,7 +117,7 @@ def _leaving(objects: Iterable[Unstructured]) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Everything:
+class Everything:
     """What could be listed in a namespace, and what could not."""
 
     objects: list[Unstructured] = field(default_factory=list)
@@ -127,9 +127,10 @@ class _Everything:
     """The kinds that were not, and why."""
 
 
-async def _everything(client: Client, namespace: str) -> _Everything:
+async def everything(client: Client, namespace: str) -> Everything:
+    """Every object of a namespace that may be listed, of every kind that has namespaces; of all of them, if it is empty."""
     gate = asyncio.Semaphore(_AT_ONCE)
-    found = _Everything()
+    found = Everything()
 
     async def listed(kind: GroupVersionKind) -> list[Unstructured]:
         async with gate:
@@ -147,7 +148,7 @@ async def _everything(client: Client, namespace: str) -> _Everything:
     return found
 
 
-async def _kinds(client: Client, found: _Everything) -> list[GroupVersionKind]:
+async def _kinds(client: Client, found: Everything) -> list[GroupVersionKind]:
     """Every namespaced kind that can be listed, in the version that its group prefers among those that serve it."""
     groups = msgspec.json.decode(await client.raw_get("/apis")).get("groups") or []
     paths = [("", "v1", "/api/v1")]

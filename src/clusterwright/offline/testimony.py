@@ -100,9 +100,18 @@ class Testimony:
     """The objects that belong to a cluster, with what each of them complains about."""
 
     def __init__(
-        self, objects: Iterable[Json], subject: str, findings: Mapping[str, Finding] | None = None, sight: Sight | None = None
+        self,
+        objects: Iterable[Json],
+        subject: str,
+        findings: Mapping[str, Finding] | None = None,
+        sight: Sight | None = None,
+        *,
+        is_household: bool = False,
     ) -> None:
-        """`findings` by object: what our controllers find now, not what they or others wrote."""
+        """`findings` by object: what our controllers find now, not what they or others wrote.
+
+        `is_household`: all objects belong to the subject's cluster, which need not be found out again.
+        """
         sight = sight or Sight()
         self._now, self._seen, self._unseen, self._unreachable = sight.now, sight.seen, sight.unseen, sight.unreachable
         self._findings = findings or {}
@@ -122,7 +131,8 @@ class Testimony:
             self._adopt(node)
         self.cluster = self._find_cluster()
         self._there = set(self.nodes)
-        self._forget_strangers()
+        if not is_household:
+            self._forget_strangers()
         for node in list(self.nodes.values()):
             self._hear(node)
         for node in list(self.nodes.values()):

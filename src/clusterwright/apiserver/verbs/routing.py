@@ -9,7 +9,19 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.status import StatusError, bad_request, failure, generic, not_acceptable, not_found
 from clusterwright.apiserver.storage.streams import Stream
-from clusterwright.apiserver.verbs import deletes, evictions, patching, reads, reviews, scale, signing, tokenrequests, watching, writes
+from clusterwright.apiserver.verbs import (
+    containers,
+    deletes,
+    evictions,
+    patching,
+    reads,
+    reviews,
+    scale,
+    signing,
+    tokenrequests,
+    watching,
+    writes,
+)
 
 Verb = Callable[[Call], Awaitable[Response | Stream]]
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
@@ -49,6 +61,7 @@ SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
     ("", "namespaces", "finalize"): finalize,
     ("", "pods", "binding"): evictions.bind,
     ("", "pods", "eviction"): evictions.evict,
+    **{("", "pods", name): containers.refuse for name in containers.SUBRESOURCES},
     ("", "serviceaccounts", "token"): tokenrequests.token_request,
     ("certificates.k8s.io", "certificatesigningrequests", "approval"): signing.approve,
 }

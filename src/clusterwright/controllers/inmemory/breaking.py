@@ -57,5 +57,12 @@ async def _show_component(scene: Scene, component: str, *, is_down: bool) -> Non
     stamp = objects.timestamp(scene.now)
     conditions = [{"type": t, "status": status, "lastTransitionTime": stamp} for t in ("Ready", "ContainersReady")]
     key = ObjectKey("kube-system", f"{component}-{scene.name}")
+    container: Json = {"name": component, "ready": not is_down}
+    if is_down:  # as the kubelet reports what it starts again and again
+        ended = {"exitCode": 1, "reason": "Error", "startedAt": stamp, "finishedAt": stamp}
+        container |= {"state": {"running": None, "waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": ended}}
+    else:
+        container |= {"state": {"waiting": None, "running": {"startedAt": stamp}}, "lastState": {"terminated": None}}
+    status_ = {"conditions": conditions, "containerStatuses": [container]}
     with suppress(NotFound):
-        await scene.simulated.client.patch(Pod, key, {"status": {"conditions": conditions}}, type="strategic", subresource="status")
+        await scene.simulated.client.patch(Pod, key, {"status": status_}, type="strategic", subresource="status")

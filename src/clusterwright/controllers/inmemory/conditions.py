@@ -24,6 +24,8 @@ class Progress:
     boot_is_waiting: bool = False
     etcd_left: timedelta | None = None
     api_server_left: timedelta | None = None
+    etcd_stopped: bool = False
+    api_server_stopped: bool = False
     failed: str = ""
     """The condition whose stage could not be worked on in this pass, because of an error."""
 
@@ -103,6 +105,16 @@ def api_server_starting(p: Progress) -> bool:
     return p.api_server_left is not None
 
 
+@guard("a fault has stopped etcd")
+def etcd_stopped(p: Progress) -> bool:
+    return p.etcd_stopped
+
+
+@guard("a fault has stopped the API server")
+def api_server_stopped(p: Progress) -> bool:
+    return p.api_server_stopped
+
+
 @guard("starting the VM ended in an error")
 def vm_failed(p: Progress) -> bool:
     return p.failed == "VMProvisioned"
@@ -159,6 +171,7 @@ ETCD_PROVISIONED: Table[Progress] = Table(
     Row("node-pending", node_pending,  false("WaitingForNodeProvisioned")),
     Row("failed",       etcd_failed,   false("InternalError", CHECK_LOGS)),
     Row("starting",     etcd_starting, false("WaitingForStartupTimeout"), v1beta1=_STARTING),
+    Row("stopped",      etcd_stopped,  false("Stopped", "etcd does not run"), v1beta1=false("Stopped", "etcd does not run", severity="Error")),
     Row("provisioned",  OTHERWISE,     true("Provisioned"), v1beta1=_HOLDS),
 )
 
@@ -169,6 +182,7 @@ API_SERVER_PROVISIONED: Table[Progress] = Table(
     Row("failed",       api_server_failed,   false("InternalError", CHECK_LOGS)),
     Row("etcd-failed",  etcd_failed,         false("WaitingForStartupTimeout")),
     Row("starting",     api_server_starting, false("WaitingForStartupTimeout"), v1beta1=_STARTING),
+    Row("stopped",      api_server_stopped,  false("Stopped", "the API server does not run"), v1beta1=false("Stopped", "the API server does not run", severity="Error")),
     Row("provisioned",  OTHERWISE,           true("Provisioned"), v1beta1=_HOLDS),
     at_most_one=[(api_server_failed, etcd_failed)],
 )

@@ -104,6 +104,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         self._waiting: dict[ObjectKey, set[ObjectKey]] = {}
         self._moments: dict[ObjectKey, dict[str, datetime]] = {}
         cloud.subscribe(family.machine.__name__.lower(), self._wake)
+        cloud.watch_nodes(family.machine.__name__.lower(), self._register_again)
 
     def forget(self, key: ObjectKey) -> None:
         """The object is gone."""
@@ -149,6 +150,10 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         """A cluster has come, or begins or ceases to answer: machines that wait for it look again."""
         for machine in sorted(self._waiting.pop(cluster, ())):
             self._enqueue(machine, f"workload cluster of {cluster} changed")
+
+    def _register_again(self, cluster: ObjectKey, node: str) -> None:
+        """A Node was deleted; where its machine lives on, so does its kubelet."""
+        self._enqueue(ObjectKey(cluster.namespace, node), "its Node was deleted")
 
     # -------------------------------------------------------------------------------------------------- stages
 
@@ -245,6 +250,8 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         scene = run.scene
         if scene.simulated.has("v1", "Node", "", scene.name):
             return
+        if scene.had("NodeProvisioned") and scene.faults & {faults.NODE_DIES, faults.KUBELET_STOPS}:
+            return  # nobody is there to register it again
         if left := stages.remaining(scene.since("VMProvisioned"), scene.delay("node"), scene.now):
             run.progress = replace(run.progress, node_left=left)
             return
@@ -317,7 +324,14 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             await self._start_etcd(scene)
         run.stage = "APIServerProvisioned"
         left = max((t for t in (etcd_left, stages.remaining(since, scene.delay("api_server"), scene.now)) if t), default=None)
-        run.progress = replace(run.progress, etcd_left=etcd_left, api_server_left=left)
+        is_dead = faults.NODE_DIES in scene.faults
+        run.progress = replace(
+            run.progress,
+            etcd_left=etcd_left,
+            api_server_left=left,
+            etcd_stopped=is_dead or faults.ETCD_STOPS in scene.faults,
+            api_server_stopped=is_dead or faults.API_SERVER_STOPS in scene.faults,
+        )
         if left is None:
             await self._start_api_server(scene)
         return etcd_left or left
@@ -340,7 +354,8 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         for component in ("kube-apiserver", "kube-scheduler", "kube-controller-manager"):
             scene.simulated.ensure(objects.static_pod(component, scene.name, version=scene.version, now=scene.now, annotations={}))
         if not scene.faults & {faults.NODE_DIES, faults.API_SERVER_STOPS}:
-            await scene.simulated.start_api_server(scene.name, authority, await _certificate_names(scene.simulated))
+            names = await _certificate_names(scene.simulated)
+            await scene.simulated.start_api_server(scene.name, authority, names, version=scene.version)
 
     async def _keep_running(self, scene: Scene) -> None:
         """The Machine goes: what runs on it runs on, after a restart of ours too, but nothing new begins."""

@@ -8,7 +8,7 @@ Each table answers the v1beta2 condition; `legacy_*` says the same in the deprec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -360,6 +360,8 @@ class EtcdFacts:
     members_error: str | None = None
     alarms_error: str | None = None
     members: tuple[EtcdMember, ...] | None = None
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """By Node: why its own member does not answer, though others list it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,6 +444,11 @@ def member_alarms(f: MemberFacts) -> bool:
     return bool(f.alarms)
 
 
+@guard("the member does not answer itself")
+def member_silent(f: MemberFacts) -> bool:
+    return f.machine.node in f.etcd.silent
+
+
 @message("Waiting for a Node with spec.providerID <id> to exist")
 def member_waiting_for_node(f: MemberFacts) -> str:
     return f"Waiting for a Node with spec.providerID {f.machine.provider_id} to exist"
@@ -460,6 +467,11 @@ def no_member(f: MemberFacts) -> str:
 @message("Failed to connect to etcd: <error>")
 def connect_error(f: MemberFacts) -> str:
     return f"Failed to connect to etcd: {f.etcd.connect_error}"
+
+
+@message("Failed to connect to etcd: <error>")
+def silence(f: MemberFacts) -> str:
+    return f"Failed to connect to etcd: {f.etcd.silent[f.machine.node]}"
 
 
 @message("Etcd endpoint <endpoint> reports errors: <errors>")
@@ -510,12 +522,13 @@ MEMBER_HEALTHY: Table[MemberFacts] = Table(
     Row("alarms-unlisted",   etcd_alarms_failed,                     unknown("InspectionFailed", alarms_error)),
     Row("learner",           member_learner,                         false("NotHealthy", "Waiting for learner etcd member to be promoted")),
     Row("alarms",            member_alarms,                          false("NotHealthy", alarm_text)),
+    Row("silent",            member_silent,                          unknown("InspectionFailed", silence)),
     Row("healthy",           OTHERWISE,                              true("Healthy")),
     about="the health of the etcd member on a Machine, as etcd itself reports it",
     at_most_one=[(etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_absent),
                  (etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_learner),
                  (etcd_not_asked, etcd_unconnected, etcd_status_errors, etcd_members_failed, etcd_alarms_failed, member_alarms)],
-    assuming=[~(member_no_node & (member_absent | member_learner | member_alarms)), ~(member_absent & (member_learner | member_alarms))],
+    assuming=[~(member_no_node & (member_absent | member_learner | member_alarms | member_silent)), ~(member_absent & (member_learner | member_alarms))],
 )
 # fmt: on
 
@@ -535,6 +548,7 @@ def legacy_member_condition(row: str, text: str, facts: MemberFacts) -> Legacy |
             "MemberInspectionFailed",
             f"Failed to connect to the etcd Pod on the {facts.machine.node} Node: {facts.etcd.connect_error}",
         ),
+        "silent": ("Unknown", "", "MemberInspectionFailed", text),
         "members-unlisted": (*unhealthy, "Failed to get etcd members"),
         "alarms-unlisted": (*unhealthy, "Failed to get etcd alarms"),
         "not-included": (

@@ -268,7 +268,20 @@ async def _ask_etcd(scope: Scope, nodes: dict[str, Unstructured]) -> EtcdFacts:
             return EtcdFacts(asked=True, endpoint=endpoint, alarms_error=root_cause(error))
     finally:
         await etcd.close()
-    return EtcdFacts(asked=True, endpoint=endpoint, members=with_alarms(members, alarms))
+    return EtcdFacts(asked=True, endpoint=endpoint, members=with_alarms(members, alarms), silent=await _silent(scope, candidates))
+
+
+async def _silent(scope: Scope, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:
+    """Of the members whose Pods are not known to be healthy, those that do not answer: others list them for as long as they are members."""
+    found: dict[str, str] = {}
+    for machine in machines:
+        if scope.machines[machine.name].is_true(names.ETCD_POD):
+            continue
+        try:
+            await (await scope.dependencies.workload.etcd(scope.cluster_key, [machine.node])).close()
+        except (EtcdError, ApiError) as error:
+            found[machine.node] = root_cause(error)
+    return found
 
 
 def with_alarms(members: Sequence[EtcdMember], alarms: Sequence[tuple[str, str]]) -> tuple[EtcdMember, ...]:

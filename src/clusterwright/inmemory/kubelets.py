@@ -1,0 +1,106 @@
+"""What the kubelets of a simulated cluster do to Pods: those that are deleted end, those that belong to a Node come back.
+
+They have no containers. A Pod that is deleted or evicted is gone at once, if its kubelet lives; the mirror of a static Pod, and a Pod of a
+DaemonSet, are made again, as the kubelet and the DaemonSet controller would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from clusterwright.api.meta import Json
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.storage.store import Entry, Event
+from clusterwright.inmemory.objects import KUBELET_STOPPED
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+"""Marks the Pod by which a static Pod is shown."""
+_KEPT: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
+
+
+class Kubelets:
+    """The kubelets of one cluster, told of each write to its Pods and Nodes at once."""
+
+    def __init__(self, server: ApiServer, make: Callable[[Json], bool], node_gone: Callable[[str], None]) -> None:
+        """`make` has an object with its status; `node_gone` is told the name of a Node that was deleted."""
+        self._server, self._make, self._node_gone = server, make, node_gone
+        self._pods, self._nodes = server.store.table("pods"), server.store.table("nodes")
+        self._pods.hooks.append(_Ear(self._hear_of_pod))
+        self._nodes.hooks.append(_Ear(self._hear_of_node))
+        for entry in list(self._pods.objects.values()):  # deleted before a restart
+            self._end(entry.key)
+
+    def _hear_of_pod(self, event: Event) -> None:
+        pod = _POD.decode(event.entry.raw)
+        if event.type == "DELETED":
+            if MIRROR in pod.metadata.annotations or any(o.kind == "DaemonSet" for o in pod.metadata.owner_references):
+                self._server.later(lambda: self._bring_back(event.entry))
+        elif pod.metadata.deletion_timestamp and pod.spec.node_name:
+            self._server.later(lambda: self._end(event.entry.key))
+
+    def _hear_of_node(self, event: Event) -> None:
+        if event.type == "DELETED":
+            self._node_gone(event.entry.name)
+        elif _is_alive(event.entry) and (event.old is None or not _is_alive(event.old)):
+            for entry in list(self._pods.objects.values()):
+                self._server.later(lambda key=entry.key: self._end(key))  # type: ignore[misc]
+
+    def _is_served(self, node: str) -> bool:
+        """Whether a kubelet of that name lives."""
+        entry = self._nodes.objects.get(node)
+        return entry is not None and _is_alive(entry)
+
+    def _end(self, key: str) -> None:
+        """Let go of a Pod that is deleted."""
+        entry = self._pods.objects.get(key)
+        pod = _POD.decode(entry.raw) if entry is not None else None
+        if entry is None or pod is None or not pod.metadata.deletion_timestamp or not self._is_served(pod.spec.node_name):
+            return
+        if not pod.metadata.finalizers:
+            self._server.remove_system(self._pods, entry)
+        elif pod.metadata.deletion_grace_period_seconds:  # the rest is up to whoever set the finalizers
+            obj = msgspec.json.decode(entry.raw)
+            obj["metadata"]["deletionGracePeriodSeconds"] = 0
+            self._server.put_system(self._pods, entry, obj)
+
+    def _bring_back(self, entry: Entry) -> None:
+        """Make a Pod again whose Node is still there."""
+        obj: Json = msgspec.json.decode(entry.raw)
+        if self._is_served(str(obj["spec"].get("nodeName"))):
+            self._make({**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k in _KEPT}})
+
+
+class _Ear:
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self.offer = tell
+
+
+class _Owner(msgspec.Struct):
+    kind: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    annotations: dict[str, str] = {}
+    owner_references: tuple[_Owner, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    deletion_timestamp: str = ""
+    deletion_grace_period_seconds: int = 0
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_POD: Final = msgspec.json.Decoder(_Pod)
+
+
+def _is_alive(node: Entry) -> bool:
+    return KUBELET_STOPPED not in _POD.decode(node.raw).metadata.annotations

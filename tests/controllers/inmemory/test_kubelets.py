@@ -1,0 +1,149 @@
+"""What simulated Nodes do: Pods end, Nodes register again, the version is the cluster's; logs and commands are refused."""
+
+import asyncio
+
+import pytest
+
+from clusterwright.api.core import Machine
+from clusterwright.api.infrastructure import DevMachine
+from clusterwright.api.kubernetes import Node, Pod
+from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.wire import Request
+from clusterwright.apiserver.serving.inprocess import InProcessTransport, UpgradeRefused
+from clusterwright.cli import samples
+from clusterwright.inmemory import faults
+from clusterwright.runtime.errors import ApiError
+
+KUBE_SYSTEM = "kube-system"
+PROXY = ObjectKey(KUBE_SYSTEM, "kube-proxy-w")
+DAEMON_SET = GroupVersionKind("apps", "v1", "DaemonSet")
+
+
+def pod(name, node, **metadata):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "app:1"}]},
+    }
+
+
+async def small(p):
+    await p.apply(samples.cluster("c"))
+    await p.apply(samples.machine("c", "cp", is_control_plane=True))
+    await p.apply(samples.machine("c", "w", is_control_plane=False))
+    await p.until_available("c", workers=1)
+    return p.workload("c")
+
+
+def test_a_deleted_pod_ends_and_an_evicted_one_too(in_plane):
+    async def body(p):
+        client = (await small(p)).client
+        for name in ("deleted", "evicted", "held"):
+            await client.create(pod(name, "w", finalizers=["example.com/keep"] if name == "held" else []))
+        await client.delete(Pod, ObjectKey("default", "deleted"))
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "evicted", "namespace": "default"}}
+        await client.create_subresource(Pod, ObjectKey("default", "evicted"), "eviction", eviction)
+        await client.delete(Pod, ObjectKey("default", "held"))
+        assert [o.metadata.name for o in await client.list(Pod, namespace="default")] == ["held"]
+        await client.patch(Pod, ObjectKey("default", "held"), {"metadata": {"finalizers": None}})
+        assert await client.list(Pod, namespace="default") == []
+
+    in_plane(body)
+
+
+def test_where_no_kubelet_lives_pods_stay_until_it_is_back(in_plane):
+    async def body(p):
+        client = (await small(p)).client
+        await client.create(pod("app", "w"))
+        await p.annotate(DevMachine, "w", {faults.FAULT: "kubelet-stops"})
+        await p.until_condition(Machine, "w", "NodeHealthy", "Unknown")
+        await client.delete(Pod, ObjectKey("default", "app"))
+        await asyncio.sleep(60)
+        assert (await client.get(Pod, ObjectKey("default", "app"))).metadata.deletion_timestamp is not None
+        await client.delete(Node, ObjectKey("", "w"))
+        await asyncio.sleep(60)
+        assert await client.find(Node, ObjectKey("", "w")) is None, "nobody registers it"
+        await p.annotate(DevMachine, "w", {faults.FAULT: None})
+        await p.until_condition(Machine, "w", "NodeHealthy", "True", within=120)
+        assert await client.list(Pod, namespace="default") == []
+
+    in_plane(body)
+
+
+def test_pods_of_the_node_itself_come_back_and_etcd_keeps_its_member(in_plane):
+    async def body(p):
+        workload = await small(p)
+        client, members = workload.client, workload.members()
+        for key in (ObjectKey(KUBE_SYSTEM, "etcd-cp"), ObjectKey(KUBE_SYSTEM, "kube-scheduler-cp"), PROXY):
+            before = (await client.get(Pod, key)).metadata.uid
+            await client.delete(Pod, key)
+            after = await client.get(Pod, key)
+            assert after.metadata.uid != before
+            assert after.metadata.deletion_timestamp is None
+            assert after.status.phase == "Running"
+        assert workload.members() == members
+        assert workload.is_serving
+
+    in_plane(body)
+
+
+def test_a_deleted_node_registers_again(in_plane):
+    async def body(p):
+        client = (await small(p)).client
+        before = (await client.get(Node, ObjectKey("", "w"))).metadata.uid
+        await client.delete(Node, ObjectKey("", "w"))
+        await p.until(lambda: _is_registered(client, "w"), "the Node is back", within=60)
+        assert (await client.get(Node, ObjectKey("", "w"))).metadata.uid != before
+        await p.client.delete(Machine, ObjectKey("default", "w"))
+        await p.until_gone(Machine, "w", within=120)
+        await asyncio.sleep(30)
+        assert [n.metadata.name for n in await client.list(Node)] == ["cp"]
+
+    in_plane(body)
+
+
+async def _is_registered(client, name):
+    return await client.find(Node, ObjectKey("", name)) is not None
+
+
+def test_a_drained_node_is_empty(in_plane):
+    async def body(p):
+        client = (await small(p)).client
+        for n in range(3):
+            await client.create(pod(f"app-{n}", "w"))
+        await p.client.delete(Machine, ObjectKey("default", "w"))
+        await p.until_gone(Machine, "w", within=120)
+        assert await client.list(Pod, namespace="default") == []
+
+    in_plane(body)
+
+
+def test_the_version_is_that_of_the_oldest_api_server(in_plane):
+    async def body(p):
+        workload = await small(p)
+        assert workload.server.version == (await p.client.get(Machine, ObjectKey("default", "cp"))).spec.version
+        authority = workload.serving.authority
+        await workload.start_api_server("newer", authority, version="v1.99.0")
+        assert workload.server.version != "v1.99.0"
+        await workload.stop_api_server("cp")
+        assert workload.server.version == "v1.99.0"
+
+    in_plane(body)
+
+
+@pytest.mark.parametrize("what", ["log", "exec", "attach"])
+def test_logs_and_commands_are_refused_in_words(in_plane, what):
+    async def body(p):
+        workload = await small(p)
+        path = f"/api/v1/namespaces/{KUBE_SYSTEM}/pods/kube-proxy-w/{what}"
+        with pytest.raises(ApiError, match=rf"pods/{what} is not to be had.*simulated") as refused:
+            await workload.client.raw_get(path)
+        assert refused.value.code == 405
+        with pytest.raises(ApiError, match="not found"):
+            await workload.client.raw_get(path.replace("kube-proxy-w", "nobody"))
+        if what != "log":
+            with pytest.raises(UpgradeRefused, match="is not to be had"):
+                await InProcessTransport(workload.server).upgrade(Request(method="GET", path=path), ("v5.channel.k8s.io",))
+
+    in_plane(body)
