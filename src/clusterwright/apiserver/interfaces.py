@@ -38,7 +38,14 @@ path segment (RBAC), or not here."""
 
 
 class DecodeError(Exception):
-    """A body that does not fit the kind's types: 400. The text is what follows `in version "v1" cannot be handled as a X: `."""
+    """A body that does not fit the kind's types: 400. The text is what follows `in version "v1" cannot be handled as a X: `.
+
+    `converting` is what is said of the same value where no body is decoded, but data are made into an object.
+    """
+
+    def __init__(self, text: str, converting: str = "") -> None:
+        super().__init__(text)
+        self.converting = converting or text
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,8 @@ class Resource:
     """Which objects it serves; empty: `plural.group`. core events and events.k8s.io events share one."""
     generation: bool = True
     """metadata.generation is kept (false for ConfigMap, Secret, Event, ...)."""
+    generation_fields: tuple[str, ...] = ()
+    """Of the metadata, what makes a new generation when it changes."""
     unconditional_update: bool = True
     """PUT without resourceVersion is allowed (false for custom resources and a few built-ins)."""
     trusts_stored: bool = False

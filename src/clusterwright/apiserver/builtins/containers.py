@@ -68,7 +68,7 @@ def _ports(ports: Any, path: str) -> list[FieldError]:
     for i, port in enumerate(ports):
         where = f"{path}[{i}]"
         if name := port.get("name"):
-            if problems := _port_name(name):
+            if problems := port_name(name):
                 errors.extend(invalid(f"{where}.name", name, p) for p in problems)
             elif name in names:
                 errors.append(duplicate(f"{where}.name", name))
@@ -86,7 +86,8 @@ def _ports(ports: Any, path: str) -> list[FieldError]:
     return errors
 
 
-def _port_name(name: str) -> list[str]:
+def port_name(name: str) -> list[str]:
+    """What is wrong with the name of a port."""
     problems = []
     if len(name.encode()) > 15:
         problems.append("must be no more than 15 characters")
@@ -196,7 +197,7 @@ def _handler(handler: Json, path: str) -> list[FieldError]:
         errors.append(required(f"{where}.path"))
     if first in ("httpGet", "tcpSocket", "grpc"):
         port = action.get("port", 0)
-        problems = _port_name(port) if type(port) is str else () if 1 <= port <= 65535 else (_PORT,)
+        problems = port_name(port) if type(port) is str else () if 1 <= port <= 65535 else (_PORT,)
         errors.extend(invalid(f"{where}.port", port, p) for p in problems)
     if first == "httpGet" and action.get("scheme") not in ("HTTP", "HTTPS"):
         errors.append(not_supported(f"{where}.scheme", action.get("scheme"), ("HTTP", "HTTPS")))

@@ -84,7 +84,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     ),
     builtin(
         "", "Service", "core.v1.Service", short=("svc",), all_category=True, status=True, table=columns.SERVICE, name_rule="label",
-        defaults=defaults.service, on_create=services.on_create, on_update=services.on_update, validate=workloads.service,
+        defaults=defaults.service, on_create=services.on_create, on_update=services.on_update, validate=services.validate,
         validate_update=services.validate_update, selectable=fields("spec.clusterIP", "spec.type"),
         resource={**RETURNED, **UPSERT},
     ),
@@ -105,10 +105,10 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     builtin(
         "apps", "Deployment", "apps.v1.Deployment", short=("deploy",), all_category=True, status=True, status_keeps=("labels",),
         table=columns.DEPLOYMENT,
-        defaults=defaults.deployment, validate=workloads.workload, validate_update=workloads.workload_update,
+        defaults=defaults.deployment, validate=workloads.deployment, validate_update=workloads.workload_update,
         validate_status=workloads.deployment_status,
         warn=containers.workload_warnings,
-        resource={**GENERATION, "scale": _SCALE},
+        resource={**GENERATION, "generation_fields": ("annotations",), "scale": _SCALE},
     ),
     builtin(
         "apps", "DaemonSet", "apps.v1.DaemonSet", short=("ds",), all_category=True, status=True, table=columns.DAEMON_SET,
@@ -133,7 +133,9 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         "policy", "PodDisruptionBudget", "policy.v1.PodDisruptionBudget", short=("pdb",), status=True, table=columns.PDB,
         validate=workloads.pod_disruption_budget, resource={**GENERATION, **STRICT},
     ),
-    builtin("discovery.k8s.io", "EndpointSlice", "discovery.v1.EndpointSlice", resource=GENERATION),
+    builtin(
+        "discovery.k8s.io", "EndpointSlice", "discovery.v1.EndpointSlice", resource={**GENERATION, "generation_fields": ("labels",)},
+    ),
     builtin(
         "storage.k8s.io", "VolumeAttachment", "storage.v1.VolumeAttachment", namespaced=False, status=True, status_keeps=None,
         table=columns.VOLUME_ATTACHMENT,

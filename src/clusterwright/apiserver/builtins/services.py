@@ -1,9 +1,16 @@
-"""Addresses of Services, as far as they do not have to be allocated: those of headless ones."""
+"""Services: their rules, and addresses as far as they do not have to be allocated, those of headless ones."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.status import FieldError, invalid
+from clusterwright.apiserver.builtins.amounts import PORT_RANGE, ip_address
+from clusterwright.apiserver.builtins.containers import port_name
+from clusterwright.apiserver.names import dns_label
+from clusterwright.apiserver.status import FieldError, Verbatim, duplicate, forbidden, invalid, not_supported, required
 
 HEADLESS = "None"
 _ALLOCATED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
@@ -36,6 +43,79 @@ def on_update(obj: Json, old: Json) -> None:
             spec[field] = before[field]
     if spec.get("clusterIP") != before.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs") and spec.get("clusterIP"):
         spec["clusterIPs"] = [spec["clusterIP"], *(before.get("clusterIPs") or ())[1:]]
+
+
+def validate(obj: Json) -> list[FieldError]:
+    """Types, ports, and what they go together with."""
+    spec = obj.get("spec") or {}
+    errors: list[FieldError] = []
+    kinds = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+    if spec.get("type") not in kinds:
+        errors.append(not_supported("spec.type", spec.get("type"), kinds))
+    ports = spec.get("ports") or ()
+    headless = spec.get("clusterIP") == "None"
+    if not ports and not headless and spec.get("type") != "ExternalName":
+        errors.append(required("spec.ports"))
+    if spec.get("type") == "ExternalName" and not spec.get("externalName"):
+        errors.append(required("spec.externalName"))
+    names: set[str] = set()
+    for i, port in enumerate(ports):
+        path = f"spec.ports[{i}]"
+        name = port.get("name") or ""
+        if not name:
+            if len(ports) > 1:
+                errors.append(required(f"{path}.name"))
+        else:
+            errors.extend(invalid(f"{path}.name", name, p) for p in dns_label(name))
+            if name in names:
+                errors.append(duplicate(f"{path}.name", name))
+            names.add(name)
+        number = port.get("port") or 0
+        if not 1 <= number <= 65535:
+            errors.append(invalid(f"{path}.port", number, PORT_RANGE))
+        errors.extend(_target(port.get("targetPort"), f"{path}.targetPort"))
+        if port.get("nodePort") and spec.get("type") == "ClusterIP":
+            errors.append(forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'"))
+        if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
+            errors.append(not_supported(f"{path}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
+    errors.extend(_repeated(ports))
+    errors.extend(_reach(spec))
+    affinity = spec.get("sessionAffinity")
+    if affinity not in ("ClientIP", "None"):
+        errors.append(not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
+    return errors
+
+
+def _target(target: Any, path: str) -> Iterator[FieldError]:
+    if isinstance(target, int) and not 1 <= target <= 65535:
+        yield invalid(path, target, PORT_RANGE)
+    elif isinstance(target, str):
+        yield from (invalid(path, target, p) for p in port_name(target))
+
+
+def _repeated(ports: Sequence[Json]) -> Iterator[FieldError]:
+    """Two ports of one number and protocol: shown by nothing else."""
+    seen: set[tuple[Any, Any]] = set()
+    for i, port in enumerate(ports):
+        key = (port.get("protocol"), port.get("port"))
+        if key in seen:
+            shown = {"Name": "", "Protocol": key[0], "AppProtocol": None, "Port": key[1], "TargetPort": 0, "NodePort": 0}
+            yield duplicate(f"spec.ports[{i}]", Verbatim(json.dumps(shown, separators=(",", ":"))))
+        seen.add(key)
+
+
+def _reach(spec: Json) -> Iterator[FieldError]:
+    """The addresses, and the policy for traffic from outside."""
+    for i, address in enumerate(spec.get("clusterIPs") or ()):
+        if address != HEADLESS:
+            yield from ip_address(address, f"spec.clusterIPs[{i}]")
+    policy = spec.get("externalTrafficPolicy")
+    if policy is None:
+        return
+    if spec.get("type") not in ("NodePort", "LoadBalancer") and not spec.get("externalIPs"):
+        yield invalid("spec.externalTrafficPolicy", policy, "may only be set for externally-accessible services")
+    elif policy not in ("Cluster", "Local"):
+        yield not_supported("spec.externalTrafficPolicy", policy, ("Cluster", "Local"))
 
 
 def validate_update(obj: Json, old: Json) -> list[FieldError]:

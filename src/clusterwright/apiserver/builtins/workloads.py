@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO, at_most_all, count_or_share, label_selector, network
 from clusterwright.apiserver.builtins.podspec import pod_spec
 from clusterwright.apiserver.builtins.validation import immutable, internal
-from clusterwright.apiserver.names import dns_label, label_value, qualified_name
+from clusterwright.apiserver.names import label_value, qualified_name
 from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.status import (
     ErrorType,
     FieldError,
     Verbatim,
-    duplicate,
     forbidden,
     invalid,
     not_supported,
@@ -44,6 +44,9 @@ def node(obj: Json) -> list[FieldError]:
         if key in seen:
             errors.append(FieldError(ErrorType.DUPLICATE, path, _shown_taint(taint), "taints must be unique by key and effect pair"))
         seen.add(key)
+    spec = obj.get("spec") or {}
+    for i, cidr in enumerate(spec.get("podCIDRs") or ()):
+        errors.extend(network(cidr, f"spec.podCIDRs[{i}]"))
     return errors
 
 
@@ -123,8 +126,13 @@ def _selector(obj: Json, *, allow_empty: bool = False) -> list[FieldError]:
     errors: list[FieldError] = []
     if not selector and not allow_empty:
         return [invalid("spec.selector", selector, "empty selector is invalid for deployment")]
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if not object_selector(selector)(labels):
+    errors.extend(label_selector(selector, "spec.selector"))
+    if errors:
+        if selector.get("matchExpressions"):
+            errors.append(invalid("spec.selector", selector, "invalid label selector"))
+        return errors
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if not object_selector(selector)(labels or {}):
         errors.append(invalid("spec.template.metadata.labels", labels, _NO_MATCH))
     return errors
 
@@ -136,7 +144,7 @@ def workload(obj: Json) -> list[FieldError]:
     for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
         value = spec.get(field)
         if value is not None and value < 0:
-            errors.append(invalid(f"spec.{field}", value, "must be greater than or equal to 0"))
+            errors.append(invalid(f"spec.{field}", value, AT_LEAST_ZERO))
     errors.extend(_selector(obj))
     template = (spec.get("template") or {}).get("spec") or {}
     found = pod_spec(template, "spec.template.spec")
@@ -197,40 +205,41 @@ def deployment_status(obj: Json, old: Json) -> list[FieldError]:
     return errors
 
 
-def service(obj: Json) -> list[FieldError]:
-    """Types, ports."""
+def deployment(obj: Json) -> list[FieldError]:
+    """As other workloads, with a strategy that can make progress."""
     spec = obj.get("spec") or {}
-    errors: list[FieldError] = []
-    kinds = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-    if spec.get("type") not in kinds:
-        errors.append(not_supported("spec.type", spec.get("type"), kinds))
-    ports = spec.get("ports") or ()
-    headless = spec.get("clusterIP") == "None"
-    if not ports and not headless and spec.get("type") != "ExternalName":
-        errors.append(required("spec.ports"))
-    if spec.get("type") == "ExternalName" and not spec.get("externalName"):
-        errors.append(required("spec.externalName"))
-    names: set[str] = set()
-    for i, port in enumerate(ports):
-        path = f"spec.ports[{i}]"
-        name = port.get("name") or ""
-        if not name:
-            if len(ports) > 1:
-                errors.append(required(f"{path}.name"))
-        else:
-            errors.extend(invalid(f"{path}.name", name, p) for p in dns_label(name))
-            if name in names:
-                errors.append(duplicate(f"{path}.name", name))
-            names.add(name)
-        number = port.get("port") or 0
-        if not 1 <= number <= 65535:
-            errors.append(invalid(f"{path}.port", number, "must be between 1 and 65535, inclusive"))
-        if port.get("protocol") not in ("TCP", "UDP", "SCTP"):
-            errors.append(not_supported(f"{path}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
-    affinity = spec.get("sessionAffinity")
-    if affinity not in ("ClientIP", "None"):
-        errors.append(not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
+    errors = workload(obj)
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None:
+        if deadline < 0:
+            errors.append(invalid("spec.progressDeadlineSeconds", deadline, AT_LEAST_ZERO))
+        if deadline <= (spec.get("minReadySeconds") or 0):
+            errors.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+    strategy = spec.get("strategy") or {}
+    rolling = strategy.get("rollingUpdate")
+    match strategy.get("type"):
+        case "Recreate":
+            if rolling is not None:
+                errors.append(forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"))
+        case "RollingUpdate":
+            errors.extend(_rolling_update(rolling or {}, "spec.strategy.rollingUpdate"))
+        case _:
+            errors.append(
+                not_supported("spec.strategy", internal(strategy, ("type", "rollingUpdate"), None), ("Recreate", "RollingUpdate"))
+            )
     return errors
+
+
+def _rolling_update(rolling: Json, path: str) -> Iterator[FieldError]:
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    yield from count_or_share(unavailable, f"{path}.maxUnavailable")
+    yield from count_or_share(surge, f"{path}.maxSurge")
+    if unavailable in (0, "0%") and surge in (0, "0%"):
+        yield invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+    yield from at_most_all(unavailable, f"{path}.maxUnavailable")
+
+
+_EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def pod_disruption_budget(obj: Json) -> list[FieldError]:
@@ -241,18 +250,10 @@ def pod_disruption_budget(obj: Json) -> list[FieldError]:
         shown = internal(spec, ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy"), None)
         errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for field in ("minAvailable", "maxUnavailable"):
-        value = spec.get(field)
-        if isinstance(value, int) and value < 0:
-            errors.append(invalid(f"spec.{field}", value, "must be greater than or equal to 0"))
-        elif isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) is None:
-            errors.append(
-                invalid(
-                    f"spec.{field}",
-                    value,
-                    (
-                        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
-                        "regex used for validation is '[0-9]+%')"
-                    ),
-                )
-            )
+        errors.extend(count_or_share(spec.get(field), f"spec.{field}"))
+        errors.extend(at_most_all(spec.get(field), f"spec.{field}"))
+    errors.extend(label_selector(spec.get("selector") or {}, "spec.selector"))
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
     return errors

@@ -17,6 +17,7 @@ import yaml
 from clusterwright.api import yamlreader
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.status import StatusError, bad_request
+from clusterwright.golang import jsonerrors
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -105,12 +106,8 @@ def _explain(body: bytes, error: Exception) -> str:
         return "exceeded max depth"
     if not body.strip() or "truncated" in text:
         return "unexpected end of JSON input"
-    match = re.search(r"\(byte (\d+)\)", text)
-    if match and int(match[1]) < len(body):
-        at = int(match[1])
-        char = body[at : at + 1].decode("latin-1")
-        shown = "'\\''" if char == "'" else "'" + (char if char.isprintable() else f"\\x{ord(char):02x}") + "'"
-        return f"invalid character {shown} looking for beginning of value"
+    if said := jsonerrors.explain(body):
+        return said
     return "invalid JSON: " + text[:200]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import msgspec
 
 from clusterwright.apiserver.managedfields.sets import DOT, Set
 from clusterwright.apiserver.schema.mergetypes import ANY, ANY_TYPE, LIST, MAP, SCALAR, MergeType
+from clusterwright.golang.printing import in_syntax, printed
 from clusterwright.golang.quoting import quote
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -162,7 +162,7 @@ def _scalar_problem(value: Any, kind: MergeType) -> str:
         names = {str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}"}
         return f"expected numeric (int or float), got {names.get(type(value), 'value')}"
     if kind.scalar == "string" and type(value) is not str:
-        return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+        return f"expected string, got &value.valueUnstructured{{Value:{in_syntax(value)}}}"
     if kind.scalar == "boolean" and type(value) is not bool:
         return f"expected boolean, got {_go(value)}"
     if kind.scalar == "untyped" and type(value) in (dict, list):
@@ -172,27 +172,7 @@ def _scalar_problem(value: Any, kind: MergeType) -> str:
 
 def _go(value: Any) -> str:
     """A value as Go prints the pointer to its wrapper."""
-    return f"&{{{_go_value(value)}}}"
-
-
-def _go_syntax(value: Any) -> str:
-    """A value as it would be written in Go."""
-    if isinstance(value, dict):
-        items = ", ".join(f"{json.dumps(k)}:{_go_syntax(v)}" for k, v in sorted(value.items()))
-        return f"map[string]interface {{}}{{{items}}}"
-    if isinstance(value, list):
-        return "[]interface {}{" + ", ".join(map(_go_syntax, value)) + "}"
-    return "interface {}(nil)" if value is None else json.dumps(value)
-
-
-def _go_value(value: Any) -> str:
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{k}:{_go_value(v)}" for k, v in sorted(value.items())) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(_go_value(v) for v in value) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "<nil>" if value is None else str(value)
+    return f"&{{{printed(value)}}}"
 
 
 # ---------------------------------------------------------------- comparing

@@ -27,15 +27,32 @@ def json_type(value: Any) -> str:
 class Mismatch(DecodeError):
     """A value of another type than the field's; the struct that has the field says where."""
 
-    def __init__(self, found: str, wanted: str) -> None:
-        super().__init__(f"json: cannot unmarshal {found}")
+    def __init__(self, found: str, wanted: str, converting: str) -> None:
+        super().__init__(f"json: cannot unmarshal {found}", converting)
         self.wanted = wanted
 
 
-def mismatch(value: Any, path: str, wanted: str) -> DecodeError:
+def mismatch(value: Any, path: str, wanted: str) -> Mismatch:
     """The error for a value that does not fit a Go type."""
     del path
-    return Mismatch(json_type(value), re.sub(r"\w+\.(v\d\w*\.)", r"\1", wanted))
+    return Mismatch(json_type(value), re.sub(r"\w+\.(v\d\w*\.)", r"\1", wanted), _unconverted(value, wanted))
+
+
+_GO_KINDS: Final = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
+_CONVERTIBLE: Final = frozenset({("int64", "string"), ("float64", "int32"), ("float64", "int64")})
+"""Kinds that Go would convert, and Kubernetes does not let it."""
+
+
+def _unconverted(value: Any, wanted: str) -> str:
+    """What is said of a value that does not fit a Go type where it is not decoded, but data are made into an object."""
+    found = _GO_KINDS.get(type(value), "")
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {found}"
+    if wanted.startswith("map["):
+        return f"cannot restore map from {found}"
+    if "." in wanted:
+        return f"cannot restore struct from: {found}"
+    return f"cannot convert {found} to {wanted}" if (found, wanted) in _CONVERTIBLE else f"unrecognized type: {wanted}"
 
 
 def decode_string(value: Any, path: str, unknown: list[str]) -> str:
@@ -60,10 +77,9 @@ def _integer(bits: int) -> Callable[[Any, str, list[str]], int | None]:
     def decode(value: Any, path: str, unknown: list[str]) -> int | None:
         if value is None:
             return None
-        if type(value) is float and value.is_integer():
-            value = int(value)
         if type(value) is not int or not low <= value <= high:
-            raise mismatch(value, path, f"int{bits}")
+            found = f"number {value}" if type(value) in (int, float) else json_type(value)
+            raise Mismatch(found, f"int{bits}", _unconverted(value, f"int{bits}"))
         return value
 
     return decode
@@ -167,7 +183,8 @@ def _int_or_string(value: Any, path: str, unknown: list[str]) -> Any:
         return None
     if type(value) is str or type(value) is int:
         return value
-    raise mismatch(value, path, "int32")
+    found = json_type(value)
+    raise Mismatch(found, "int32", f"json: cannot unmarshal {found} into Go value of type int32")
 
 
 def _any(value: Any, path: str, unknown: list[str]) -> Any:

@@ -74,7 +74,8 @@ class GoStruct:
                 decoded = field.decode(item, here, unknown)
             except Mismatch as e:
                 where = re.sub(r"\[\d+\]", "", here)
-                raise DecodeError(f"{e} into Go struct field {self.name.rsplit('.', 1)[-1]}.{where} of type {e.wanted}") from None
+                text = f"{e} into Go struct field {self.name.rsplit('.', 1)[-1]}.{where} of type {e.wanted}"
+                raise DecodeError(text, e.converting) from None
             if not decoded and not field.pointer and not field.always:
                 continue
             out[key] = decoded
@@ -182,7 +183,8 @@ def decode_metadata(obj: Json, path: str = "metadata") -> list[str]:
     sent = meta.get("managedFields")
     if _is_plain(meta):
         return unknown
-    made = struct("meta.v1.ObjectMeta").decode(meta, path, unknown)
+    made = struct("meta.v1.ObjectMeta").decode(meta, "", unknown)
+    unknown = [f"{path}.{field}" for field in unknown]
     if sent == []:
         made["managedFields"] = []  # an empty list resets managedFields; absence keeps them
     obj["metadata"] = made

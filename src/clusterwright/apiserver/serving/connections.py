@@ -8,11 +8,12 @@ any credential the oldest goes when there are too many.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web, web_protocol, web_response
 
@@ -21,6 +22,14 @@ if hasattr(sslproto.SSLProtocol, "max_size"):
     sslproto.SSLProtocol.max_size = 16 * 1024
 # who asks need not know which versions answer
 setattr(web_response, "SERVER_SOFTWARE", "clusterwright")  # noqa: B010 - aiohttp does not export it
+
+
+STAND_IN: Final = "M-SEARCH"
+_METHOD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) ")
+_PARSED: Final = frozenset(
+    b"ACL BIND CHECKOUT CONNECT COPY DELETE GET HEAD LINK LOCK M-SEARCH MERGE MKACTIVITY MKCALENDAR MKCOL MOVE NOTIFY OPTIONS PATCH "
+    b"POST PROPFIND PROPPATCH PURGE PUT REBIND REPORT SEARCH SOURCE SUBSCRIBE TRACE UNBIND UNLINK UNLOCK UNSUBSCRIBE".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +53,15 @@ class Limits:
 class Connection(web_protocol.RequestHandler):
     """One connection; `is_known` once a request on it had a valid credential."""
 
-    __slots__ = ("_server", "head_since", "is_known", "stalled_since", "unread")
+    __slots__ = ("_begun", "_server", "head_since", "is_known", "stalled_since", "unread", "unusual")
 
     def __init__(self, manager: Server, **options: Any) -> None:
         super().__init__(manager, **options)
         self._server = manager
         self.is_known = False
+        self._begun = False
+        self.unusual = ""
+        """The method of the last request, where it is none that the parser knows; it has read `STAND_IN` instead."""
         self.head_since: float | None = None
         self.unread = 0
         self.stalled_since = 0.0
@@ -64,11 +76,23 @@ class Connection(web_protocol.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Take bytes; the clock runs while a head is not whole."""
         before = self._request_count
+        if not self._begun and self._current_request is None and not self._messages:
+            data = self._known_method(data)
         super().data_received(data)
-        if self._request_count != before:
+        self._begun = self._request_count == before and self._current_request is None
+        if not self._begun:
             self.head_since = None
         elif self.head_since is None and self._current_request is None and not self._messages:
             self.head_since = asyncio.get_running_loop().time()
+
+    def _known_method(self, data: bytes) -> bytes:
+        """The head of a request with a method that the parser takes: which methods there are, the server says, not the parser."""
+        self.unusual = ""
+        found = _METHOD.match(data)
+        if found is None or found[1] in _PARSED:
+            return data
+        self.unusual = found[1].decode()
+        return STAND_IN.encode() + data[found.end(1) :]
 
     def abort(self) -> None:
         """End it, whatever it was doing."""

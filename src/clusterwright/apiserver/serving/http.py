@@ -20,7 +20,7 @@ from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import audit
-from clusterwright.apiserver.serving.connections import Connection, Limits, Server
+from clusterwright.apiserver.serving.connections import STAND_IN, Connection, Limits, Server
 from clusterwright.apiserver.serving.fairness import Fairness, rejected, uid_of
 from clusterwright.apiserver.status import StatusError, failure, too_large
 from clusterwright.apiserver.storage.streams import Stream
@@ -41,6 +41,11 @@ _DROPPED: Final = frozenset({"connection", "host", "content-length", "transfer-e
 def worker() -> ThreadPoolExecutor:
     """Where the heavy work of all servers of this process is done: one thread, so that it never takes more than its share."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="apiserver-heavy")
+
+
+def _method(http: web.BaseRequest) -> str:
+    connection = http.protocol
+    return connection.unusual if http.method == STAND_IN and isinstance(connection, Connection) and connection.unusual else http.method
 
 
 def _warning(text: str) -> str:
@@ -117,7 +122,7 @@ class HttpServer:
         if self._mounts and (mounted := self._mounts.get(http.rel_url.raw_path.split("/", 2)[1])) is not None:
             return await mounted(http)
         request = Request(
-            method=http.method,
+            method=_method(http),
             path=_path(http),
             query=tuple(http.rel_url.query.items()),
             headers={k.lower(): v for k, v in http.headers.items() if k.lower() not in _DROPPED},

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from clusterwright.api.meta import Json
 from clusterwright.apiserver import metadata
 from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable
 from clusterwright.apiserver.encoding import bodies
-from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.status import (
-    bad_request,
-)
+from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.status import StatusError, bad_request
 
 
 def read(call: Call) -> Json:
@@ -27,15 +27,12 @@ def check_kind(call: Call, obj: Json) -> None:
     kind, api_version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str | None) or not isinstance(api_version, str | None):
         field = "kind" if not isinstance(kind, str | None) else "apiVersion"
-        problem = f"couldn't get version/kind; json parse error: json: cannot unmarshal into Go struct field .{field} of type string"
-        raise bodies.unrecognized(resource.kind, problem, call.request.body)
+        raise bodies.unrecognized(resource.kind, unnamed_kind(field, obj[field]), call.request.body)
     if resource.custom:
         if not kind:
             shown = call.request.body.decode("utf-8", "replace")
             raise bodies.unrecognized(resource.kind, f"Object 'Kind' is missing in '{shown}'", call.request.body)
-        if not api_version:
-            shown = call.request.body.decode("utf-8", "replace")
-            raise bodies.unrecognized(resource.kind, f"Object 'apiVersion' is missing in '{shown}'", call.request.body)
+        api_version = api_version or ""
     else:
         obj["kind"] = kind = kind or resource.kind
         obj["apiVersion"] = api_version = api_version or resource.api_version
@@ -45,16 +42,28 @@ def check_kind(call: Call, obj: Json) -> None:
             served = {v.rpartition("/")[2] for v in call.versions}
             if api_version.rpartition("/")[2] not in served:
                 call.warnings.extend(f'unknown field "{k}"' for k in obj if k not in {"apiVersion", "kind", "metadata"})
+        if not resource.custom and call.server.registry.by_kind(group, api_version.rpartition("/")[2], kind) is None:
+            raise _no_such_kind(resource, kind, api_version)
         text = f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
         raise bad_request(text)
     if kind != resource.kind and not resource.custom:
         other = call.server.registry.by_kind(resource.group, resource.version, kind)
         if other is None:
-            shown = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
-            raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
+            raise _no_such_kind(resource, kind, api_version)
         internal = resource.group.split(".", 1)[0] or "core"
         shown = f"converting ({resource.version}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
         raise bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
+
+
+def unnamed_kind(field: str, value: Any) -> str:
+    """What is said of an object whose kind or version is no text."""
+    found = bodies.json_type(value)
+    return f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of type string"
+
+
+def _no_such_kind(resource: Resource, kind: str, api_version: str) -> StatusError:
+    shown = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+    return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {shown}')
 
 
 def decode(call: Call, obj: Json, duplicates: list[str]) -> None:

@@ -13,8 +13,10 @@ from clusterwright.apiserver.calls import Call, strictness, write_options
 from clusterwright.apiserver.encoding import bodies, negotiation
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.patchtypes import jsonpatch, strategic
+from clusterwright.apiserver.schema.goscalars import mismatch
 from clusterwright.apiserver.status import STALE, StatusError, bad_request, conflict, invalid, invalid_error
 from clusterwright.apiserver.verbs import applying, incoming, writes
+from clusterwright.golang.printing import printed
 
 
 async def patch(call: Call) -> Response:
@@ -37,7 +39,7 @@ async def patch(call: Call) -> Response:
         name = meta.get("name")
         if name != call.info.name:
             if not name:
-                raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+                raise _nameless(call)
             raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
         incoming.match_namespace(call, meta)
         outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
@@ -60,7 +62,10 @@ def _changed(call: Call, media: str, fresh: Json, value: Any, duplicates: list[s
     obj = _patched(call, media, fresh, value)
     if not isinstance(obj, dict):
         raise bad_request("the patched object is not an object")
-    _decode_patched(call, obj, duplicates)
+    if media == negotiation.STRATEGIC_PATCH:
+        _convert_merged(call, obj, duplicates)
+    else:
+        _decode_patched(call, obj, duplicates)
     call.resource.handler.default(obj)
     return obj
 
@@ -86,23 +91,68 @@ def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
         return jsonpatch.json_patch(fresh, value)
     if media == negotiation.MERGE_PATCH:
         return merge_patched(fresh, value)
-    merged = strategic.merge(fresh, value, call.resource.handler.schema)
+    merged = strategic.merge(fresh, _whole_numbers(value), call.resource.handler.schema)
     if isinstance(merged, dict):  # it is made into an object of the kind that is patched, whatever is left of it
         merged = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **merged}
     return merged
 
 
+def _whole_numbers(value: Any) -> Any:
+    """Numbers without a fraction as integers, which they may be where data are made into an object."""
+    if isinstance(value, dict):
+        return {k: _whole_numbers(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(v) for v in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _convert_merged(call: Call, obj: Json, duplicates: list[str]) -> None:
+    """Have what a strategic merge made decoded; what does not fit is said of the patch, not of the object."""
+    resource = call.resource
+    problem = ""
+    if obj.get("metadata") is None:
+        raise _nameless(call)
+    if not isinstance(obj["metadata"], dict):
+        problem = mismatch(obj["metadata"], "", "v1.ObjectMeta").converting
+    elif wrong := [name for name in ("kind", "apiVersion") if not isinstance(obj.get(name), str)]:
+        problem = mismatch(obj[wrong[0]], "", "string").converting
+    else:
+        try:
+            unknown = resource.handler.decode(obj, subresource=call.info.subresource)
+        except DecodeError as e:
+            problem = e.converting
+        else:
+            problem = strictness(call, sorted(unknown), duplicates)
+    if problem:
+        shown = printed(bodies.decode_json(call.request.body))
+        raise invalid_error("", "", "", [invalid("patch", shown, problem)])
+    if obj["apiVersion"] != resource.api_version or obj["kind"] != resource.kind:
+        raise _other_kind(obj)
+
+
+def _nameless(call: Call) -> StatusError:
+    return bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+
+
+def _other_kind(obj: Json) -> StatusError:
+    scheme = "pkg/api/legacyscheme/scheme.go:30"
+    return _bad_patch(obj, f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}" in scheme "{scheme}"')
+
+
 def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
     resource = call.resource
+    if not resource.custom and not isinstance(obj.get("kind"), str | None):
+        raise _bad_patch(obj, incoming.unnamed_kind("kind", obj["kind"]))
     if not resource.custom and (obj.get("apiVersion") != resource.api_version or obj.get("kind") != resource.kind):
-        scheme = "pkg/api/legacyscheme/scheme.go:30"
-        problem = f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}" in scheme "{scheme}"'
-        raise _bad_patch(obj, problem)
+        raise _other_kind(obj)
     if resource.custom and not (obj.get("kind") and obj.get("apiVersion")):
         missing = "apiVersion" if obj.get("kind") else "Kind"
         raise _bad_patch(obj, f"Object '{missing}' is missing in '{msgspec.json.encode(obj, order='sorted').decode()}'")
     if not isinstance(obj.get("metadata"), dict):
-        raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")
+        if not resource.custom and obj.get("metadata") is not None:
+            found = bodies.json_type(obj["metadata"])
+            raise _bad_patch(obj, f"json: cannot unmarshal {found} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta")
+        raise _nameless(call)
     try:
         unknown = resource.handler.decode(obj, subresource=call.info.subresource)
     except DecodeError as e:

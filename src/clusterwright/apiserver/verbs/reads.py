@@ -173,7 +173,8 @@ def _read_token(token: str) -> tuple[int, str]:
         try:
             value = bodies.decode_json(data)
             if not isinstance(value, dict) or value.get("v") != "meta.k8s.io/v1":
-                problem = f"{known}: server does not recognize this encoded version"
+                version = value.get("v") if isinstance(value, dict) else ""
+                problem = f"{known}: server does not recognize this encoded version {version or ''}"
             elif not isinstance(value.get("rv"), int) or value["rv"] == 0:
                 problem = f"{known}: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
             elif not value.get("start") or not isinstance(value["start"], str):
@@ -201,14 +202,13 @@ async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: i
     server, table, query = call.server, call.table, call.query
     namespace = call.info.namespace if call.resource.namespaced else ""
     version, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue", "")
-    rv, after = server.store.revision, ""
+    rv, start = server.store.revision, ""
     source: Iterator[Entry]
     if token:
         if version not in {"", "0"}:
             raise bad_request("specifying resource version is not allowed when using continue")
-        token_rv, after = _read_token(token)
-        if namespace and not after.startswith(namespace + "/"):
-            raise bad_request("invalid continue token: continue key is not valid: it is of another list")
+        token_rv, start = _read_token(token)
+        after = f"{namespace}/{start}" if namespace else start
         if token_rv > 0:
             rv = token_rv
         source = table.at(rv, namespace, after)
@@ -234,27 +234,27 @@ async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: i
             found = [e for e in everything if selects(e)]
     except Gone:
         if token:
-            raise _expired(rv, after) from None
+            raise _expired(start) from None
         raise gone("The resourceVersion for the provided list is too old.") from None
     list_meta: Json = {"resourceVersion": str(rv)}
     if limit and len(found) > limit:
         remaining = len(found) - limit
         found = found[:limit]
-        list_meta["continue"] = _token(rv, found[-1].key)
+        last = found[-1]
+        list_meta["continue"] = _token(rv, last.name if namespace else last.key)
         if selects is None:
             list_meta["remainingItemCount"] = remaining
     return found, list_meta
 
 
-def _expired(rv: int, after: str) -> Exception:
+def _expired(start: str) -> Exception:
     error = gone(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
         "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
         "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
         "time the first chunk was returned and now may show up in the list."
     )
-    error.status["metadata"] = {"continue": _token(-1, after)}
-    del rv
+    error.status["metadata"] = {"continue": _token(-1, start)}
     return error
 
 

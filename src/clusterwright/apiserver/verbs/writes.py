@@ -292,7 +292,8 @@ def _settle_generation(resource: Resource, obj: Json, old: Json, subresource: st
     generation = old["metadata"].get("generation") or 0
     if subresource != "status":
         before = {k: v for k, v in old.items() if k not in ignored}
-        if {k: v for k, v in obj.items() if k not in ignored} != before:
+        noted = any((obj["metadata"].get(f) or {}) != (old["metadata"].get(f) or {}) for f in resource.generation_fields)
+        if noted or {k: v for k, v in obj.items() if k not in ignored} != before:
             generation += 1
     if generation:
         obj["metadata"]["generation"] = generation
