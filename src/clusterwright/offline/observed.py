@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -187,6 +188,14 @@ class ObservedClient:
         )
         if before is not None and before.metadata.deletion_timestamp is None:
             self._journal.note(self, "delete", gvk, key)
+
+    def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
+        """As `Client.known`."""
+        return self.inner.known(kind, key)
+
+    def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
+        """As `Client.turn`."""
+        return self.inner.turn(kind, key)
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
         """As `Writer.create_subresource`; an eviction is the creation of an Eviction."""

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import Any, Literal, TypeVar
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import gvk_of
+from clusterwright.runtime import models
 from clusterwright.runtime.client import Original, PatchType, Reader
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.metrics import RuntimeMetrics
-from clusterwright.runtime.resources import Kind
+from clusterwright.runtime.resources import Kind, gvk_of_json
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.selectors import parse_labels
+from clusterwright.runtime.turns import Turns
 from clusterwright.runtime.watcher import Watcher
 
 T = TypeVar("T", bound=Object)
@@ -120,6 +123,7 @@ class CachedClient:
     def __init__(self, rest: RestClient, cache: Cache) -> None:
         self.rest = rest
         self.cache = cache
+        self._turns = Turns()
 
     async def get(self, kind: Any, key: ObjectKey) -> Any:
         """The object; raises NotFound."""
@@ -163,6 +167,16 @@ class CachedClient:
         """Reads that always ask the API server."""
         return self.rest
 
+    def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
+        """What is in memory of the object."""
+        informer = self.cache.serving(kind, key.namespace)
+        entry = informer.find(key) if informer is not None else None
+        return None if entry is None else entry.raw
+
+    def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
+        """While it is held, nobody else writes the object through this client."""
+        return self._turns.take(gvk_of(kind), key)
+
     async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
         """GET of any path."""
         return await self.rest.raw_get(path, timeout=timeout)
@@ -186,13 +200,17 @@ class CachedClient:
         field_manager: str = "",
     ) -> Unstructured:
         """Patch the object or its subresource."""
-        return await self.rest.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
+        async with self.turn(kind, key):
+            return await self.rest.patch(kind, key, patch, type=type, subresource=subresource, field_manager=field_manager)
 
     async def apply(
         self, obj: Object | Json, *, field_manager: str, force: bool = True, subresource: str = "", dry_run: bool = False
     ) -> Unstructured:
         """Server-side apply; `dry_run`: only answer what would be."""
-        return await self.rest.apply(obj, field_manager=field_manager, force=force, subresource=subresource, dry_run=dry_run)
+        body = obj if isinstance(obj, Mapping) else models.to_json(obj)
+        metadata = body["metadata"]
+        async with self.turn(gvk_of_json(body), ObjectKey(metadata.get("namespace", ""), metadata["name"])):
+            return await self.rest.apply(body, field_manager=field_manager, force=force, subresource=subresource, dry_run=dry_run)
 
     async def delete(
         self,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
@@ -123,6 +124,12 @@ class Client(Reader, Writer, Protocol):
     @property
     def live(self) -> Reader:
         """Reads that always ask the API server."""
+
+    def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
+        """The newest state of the object that is at hand, our own writes included; None: it would have to be asked for."""
+
+    def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
+        """While it is held, nobody else of this process writes the object."""
 
     async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
         """GET of any path, e.g. `/` for a connection probe or `/version`."""

@@ -4,8 +4,8 @@
     status    the status diff and both condition lists together; locked only when conditions changed
 
 A diff leaves alone what this pass did not change, so that fields we have no model for, and fields that others
-changed meanwhile, survive. Where a lock fails, the object is read again and our change is laid over what is there now: three-way
-for conditions (owned types win, others conflict), finalizers and ownerReferences. No difference, no request.
+changed meanwhile, survive. Our change is laid over the newest state that is at hand, and where a lock fails, over the one that is read
+again: three-way for conditions (owned types win, others conflict), finalizers and ownerReferences. No difference, no request.
 
 Order: main, then status; but when a finalizer was taken away, status first, because the object may be gone after that.
 """
@@ -26,6 +26,7 @@ from clusterwright.runtime import models
 from clusterwright.runtime.client import Client, Original
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.condition_change import CONDITION_PATHS, ConditionChange, ConditionConflict
+from clusterwright.runtime.entries import is_newer
 from clusterwright.runtime.errors import ApiError, Conflict, NotFound
 
 T = TypeVar("T", bound=Object)
@@ -87,7 +88,7 @@ class Patcher:
 
         releases = set(before.metadata.finalizers) - set(after.metadata.finalizers)
         may_be_gone = before.metadata.deletion_timestamp is not None and not after.metadata.finalizers
-        work = _Work(self._client, self._clock, self._random, type(before), before.key, before.metadata.uid, latest)
+        work = _Work(self._client, self._clock, self._random, type(before), before.key, before.metadata.uid, original.raw, latest)
         steps = ("status", "main") if releases else ("main", "status")
         errors: list[ApiError | ConditionConflict] = []
         for step in steps:
@@ -118,6 +119,8 @@ class _Work:
     kind: type[Object]
     key: ObjectKey
     uid: str
+    raw: bytes
+    """The object as read."""
     latest: _Latest
     answer: Unstructured | None = None
 
@@ -130,13 +133,15 @@ class _Work:
         others = {**diff, "metadata": {name: value for name, value in metadata.items() if name not in merged}}
         was, wanted = models.to_json(before).get("metadata", {}), models.to_json(after).get("metadata", {})
         for attempt in range(1, _MAX_TRIES + 1):
-            body = deepcopy(diff)
-            for name in merged:
-                now = (self.latest.json.get("metadata") or {}).get(name) or []
-                body["metadata"][name] = _merge_list(was.get(name) or [], wanted.get(name) or [], now, _MERGED_LISTS[name]) or None
-            locked = bool(merged) or _has_list(others)
             try:
-                await self._send(body, "", locked=locked)
+                async with self.client.turn(self.kind, self.key):
+                    if not _has_list(others):
+                        self._catch_up()
+                    body = deepcopy(diff)
+                    for name in merged:
+                        now = (self.latest.json.get("metadata") or {}).get(name) or []
+                        body["metadata"][name] = _merge_list(was.get(name) or [], wanted.get(name) or [], now, _MERGED_LISTS[name]) or None
+                    await self._send(body, "", locked=bool(merged) or _has_list(others))
                 return
             except Conflict:
                 # any other list was made from what we read: the pass must be run again on what is there now
@@ -147,13 +152,15 @@ class _Work:
     async def status(self, diff: Json, conditions: ConditionChange | None) -> None:
         """The status diff with both condition lists."""
         for attempt in range(1, _MAX_TRIES + 1):
-            body: Json = {"status": deepcopy(diff)}
-            locked = conditions is not None and conditions.lay_over(self.latest.json, body["status"])
-            _prune(body["status"])
-            if not body["status"]:
-                return
+            locked = False
             try:
-                await self._send(body, "status", locked=locked)
+                async with self.client.turn(self.kind, self.key):
+                    self._catch_up()
+                    body: Json = {"status": deepcopy(diff)}
+                    locked = conditions is not None and conditions.lay_over(self.latest.json, body["status"])
+                    _prune(body["status"])
+                    if body["status"]:
+                        await self._send(body, "status", locked=locked)
                 return
             except Conflict:
                 if not locked or attempt == _MAX_TRIES:
@@ -171,6 +178,16 @@ class _Work:
         answer = await self.client.patch(self.kind, self.key, body, subresource=subresource)
         self._check_identity(answer)
         self.answer, self.latest.json = answer, dict(answer.json)
+
+    def _catch_up(self) -> None:
+        """Take over what others of this process have written since the object was read, so that the lock need not fail to tell us."""
+        known = self.client.known(self.kind, self.key)
+        if known is None or known is self.raw:
+            return
+        latest: Json = msgspec.json.decode(known)
+        metadata = latest.get("metadata") or {}
+        if metadata.get("uid") == self.uid and is_newer(str(metadata.get("resourceVersion") or ""), self.latest.resource_version):
+            self.latest.json = latest
 
     async def _read_again(self) -> None:
         await self.clock.sleep(0.1 * (1 + (self.random.random() if self.random else 0.5)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -118,6 +119,14 @@ class RestClient:
         self.headers = {"accept": "application/json", "user-agent": user_agent}
         self._max_tries = max_tries
         self.observer = observer
+
+    def known(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> bytes | None:
+        """Nothing is kept here."""
+        return None
+
+    def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
+        """Nobody waits here: conflicts tell."""
+        return nullcontext()
 
     # Reads.
 

@@ -60,12 +60,15 @@ class Providers:
 
     async def _adopted(self, obj: Unstructured, adoption: Adoption) -> Unstructured:
         client = self._deps.client
+        if adoption(obj) is None:
+            return obj
         for attempt in range(1, _TRIES + 1):
-            patch = adoption(obj)
-            if patch is None:
-                return obj
             try:
-                return await client.patch(obj.gvk, obj.key, patch)
+                async with client.turn(obj.gvk, obj.key):
+                    if attempt == 1:
+                        obj = await client.get(obj.gvk, obj.key)  # as it is now that nobody else of this process writes it
+                    patch = adoption(obj)
+                    return obj if patch is None else await client.patch(obj.gvk, obj.key, patch)
             except Conflict:  # someone else wrote the object meanwhile: look at what is there now
                 if attempt == _TRIES:
                     raise
