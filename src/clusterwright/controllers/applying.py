@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.controllers import field_ownership
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import Conflict
@@ -30,6 +31,14 @@ class Applied:
     mended: bool = False
 
 
+def turn_of(client: Client, intent: Json) -> AbstractAsyncContextManager[None]:
+    """`Client.turn` of the object that an intent describes."""
+    metadata = intent["metadata"]
+    return client.turn(
+        GroupVersionKind.of(intent["apiVersion"], intent["kind"]), ObjectKey(metadata.get("namespace", ""), metadata["name"])
+    )
+
+
 class Applier:
     """Applies intents of one controller, and remembers which are in force.
 
@@ -40,6 +49,10 @@ class Applier:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._in_force: dict[ObjectKey, dict[tuple[str, str], _InForce]] = {}
+
+    def turn(self, intent: Json) -> AbstractAsyncContextManager[None]:
+        """While it is held, nobody else of this process writes the object."""
+        return turn_of(self._client, intent)
 
     async def create(self, owner: ObjectKey, intent: Json, manager: str) -> Unstructured:
         """Apply an intent for an object that is not expected to exist; raises ApiError."""

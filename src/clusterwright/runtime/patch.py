@@ -135,8 +135,7 @@ class _Work:
         for attempt in range(1, _MAX_TRIES + 1):
             try:
                 async with self.client.turn(self.kind, self.key):
-                    if not _has_list(others):
-                        self._catch_up()
+                    self._catch_up(others)
                     body = deepcopy(diff)
                     for name in merged:
                         now = (self.latest.json.get("metadata") or {}).get(name) or []
@@ -155,7 +154,7 @@ class _Work:
             locked = False
             try:
                 async with self.client.turn(self.kind, self.key):
-                    self._catch_up()
+                    self._catch_up({})
                     body: Json = {"status": deepcopy(diff)}
                     locked = conditions is not None and conditions.lay_over(self.latest.json, body["status"])
                     _prune(body["status"])
@@ -179,14 +178,18 @@ class _Work:
         self._check_identity(answer)
         self.answer, self.latest.json = answer, dict(answer.json)
 
-    def _catch_up(self) -> None:
-        """Take over what others of this process have written since the object was read, so that the lock need not fail to tell us."""
+    def _catch_up(self, patch: Json) -> None:
+        """Take over what others of this process have written since the object was read, so that the lock need not fail to tell us.
+
+        Not if they changed a list that `patch` replaces: it was made from what we read.
+        """
         known = self.client.known(self.kind, self.key)
         if known is None or known is self.raw:
             return
         latest: Json = msgspec.json.decode(known)
         metadata = latest.get("metadata") or {}
-        if metadata.get("uid") == self.uid and is_newer(str(metadata.get("resourceVersion") or ""), self.latest.resource_version):
+        moved = metadata.get("uid") == self.uid and is_newer(str(metadata.get("resourceVersion") or ""), self.latest.resource_version)
+        if moved and _lists_stand(patch, self.latest.json, latest):
             self.latest.json = latest
 
     async def _read_again(self) -> None:
@@ -228,6 +231,14 @@ def _has_list(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(_has_list(item) for item in value.values())
     return isinstance(value, list)
+
+
+def _lists_stand(patch: Any, before: Any, now: Any) -> bool:
+    """Whether all lists that the patch replaces are still what they were."""
+    if not isinstance(patch, Mapping):
+        return not isinstance(patch, list) or before == now
+    was, has = (value if isinstance(value, Mapping) else {} for value in (before, now))
+    return all(_lists_stand(value, was.get(name), has.get(name)) for name, value in patch.items())
 
 
 def _drop(tree: Json, path: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.scheme import gvk_of
 from clusterwright.controllers import field_ownership as ownership
+from clusterwright.controllers.applying import turn_of
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import desired, names
 from clusterwright.controllers.kubeadmcontrolplane.observe import find_external
@@ -73,13 +74,14 @@ async def _create(scope: Scope, *, join: bool) -> None:
         (machine, "MachineGenerationFailed"),
     ):
         try:
-            answer = await client.apply(intent, field_manager=names.FIELD_MANAGER)
-            if answer.metadata.deletion_timestamp is not None:
-                # left from a creation that was refused: the name is free again when it is gone
-                raise PassFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
-            if intent is not machine:
-                made.append(answer)
-                await _give_up_metadata(client, answer)
+            async with turn_of(client, intent):  # or who adopts it gets between the two
+                answer = await client.apply(intent, field_manager=names.FIELD_MANAGER)
+                if answer.metadata.deletion_timestamp is not None:
+                    # left from a creation that was refused: the name is free again when it is gone
+                    raise PassFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
+                if intent is not machine:
+                    made.append(answer)
+                    await _give_up_metadata(client, answer)
         except ApiError as error:
             scope.set_v1beta1("MachinesCreated", "False", "Error", failure, str(error))
             errors = [str(error)]
