@@ -9,6 +9,7 @@ from typing import Final
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION
+from clusterwright.offline.breaches import BREACH
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
 from clusterwright.offline.credentials import KEYS
@@ -137,6 +138,13 @@ def _contract(case: Case) -> Advice:
     return Advice(f"whoever installed the provider of {case.node.name}", f"label the CRD with {label}", command)
 
 
+def _breach(case: Case) -> Advice:
+    if case.node.kind == "CustomResourceDefinition":
+        return Advice(f"the authors of the provider of {case.node.name}", "correct the CRD", f"kubectl get crd {case.node.name} -o yaml")
+    who = f"the authors of {_controller(case)}"
+    return Advice(who, f"have it set {case.complaint.path}: until then everybody waits for it", case.kubectl("get {} -o yaml"))
+
+
 def _quorum(case: Case) -> Advice:
     who = f"whoever runs the machines of the control plane of {case.node.name}"
     command = case.kubectl(f"get machines.cluster.x-k8s.io -l {CONTROL_PLANE_LABEL} -o wide")
@@ -212,6 +220,7 @@ _CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], .
     (lambda c: c.complaint.tier is Tier.DELETING or (c.node.deleting and c.node.object is not None), _deleting),
     (lambda c: c.complaint.tier is Tier.UNRECONCILED, _unreconciled),
     (lambda c: c.complaint.about == CONTRACT, _contract),
+    (lambda c: c.complaint.about == BREACH, _breach),
     (lambda c: c.complaint.about == QUORUM, _quorum),
     (lambda c: c.complaint.about == "RemoteConnectionProbe", _unreachable),
     (lambda c: "alarm" in c.complaint.text.lower(), _alarm),

@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from clusterwright.api.meta import Json
+from clusterwright.api.contract import NoContract, contract_of
+from clusterwright.api.meta import Json, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from clusterwright.conditions import get, is_true
 from clusterwright.offline.absences import Absences
+from clusterwright.offline.breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.complaints import (
     CONNECTION,
     INFRASTRUCTURE,
@@ -63,17 +65,40 @@ class Investigation(Absences):
                 self._connect(node)
 
     def _look_for_contracts(self) -> None:
-        """Providers' kinds that others name and whose CRD does not say which contract it follows."""
+        """Providers' kinds that others name and whose CRD does not say which contract it follows, and objects that do not keep theirs."""
         for node in [n for n in self.nodes.values() if n.object is not None and n.complaints and "#" not in n.id]:
             assert node.object is not None
             for reference in references(node.object.at("spec"), home=node.namespace):
-                definition = self._definitions.get((reference.group, reference.kind))
-                complaint = without_contract(definition) if definition is not None else None
-                if definition is None or complaint is None:
-                    continue
-                name = node_id(definition.kind, "", definition.metadata.name)
-                found = self.nodes.setdefault(name, Node(name, definition.kind, "", definition.metadata.name, definition, [complaint]))
-                node.because_of[found.id] = f"refers to a {reference.kind} in {reference.path}"
+                # what is made from a template is in no better state than its definition
+                for kind in dict.fromkeys((reference.kind, reference.kind.removesuffix("Template"))):
+                    self._look_at_definition(node, reference, kind)
+
+    def _look_at_definition(self, node: Node, reference: Reference, kind: str) -> None:
+        definition = self._definitions.get((reference.group, kind))
+        if definition is None:
+            return
+        complaint = without_contract(definition) or breach_of_definition(definition)
+        if complaint is None:
+            self._look_for_breach(node, reference, definition)
+            return
+        name = node_id(definition.kind, "", definition.metadata.name)
+        found = self.nodes.setdefault(name, Node(name, definition.kind, "", definition.metadata.name, definition, [complaint]))
+        node.because_of[found.id] = f"refers to a {kind} in {reference.path}"
+
+    def _look_for_breach(self, node: Node, reference: Reference, definition: Unstructured) -> None:
+        """A provider's object that breaks the contract of what it is to the object that names it."""
+        role, target = ROLES.get((node.kind, reference.path)), self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
+        if role is None or target is None or target.object is None or target.deleting or target.tier is Tier.PAUSED:
+            return
+        try:
+            version = contract_of({"name": definition.metadata.name, "labels": definition.metadata.labels}, target.object.gvk.version)
+        except NoContract:
+            return
+        complaint = breach(role, target.object, version, self._now)
+        if complaint is None and node.kind == "Cluster" and reference.path == "spec.infrastructureRef" and node.object is not None:
+            complaint = without_endpoint(target.object, node.object, version)
+        if complaint is not None and not any(c.tier is complaint.tier for c in target.complaints):
+            target.complaints.append(complaint)
 
     def _look_for_quorum(self) -> None:
         """The etcd members of a control plane that has them on its Machines."""

@@ -186,6 +186,7 @@ async def _definitions(client: Client, objects: Iterable[Unstructured]) -> list[
     """The CRDs of the kinds in play, with their labels but without their schemas."""
     wanted = {(o.gvk.group, o.kind) for o in objects if "." in o.gvk.group}
     wanted |= {(r.group, r.kind) for o in objects for r in references(o.at("spec"))}
+    wanted |= {(group, kind.removesuffix("Template")) for group, kind in wanted}  # what is made from a template
     found = []
     for group, kind in sorted(wanted):
         try:

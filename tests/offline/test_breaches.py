@@ -1,0 +1,146 @@
+"""Mistakes of providers' authors: each is named by `explain`, with the field that is missing and whose move it is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from live import key, look
+
+from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
+from clusterwright.cli import samples
+from clusterwright.offline.breaches import breach_of_definition, without_endpoint
+from clusterwright.offline.verdict import State, Verdict
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, plane
+from clusterwright.simulation.world import START
+
+GROUP = "infrastructure.example.com"
+MINE = GroupVersionKind(GROUP, "v1", "ExampleMachine")
+
+
+def crd(kind: str, name: str = "", **labels: str) -> Json:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
+    plural = name or f"{kind.lower()}s"
+    spec = {"group": GROUP, "scope": "Namespaced", "names": {"kind": kind, "plural": plural}, "versions": [version]}
+    metadata = {"name": f"{plural}.{GROUP}", "labels": {label.replace("_", "/"): v for label, v in labels.items()}}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
+
+
+def explained(definition: Json, patches: tuple[Json, ...] = (), after: float = 60) -> Verdict:
+    """What is said of a cluster whose only worker's infrastructure is of a provider that writes no more than this."""
+
+    async def main() -> Verdict:
+        async with plane(LoopClock(START)) as p:
+            await p.client.create(definition)
+            await p.client.create(crd("ExampleMachineTemplate", **{"cluster.x-k8s.io_v1beta2": "v1"}))
+            await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)])
+            await p.until_available("c")
+            made = [o for o in samples.workers("c", "md", replicas=1) if o["kind"] != "DevMachineTemplate"]
+            deployment = next(o for o in made if o["kind"] == "MachineDeployment")
+            reference = {"apiGroup": GROUP, "kind": "ExampleMachineTemplate", "name": "small"}
+            deployment["spec"]["template"]["spec"]["infrastructureRef"] = reference
+            template = {"metadata": {"name": "small", "namespace": "default"}, "spec": {"template": {"spec": {}}}}
+            await p.apply([{"apiVersion": f"{GROUP}/v1", "kind": "ExampleMachineTemplate", **template}, *made])
+            await asyncio.sleep(10)
+            if patches:
+                await write(p, patches)
+            await asyncio.sleep(after)
+            return (await look(p)).verdict
+
+    return run_virtual(main())
+
+
+async def write(p: Plane, patches: tuple[Json, ...]) -> None:
+    (mine,) = await p.client.list(MINE, namespace="default")
+    for patch in patches:
+        await p.client.patch(MINE, key(mine.key.name), patch, subresource="status" if "status" in patch else "")
+
+
+LABELLED: dict[str, Any] = {"cluster.x-k8s.io_v1beta2": "v1"}
+READY = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("patches", "field", "said"),
+    [
+        (
+            ({"spec": {"providerID": "x://1"}}, {"status": {"ready": True}}),
+            "status.initialization.provisioned",
+            "as contract v1beta1 would",
+        ),
+        (({"status": {"conditions": [READY]}},), "status.initialization.provisioned", "says Ready=True, but does not set"),
+        (({"status": {"initialization": {"provisioned": True}}},), "spec.providerID", "provisioned: true without spec.providerID"),
+        (({"status": {"initialization": {"provisioned": "yes"}}},), "status.initialization.provisioned", "expected a boolean, found"),
+        (
+            ({"spec": {"providerID": 7}}, {"status": {"initialization": {"provisioned": True}}}),
+            "spec.providerID",
+            "expected a string, found",
+        ),
+    ],
+    ids=["old contract", "ready condition only", "no provider ID", "no boolean", "provider ID of the wrong type"],
+)
+def test_what_the_contract_asks_for_and_an_object_does_not_say_is_named(patches: tuple[Json, ...], field: str, said: str) -> None:
+    verdict = explained(crd("ExampleMachine", **LABELLED), patches)
+
+    assert verdict.state is State.BROKEN
+    assert verdict.object.startswith("ExampleMachine/default/md-")
+    assert verdict.field == field
+    assert said in verdict.what
+    assert "authors" in verdict.who
+
+
+def test_an_object_that_nobody_reconciles_is_named_whatever_its_group() -> None:
+    verdict = explained(crd("ExampleMachine", **LABELLED))
+
+    assert verdict.object.startswith("ExampleMachine/default/md-")
+    assert "nothing has reconciled it since it was made" in verdict.what
+
+
+def test_a_label_that_names_a_version_which_is_not_served_is_named() -> None:
+    verdict = explained(crd("ExampleMachine", **{"cluster.x-k8s.io_v1beta2": "v2"}))
+
+    assert verdict.object == f"CustomResourceDefinition/examplemachines.{GROUP}"
+    assert "cluster.x-k8s.io/v1beta2=v2, but v2 is not served; served: v1" in verdict.what
+
+
+def test_a_definition_that_is_not_found_by_its_name_is_named() -> None:
+    complaint = breach_of_definition(Unstructured(crd("ExampleMachine", "examples", **LABELLED)))
+
+    assert complaint is not None
+    assert f"is not named examplemachines.{GROUP}" in complaint.text
+    assert breach_of_definition(Unstructured(crd("ExampleMachine", **LABELLED))) is None
+
+
+def test_a_provider_that_is_at_it_is_not_accused() -> None:
+    working = {**READY, "status": "False", "reason": "Creating", "message": "the VM is being created"}
+
+    verdict = explained(crd("ExampleMachine", **LABELLED), ({"status": {"conditions": [working]}},), after=20)
+
+    assert "the VM is being created" in verdict.what
+    assert "contract" not in verdict.what
+
+
+@pytest.mark.parametrize(
+    ("infrastructure", "cluster", "is_breach"),
+    [
+        ({}, {"controlPlaneRef": {"kind": "KubeadmControlPlane"}}, True),
+        ({"controlPlaneEndpoint": {"host": "", "port": 0}}, {"controlPlaneRef": {"kind": "KubeadmControlPlane"}}, True),
+        ({"controlPlaneEndpoint": {"host": "h", "port": 1}}, {"controlPlaneRef": {"kind": "KubeadmControlPlane"}}, False),
+        ({}, {"controlPlaneRef": {"kind": "KubeadmControlPlane"}, "controlPlaneEndpoint": {"host": "h", "port": 1}}, False),
+        ({}, {"controlPlaneRef": {"kind": "HostedControlPlane"}}, False),
+    ],
+)
+def test_infrastructure_without_an_endpoint_is_a_breach_where_the_control_plane_waits_for_it(
+    infrastructure: Json, cluster: Json, is_breach: bool
+) -> None:
+    done = Unstructured({"spec": infrastructure, "status": {"initialization": {"provisioned": True}}})
+
+    complaint = without_endpoint(done, Unstructured({"spec": cluster}), "v1beta2")
+
+    assert (complaint is not None) == is_breach
+    assert complaint is None or complaint.path == "spec.controlPlaneEndpoint"
+    assert without_endpoint(Unstructured({"spec": infrastructure}), Unstructured({"spec": cluster}), "v1beta2") is None
