@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -60,9 +60,14 @@ def run(options: argparse.Namespace) -> int:
         raise Usage("--worker-machines: a number from 0 is expected")
     if options.dry_run:
         objects = FLAVORS[options.flavor](options, options.namespace or "default")
-        yaml.dump_all(objects, sys.stdout, Dumper=_Plain, sort_keys=False, explicit_start=True, width=140)
+        sys.stdout.write(as_yaml(objects))
         return 0
     return asyncio.run(_run(options))
+
+
+def as_yaml(objects: Sequence[Json]) -> str:
+    """Manifests as people write them."""
+    return str(yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, explicit_start=True, width=140))
 
 
 class _Plain(yaml.SafeDumper):

@@ -31,12 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
-    resource = subjects.resource_of(subject.kind)
-    if resource is None:
-        raise Usage(f"{subject.kind!r} is no kind that is known here")
+    resource = subjects.known(subject)
     connection = connect.resolve(arguments)
-    namespace = subject.namespace or arguments.namespace or connection.namespace
-    key = ObjectKey(namespace if resource.namespaced else "", subject.name)
+    key = subjects.key_of(subject, resource, arguments.namespace or connection.namespace)
     name = f"{resource.singular} {key.namespace}/{key.name}" if key.namespace else f"{resource.singular} {key.name}"
     began = time.monotonic()
     async with connect.connected(connection) as client:

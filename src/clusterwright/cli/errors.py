@@ -11,10 +11,16 @@ class Usage(Exception):
     """The command was called wrongly; the text says how."""
 
 
+class Failed(Exception):
+    """What was asked for could not be done; the text says why."""
+
+
 def told(error: Exception) -> tuple[str, int] | None:
     """The line and the exit status (2: called wrongly, 1: failed); None: a defect of ours, whose traceback is wanted."""
     if isinstance(error, Usage | BadSubject):
         return str(error), 2
+    if isinstance(error, Failed):
+        return str(error), 1
     if isinstance(error, InvalidKubeconfig | ApiError):
         return " ".join(str(error).split()) if isinstance(error, InvalidKubeconfig) else str(error), 1
     if isinstance(error, OSError) and error.strerror:

@@ -1,45 +1,75 @@
-"""One object as it changes: a watch, begun again where it breaks."""
+"""Objects as they change: a list and a watch, begun again where it breaks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from typing import Protocol
 
 import msgspec
 
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.api.scheme import Resource
 from clusterwright.api.wire import Request
 from clusterwright.runtime.errors import ConnectionFailed, from_response
 from clusterwright.runtime.rest import RestClient
 
 _PAUSE = 0.5
+Query = tuple[tuple[str, str], ...]
 
 
-async def follow(client: RestClient, resource: Resource, key: ObjectKey) -> AsyncGenerator[Json | None, None]:
-    """The object as it is, then whenever it changes; None while it is not there. Raises ApiError where it may not be read."""
-    path = resource.path(key.namespace)
-    only = (("fieldSelector", f"metadata.name={key.name}"),)
+class Collection(Protocol):
+    """A kind that knows where its objects are."""
+
+    def path(self, namespace: str = "") -> str:
+        """Where they are listed."""
+
+
+async def states(client: RestClient, path: str, query: Query = ()) -> AsyncGenerator[Mapping[tuple[str, str], Json], None]:
+    """What is listed there, by namespace and name: as it is, then after every change. Raises ApiError where it may not be read."""
     while True:
-        listed = msgspec.json.decode(await _get(client, path, only))
-        yield next(iter(listed["items"]), None)
-        query = (*only, ("watch", "true"), ("resourceVersion", listed["metadata"]["resourceVersion"]), ("timeoutSeconds", "300"))
+        listed = msgspec.json.decode(await _get(client, path, query))
+        present = {_place(obj): obj for obj in listed["items"]}
+        yield present
+        watch = (*query, ("watch", "true"), ("resourceVersion", listed["metadata"]["resourceVersion"]), ("timeoutSeconds", "300"))
         try:
-            response, lines = await client.transport.stream(Request(method="GET", path=path, query=query, headers=client.headers))
+            response, lines = await client.transport.stream(Request(method="GET", path=path, query=watch, headers=client.headers))
             if response.status < 300:
                 async with aclosing(lines):  # type: ignore[type-var]
                     async for line in lines:
                         event = msgspec.json.decode(line)
                         if event["type"] == "ERROR":
                             break
-                        yield None if event["type"] == "DELETED" else event["object"]
+                        if event["type"] == "DELETED":
+                            present.pop(_place(event["object"]), None)
+                        else:
+                            present[_place(event["object"])] = event["object"]
+                        yield present
         except (ConnectionFailed, msgspec.DecodeError):
             pass  # the list says whether anybody is there
         await asyncio.sleep(_PAUSE)
 
 
-async def _get(client: RestClient, path: str, query: tuple[tuple[str, str], ...]) -> bytes:
+async def follow(client: RestClient, collection: Collection, key: ObjectKey) -> AsyncGenerator[Json | None, None]:
+    """The object as it is, then whenever it changes; None while it is not there. Raises ApiError where it may not be read."""
+    async with aclosing(states(client, collection.path(key.namespace), (("fieldSelector", f"metadata.name={key.name}"),))) as seen:
+        async for present in seen:
+            yield next(iter(present.values()), None)
+
+
+async def until_all(client: RestClient, collection: Collection, namespace: str, holds: Callable[[Json], bool]) -> None:
+    """Wait until something holds of every object of a kind in a namespace."""
+    async with aclosing(states(client, collection.path(namespace))) as seen:
+        async for present in seen:
+            if all(map(holds, present.values())):
+                return
+
+
+def _place(obj: Json) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+async def _get(client: RestClient, path: str, query: Query) -> bytes:
     response = await client.transport.send(Request(method="GET", path=path, query=query, headers=client.headers))
     if response.status >= 300:
         raise from_response(response.status, response.body)

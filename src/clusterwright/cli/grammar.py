@@ -105,6 +105,65 @@ def _delete(parser: ArgumentParser) -> None:
     add_connection(parser)
 
 
+def _wait(parser: ArgumentParser) -> None:
+    parser.add_argument("words", nargs="+", metavar="KIND/NAME", help="or KIND NAME; a NAME alone is a cluster's")
+    parser.add_argument(
+        "--for",
+        dest="goal",
+        default="condition=Available",
+        metavar="GOAL",
+        help="condition=TYPE[=STATUS], delete, create, or jsonpath='{.path}'[=VALUE]; default: %(default)s",
+    )
+    parser.add_argument("--timeout", type=float, default=WAIT_SECONDS, metavar="SECONDS", help="how long to wait; default: %(default)g")
+    add_connection(parser)
+
+
+def _move(parser: ArgumentParser) -> None:
+    parser.add_argument("--to-kubeconfig", required=True, metavar="PATH", help="of the management cluster that takes them")
+    parser.add_argument("--to-context", default="", help="a context of it; default: the current one")
+    parser.add_argument("--dry-run", action="store_true", help="only name what would be moved")
+    parser.add_argument(
+        "--timeout", type=float, default=120.0, metavar="SECONDS", help="how long all may take to pause; default: %(default)g"
+    )
+    add_connection(parser)
+
+
+def _fault(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    inject = actions.add_parser("inject", help="break something", description="Break a simulated machine or the endpoint of a cluster.")
+    inject.add_argument(
+        "words", nargs="+", metavar="KIND/NAME FAULT", help="machine/NAME, node/NAME, devmachine/NAME or cluster/NAME, and what breaks"
+    )
+    remove = actions.add_parser("remove", help="end faults", description="End a fault, or all faults of an object.")
+    remove.add_argument("words", nargs="+", metavar="KIND/NAME [FAULT]")
+    show = actions.add_parser("list", help="what is broken, and what can be", description="List what is broken, and what can be.")
+    show.add_argument("words", nargs="*", metavar="cluster/NAME", help="only of this cluster")
+    for action in (inject, remove, show):
+        add_connection(action)
+
+
+def _timeline(parser: ArgumentParser) -> None:
+    parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
+    parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
+    parser.add_argument("-w", "--watch", action="store_true", help="go on as things happen")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_connection(parser)
+
+
+def _generate(parser: ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="cluster/NAME", help="or cluster NAME, or NAME: the value of ${CLUSTER_NAME}")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="the template; - for standard input; default: a flavor")
+    parser.add_argument("--flavor", choices=tuple(FLAVORS), default="plain", help="a template that is built in; default: %(default)s")
+    parser.add_argument("--kubernetes-version", default="", metavar="VERSION", help="the value of ${KUBERNETES_VERSION}")
+    parser.add_argument("--control-plane-machine-count", type=int, metavar="N", help="the value of ${CONTROL_PLANE_MACHINE_COUNT}")
+    parser.add_argument("--worker-machine-count", type=int, metavar="N", help="the value of ${WORKER_MACHINE_COUNT}")
+    parser.add_argument("-n", "--target-namespace", "--namespace", dest="namespace", default="", help="the value of ${NAMESPACE}")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a variable; before the environment's; may be repeated"
+    )
+    parser.add_argument("--list-variables", action="store_true", help="only name the variables of the template, and their defaults")
+
+
 def _render(parser: ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="kubeadmconfig/NAME", help="or kubeadmconfig NAME, or NAME")
     parser.add_argument("--from", dest="file", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
@@ -166,6 +225,13 @@ COMMANDS: dict[str, Command] = {
         "Run the controllers on an API server: the one that kubectl would ask, or that of the cluster we run in.",
     ),
     "create": Command("create", "create a cluster on in-memory infrastructure, or print its manifests", _create),
+    "generate": Command(
+        "generate",
+        "print manifests from a template with ${VARIABLES}",
+        _generate,
+        "Print the manifests of a cluster from a template as clusterctl has them: ${VAR}, ${VAR:=default} and their like.\n"
+        "Values come from flags, --set and the environment, in this order.",
+    ),
     "get": Command("get", "list objects of a kind, show some by name, or print a cluster's kubeconfig", _get),
     "describe": Command("describe", "show a cluster as a tree with its conditions", _describe),
     "explain": Command(
@@ -175,6 +241,16 @@ COMMANDS: dict[str, Command] = {
         "Say why an object is in its state: causes first, then the chain that leads there, then the decisions.",
     ),
     "delete": Command("delete", "delete a cluster or another object and wait until it is gone", _delete),
+    "wait": Command("wait", "wait until an object is as it shall be", _wait),
+    "timeline": Command("timeline", "show what happened to a cluster: conditions, Events and decisions by time", _timeline),
+    "fault": Command("fault", "break simulated machines, mend them, list what is broken", _fault),
+    "move": Command(
+        "move",
+        "move the clusters of a namespace into another management cluster",
+        _move,
+        "Move the clusters of a namespace, with all that belongs to them, into another management cluster, as `clusterctl move` does.\n"
+        "What fails before anything was deleted is undone.",
+    ),
     "render": Command(
         "render",
         "print a machine's bootstrap data as it would be written",

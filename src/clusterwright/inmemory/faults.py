@@ -12,40 +12,31 @@ FAILURE_DOMAINS = "inmemory.clusterwright.dev/failure-domains"
 """On a DevCluster: names of failure domains, separated by commas."""
 
 NEVER_BOOTS = "machine-never-boots"
-"""The VM does not come up."""
 BOOTSTRAP_FAILS = "bootstrap-fails"
-"""kubeadm fails. As on a real machine it does not run again: only a new machine helps."""
 NODE_DIES = "node-dies"
-"""The machine stops: kubelet, etcd and API server with it."""
 KUBELET_STOPS = "kubelet-stops"
-"""The kubelet no longer reports; what runs goes on running."""
 ETCD_CORRUPT = "etcd-corrupt"
-"""The member raises a CORRUPT alarm."""
 ETCD_NO_SPACE = "etcd-no-space"
-"""The member raises a NOSPACE alarm."""
 ETCD_LEARNER = "etcd-learner"
-"""The member stays a learner, without a vote."""
 ETCD_STOPS = "etcd-stops"
-"""The member's process is down."""
 API_SERVER_STOPS = "api-server-stops"
-"""The API server of this machine is down."""
 UNREACHABLE = "api-server-unreachable"
-"""The endpoint of the cluster does not answer."""
 
-MACHINE_FAULTS = frozenset(
-    {
-        NEVER_BOOTS,
-        BOOTSTRAP_FAILS,
-        NODE_DIES,
-        KUBELET_STOPS,
-        ETCD_CORRUPT,
-        ETCD_NO_SPACE,
-        ETCD_LEARNER,
-        ETCD_STOPS,
-        API_SERVER_STOPS,
-    }
-)
+DESCRIPTIONS: Mapping[str, str] = {
+    NEVER_BOOTS: "the VM does not come up",
+    BOOTSTRAP_FAILS: "kubeadm fails. As on a real machine it does not run again: only a new machine helps",
+    NODE_DIES: "the machine stops: kubelet, etcd and API server with it",
+    KUBELET_STOPS: "the kubelet no longer reports; what runs goes on running",
+    ETCD_CORRUPT: "the member raises a CORRUPT alarm",
+    ETCD_NO_SPACE: "the member raises a NOSPACE alarm",
+    ETCD_LEARNER: "the member stays a learner, without a vote",
+    ETCD_STOPS: "the member's process is down",
+    API_SERVER_STOPS: "the API server of this machine is down",
+    UNREACHABLE: "the endpoint of the cluster does not answer",
+}
+
 CLUSTER_FAULTS = frozenset({UNREACHABLE})
+MACHINE_FAULTS = frozenset(DESCRIPTIONS) - CLUSTER_FAULTS
 
 
 class UnknownFault(ValueError):

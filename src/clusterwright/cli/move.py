@@ -1,0 +1,174 @@
+"""`clusterwright move`: the clusters of a namespace, with all that belongs to them, into another management cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.wellknown import BLOCK_MOVE_ANNOTATION, CLUSTERCTL_LABEL
+from clusterwright.cli import connect, moving
+from clusterwright.cli.errors import Usage
+from clusterwright.cli.following import until_all
+from clusterwright.cli.moving import CannotMove, Moved, MovedKind
+from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
+from clusterwright.runtime.rest import RestClient
+
+_CRD = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+_NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+_BUILT_IN = [MovedKind(GroupVersionKind("", "v1", kind)) for kind in ("Secret", "ConfigMap")]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Move, or say what would be moved. 1: it cannot be done now; then all is as it was."""
+    try:
+        return asyncio.run(_run(arguments))
+    except CannotMove as error:
+        for reason in error.args:
+            print(f"clusterwright move: {reason}", file=sys.stderr)
+        return 1
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    source = connect.resolve(arguments)
+    target = connect.resolve(argparse.Namespace(kubeconfig=arguments.to_kubeconfig, context=arguments.to_context))
+    if source.server == target.server:
+        raise Usage(f"--to-kubeconfig: that is where the clusters are already: {target.server}")
+    namespace = arguments.namespace or source.namespace
+    async with connect.connected(source) as here, connect.connected(target) as there:
+        moved = moving.in_order(await _gather(here, namespace))
+        clusters = [obj for obj in moved if obj.kind.gvk.group == "cluster.x-k8s.io" and obj.json["kind"] == "Cluster"]
+        if not clusters:
+            raise CannotMove(f"there is no Cluster in namespace {namespace}")
+        names = ", ".join(obj.json["metadata"]["name"] for obj in clusters)
+        print(f"{len(clusters)} Cluster{'s' * (len(clusters) != 1)} ({names}) with {len(moved) - len(clusters)} other objects", flush=True)
+        if arguments.dry_run:
+            sys.stdout.writelines(f"  {obj.name}\n" for obj in moved)
+            return 0
+        if reasons := [*moving.unready(moved), *await _refusals(there, moved)]:
+            raise CannotMove(*reasons)
+        await _move(here, there, moved, arguments.timeout)
+    print(f"moved to {target.server}")
+    return 0
+
+
+async def _gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Json]]:
+    """All objects of the namespace that a move may concern, and the classes of other namespaces that its Clusters are of."""
+    definitions = await client.list(_CRD, labels=CLUSTERCTL_LABEL)
+    found: list[tuple[MovedKind, Json]] = []
+    known = [*moving.kinds(dict(crd.json) for crd in definitions), *_BUILT_IN]
+    if len(known) == len(_BUILT_IN):
+        raise CannotMove(f"no CustomResourceDefinition is labelled {CLUSTERCTL_LABEL}: nothing says what there is to move")
+    for kind in known:
+        listed = await client.list(kind.gvk, namespace=namespace if kind.is_namespaced else "")
+        found += [(kind, {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind, **obj.json}) for obj in listed]
+    elsewhere = {c for kind, json in found if kind.gvk.kind == "Cluster" and (c := moving.class_of(json)) and c[0] != namespace}
+    if elsewhere:
+        told = ", ".join(f"{ns}/{name}" for ns, name in sorted(elsewhere))
+        raise CannotMove(f"ClusterClass {told} is of another namespace: move that one first, or give the Clusters a class of their own")
+    return found
+
+
+async def _refusals(client: RestClient, moved: Sequence[Moved]) -> list[str]:
+    """Why the other management cluster cannot take the objects."""
+    reasons: dict[str, None] = {}
+    for obj in moved:
+        key = _key(obj)
+        try:
+            if await client.find(obj.kind.gvk, key) is not None and obj.kind.is_namespaced:
+                reasons[f"{obj.name} is there already"] = None
+        except ApiError as error:
+            reasons[f"{obj.kind.gvk.kind} cannot be read there: {error}"] = None
+    return list(reasons)
+
+
+async def _move(here: RestClient, there: RestClient, moved: Sequence[Moved], timeout: float) -> None:
+    """Pause, create there, delete here, resume there. What fails before anything is deleted is undone."""
+    began = time.monotonic()
+
+    def tell(text: str) -> None:
+        print(f"{time.monotonic() - began:6.1f}s  {text}", flush=True)
+
+    arrived: list[Moved] = []
+    try:
+        await _pause(here, moved, paused=True)
+        await _settled(here, moved, timeout)
+        tell("paused here")
+        fresh = {obj.uid: await here.get(obj.kind.gvk, _key(obj)) for obj in moved}
+        moved = [
+            Moved({"apiVersion": o.kind.gvk.api_version, "kind": o.kind.gvk.kind, **fresh[o.uid].json}, o.kind, o.owners) for o in moved
+        ]
+        await _create(there, moved, arrived)
+        tell(f"{len(arrived)} objects created there")
+    except (ApiError, CannotMove, TimeoutError, asyncio.CancelledError) as error:
+        await asyncio.shield(_undo(here, there, moved, arrived))
+        if isinstance(error, TimeoutError):
+            raise CannotMove(f"not everything was ready to move within {timeout:g} s; all is as it was") from error
+        raise
+    for obj in reversed(moved):
+        if obj.kind.is_namespaced:
+            with suppress(NotFound):
+                await here.patch(obj.kind.gvk, _key(obj), moving.leaving())
+                await here.delete(obj.kind.gvk, _key(obj))
+    tell("deleted here")
+    await _pause(there, moved, paused=False)
+    tell("resumed there")
+
+
+async def _pause(client: RestClient, moved: Sequence[Moved], *, paused: bool) -> None:
+    for obj in moved:
+        if (patch := moving.pausing(obj, paused=paused)) is not None:
+            await client.patch(obj.kind.gvk, _key(obj), patch)
+
+
+async def _settled(client: RestClient, moved: Sequence[Moved], timeout: float) -> None:
+    """Wait until everybody who says whether they are paused is, and nobody blocks the move; raises TimeoutError."""
+
+    def is_settled(mine: set[str], json: Json) -> bool:
+        if json["metadata"]["uid"] not in mine:
+            return True
+        conditions = (json.get("status") or {}).get("conditions") or ()
+        is_awake = any(c["type"] == "Paused" and c["status"] != "True" for c in conditions)
+        return not is_awake and BLOCK_MOVE_ANNOTATION not in (json["metadata"].get("annotations") or {})
+
+    async with asyncio.timeout(timeout):
+        for kind in dict.fromkeys(obj.kind for obj in moved):
+            of_kind = [obj for obj in moved if obj.kind == kind]
+            namespace = of_kind[0].json["metadata"].get("namespace", "")
+            await until_all(client, await client.resources.of(kind.gvk), namespace, partial(is_settled, {obj.uid for obj in of_kind}))
+
+
+async def _create(client: RestClient, moved: Sequence[Moved], arrived: list[Moved]) -> None:
+    uids: dict[str, str] = {}
+    for namespace in dict.fromkeys(obj.json["metadata"].get("namespace", "") for obj in moved):
+        if namespace and await client.find(_NAMESPACE, ObjectKey("", namespace)) is None:
+            await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    for obj in moved:
+        try:
+            made = await client.create(moving.arriving(obj, uids))
+            arrived.append(obj)
+        except AlreadyExists:
+            if obj.kind.is_namespaced:
+                raise
+            made = await client.get(obj.kind.gvk, _key(obj))  # what is for the whole cluster is shared
+        uids[obj.uid] = made.metadata.uid
+        if fields := moving.applied_fields(obj):
+            await client.patch(obj.kind.gvk, _key(obj), {"metadata": {"managedFields": fields}})
+
+
+async def _undo(here: RestClient, there: RestClient, moved: Sequence[Moved], arrived: Sequence[Moved]) -> None:
+    for obj in reversed(arrived):
+        with suppress(ApiError):
+            await there.patch(obj.kind.gvk, _key(obj), moving.leaving())
+            await there.delete(obj.kind.gvk, _key(obj))
+    with suppress(ApiError):
+        await _pause(here, moved, paused=False)
+
+
+def _key(obj: Moved) -> ObjectKey:
+    return ObjectKey(obj.json["metadata"].get("namespace", ""), obj.json["metadata"]["name"])

@@ -1,0 +1,196 @@
+"""What a move takes along, and in which order: owners before what they own. Pure.
+
+The rules are clusterctl's, so that either may move what the other has: everything below Clusters, ClusterClasses,
+ClusterResourceSets and what is labelled for it; Secrets that belong to a Cluster by their name only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.api.wellknown import DELETE_FOR_MOVE_ANNOTATION, MOVE_HIERARCHY_LABEL, MOVE_LABEL, PAUSED_ANNOTATION
+from clusterwright.kubeadm.certificates import Purpose
+
+_HIERARCHIES = {"Cluster", "ClusterClass", "ClusterResourceSet"}
+_SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionGracePeriodSeconds")
+_SECRETS = tuple(f"-{purpose.value}" for purpose in Purpose)
+
+
+class CannotMove(Exception):
+    """Something that is to be moved is not in a state for it; each argument is one reason."""
+
+    def __str__(self) -> str:
+        return "; ".join(str(reason) for reason in self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedKind:
+    """A kind that is looked at, and whether its definition asks for all its objects, with what they own."""
+
+    gvk: GroupVersionKind
+    is_namespaced: bool = True
+    moves: bool = False
+    with_owned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One object on its way. `owners` are those among what is moved, by UID."""
+
+    json: Json
+    kind: MovedKind
+    owners: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def uid(self) -> str:
+        """Its UID where it comes from."""
+        return str(self.json["metadata"]["uid"])
+
+    @property
+    def name(self) -> str:
+        """How people call it."""
+        return f"{self.kind.gvk.kind}/{self.json['metadata']['name']}"
+
+
+def kinds(definitions: Iterable[Json]) -> list[MovedKind]:
+    """The kinds that CustomResourceDefinitions marked for clusterctl define, in their stored versions."""
+    found = []
+    for crd in definitions:
+        spec, labels = crd["spec"], crd["metadata"].get("labels") or {}
+        version = next(v["name"] for v in spec["versions"] if v.get("storage"))
+        gvk = GroupVersionKind(spec["group"], version, spec["names"]["kind"])
+        with_owned = MOVE_HIERARCHY_LABEL in labels or (gvk.kind in _HIERARCHIES and gvk.group.endswith("cluster.x-k8s.io"))
+        found.append(MovedKind(gvk, spec["scope"] == "Namespaced", with_owned or MOVE_LABEL in labels, with_owned))
+    return found
+
+
+def in_order(objects: Sequence[tuple[MovedKind, Json]]) -> list[Moved]:
+    """What is moved of the objects, owners first."""
+    by_uid = {str(json["metadata"]["uid"]): (kind, json) for kind, json in objects}
+    owners = {uid: _owners(json, by_uid) for uid, (_, json) in by_uid.items()}
+    taken = _taken(by_uid, owners)
+    ordered: dict[str, Moved] = {}
+
+    def add(uid: str, below: tuple[str, ...] = ()) -> None:
+        if uid in ordered or uid in below:  # objects that own each other are rare, and no reason to hang
+            return
+        for owner in sorted(owners[uid] & taken, key=lambda u: _key(by_uid[u])):
+            add(owner, (*below, uid))
+        kind, json = by_uid[uid]
+        ordered[uid] = Moved(json, kind, frozenset(owners[uid] & taken))
+
+    for uid in sorted(taken, key=lambda u: _key(by_uid[u])):
+        add(uid)
+    return list(ordered.values())
+
+
+def _key(entry: tuple[MovedKind, Json]) -> tuple[str, ...]:
+    kind, json = entry
+    return (kind.gvk.group, kind.gvk.kind, json["metadata"]["name"])
+
+
+def _owners(json: Json, present: Mapping[str, tuple[MovedKind, Json]]) -> frozenset[str]:
+    """Who owns an object, by reference or by a name that says so."""
+    references = json["metadata"].get("ownerReferences") or ()
+    found = {str(r["uid"]) for r in references}
+    namespace = json["metadata"].get("namespace", "")
+    if json["kind"] == "Secret" and not references:
+        found |= {uid for uid, name in _named(present, "Cluster", namespace) if json["metadata"]["name"] in {name + s for s in _SECRETS}}
+    if json["kind"] == "ClusterResourceSetBinding":
+        wanted = (json.get("spec") or {}).get("clusterName")
+        found |= {uid for uid, name in _named(present, "Cluster", namespace) if name == wanted}
+    if json["kind"] == "Cluster" and (reference := class_of(json)):
+        found |= {uid for uid, name in _named(present, "ClusterClass", reference[0]) if name == reference[1]}
+    return frozenset(found)
+
+
+def _named(present: Mapping[str, tuple[MovedKind, Json]], kind: str, namespace: str) -> Iterator[tuple[str, str]]:
+    for uid, (_, json) in present.items():
+        if json["kind"] == kind and json["metadata"].get("namespace", "") == namespace:
+            yield uid, json["metadata"]["name"]
+
+
+def class_of(cluster: Json) -> tuple[str, str] | None:
+    """Namespace and name of the class of a Cluster."""
+    reference = ((cluster["spec"].get("topology") or {}).get("classRef")) or {}
+    return (reference.get("namespace") or cluster["metadata"]["namespace"], reference["name"]) if reference.get("name") else None
+
+
+def _taken(by_uid: Mapping[str, tuple[MovedKind, Json]], owners: Mapping[str, frozenset[str]]) -> set[str]:
+    """What is asked for itself, or stands below what is asked for with all it owns."""
+
+    def labels(uid: str) -> Mapping[str, str]:
+        return by_uid[uid][1]["metadata"].get("labels") or {}
+
+    roots = {uid for uid, (kind, _) in by_uid.items() if kind.with_owned or MOVE_HIERARCHY_LABEL in labels(uid)}
+    taken, fresh = set(roots), set(roots)
+    while fresh:
+        fresh = {uid for uid, above in owners.items() if above & fresh} - taken
+        taken |= fresh
+    return taken | {uid for uid, (kind, _) in by_uid.items() if kind.moves or MOVE_LABEL in labels(uid)}
+
+
+def unready(moved: Sequence[Moved]) -> list[str]:
+    """Why the objects cannot be moved now: each in a line."""
+    reasons = []
+    for obj in moved:
+        metadata, status = obj.json["metadata"], obj.json.get("status") or {}
+        is_ours = obj.kind.gvk.group == "cluster.x-k8s.io"
+        if metadata.get("deletionTimestamp"):
+            reasons.append(f"{obj.name} is being deleted")
+        if is_ours and obj.json["kind"] in {"Cluster", "ClusterClass"} and is_paused(obj.json):
+            reasons.append(f"{obj.name} is paused")
+        elif is_ours and obj.json["kind"] == "Cluster":
+            done = status.get("initialization") or {}
+            if not done.get("infrastructureProvisioned"):
+                reasons.append(f"the infrastructure of {obj.name} is not provisioned yet")
+            elif not done.get("controlPlaneInitialized"):
+                reasons.append(f"the control plane of {obj.name} is not initialized yet")
+        if is_ours and obj.json["kind"] == "Machine" and not (status.get("nodeRef") or {}).get("name"):
+            reasons.append(f"{obj.name} has no Node yet")
+    return reasons
+
+
+def is_paused(json: Json) -> bool:
+    """Whether a Cluster or a ClusterClass is."""
+    return bool((json.get("spec") or {}).get("paused")) or PAUSED_ANNOTATION in (json["metadata"].get("annotations") or {})
+
+
+def pausing(obj: Moved, *, paused: bool) -> Json | None:
+    """The patch that pauses an object or resumes it; None: it has no pause of its own."""
+    if obj.kind.gvk.group != "cluster.x-k8s.io":
+        return None
+    if obj.json["kind"] == "Cluster":
+        return {"spec": {"paused": True if paused else None}}
+    if obj.json["kind"] == "ClusterClass":
+        return {"metadata": {"annotations": {PAUSED_ANNOTATION: "" if paused else None}}}
+    return None
+
+
+def arriving(obj: Moved, uids: Mapping[str, str]) -> Json:
+    """The object as it is created where it goes, paused if it can be; `uids` are what its owners' UIDs have become there."""
+    metadata = {name: value for name, value in obj.json["metadata"].items() if name not in _SERVERS_OWN}
+    references = metadata.pop("ownerReferences", None) or ()
+    kept = [{**r, "uid": uids[r["uid"]]} for r in references if r["uid"] in uids]
+    if kept:
+        metadata["ownerReferences"] = kept
+    json = {name: value for name, value in obj.json.items() if name != "status"} | {"metadata": metadata}
+    pause = pausing(obj, paused=True)
+    if pause and "spec" in pause:
+        json["spec"] = {**json.get("spec", {}), **pause["spec"]}
+    elif pause:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **pause["metadata"]["annotations"]}
+    return json
+
+
+def applied_fields(obj: Moved) -> list[Json]:
+    """Who owns which fields, where somebody applies the object: lost, and what they drop later would stay for ever."""
+    fields = obj.json["metadata"].get("managedFields") or []
+    return fields if any(entry.get("operation") == "Apply" for entry in fields) else []
+
+
+def leaving() -> Json:
+    """The patch before an object is deleted where it comes from: nobody is to clean up behind it."""
+    return {"metadata": {"finalizers": None, "annotations": {DELETE_FOR_MOVE_ANNOTATION: ""}}}

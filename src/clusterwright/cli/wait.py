@@ -1,0 +1,85 @@
+"""`clusterwright wait KIND/NAME --for=GOAL`: until an object is as it shall be, by a watch."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+
+from clusterwright.api.meta import Json
+from clusterwright.cli import connect, jsonpath, subjects
+from clusterwright.cli.errors import Failed, Usage
+from clusterwright.cli.following import follow
+
+Goal = Callable[[Json | None], "tuple[bool, str]"]
+"""Whether an object (None: it is not there) is as it shall be, and how it is."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Wait. 1: not in time, or there is nothing to wait for."""
+    subject, rest = subjects.parse(arguments.words)
+    if rest:
+        raise Usage(f"what is {' '.join(rest)!r}? One object is expected")
+    return asyncio.run(_run(arguments, subject, goal(arguments.goal)))
+
+
+def goal(text: str) -> Goal:
+    """The goal that a text names, as with kubectl; raises Usage."""
+    what, _, rest = text.partition("=")
+    if what in {"delete", "create"} and not rest:
+        return lambda obj: ((obj is None) is (what == "delete"), "not there" if obj is None else "there")
+    if what == "condition" and rest:
+        type_, _, status = rest.partition("=")
+        return lambda obj: _condition(obj, type_, status or "True")
+    if what == "jsonpath" and rest:
+        path, closing, value = rest.strip("'").rpartition("}")
+        try:
+            find = jsonpath.compiled(path + closing) if closing else jsonpath.compiled(value)
+        except jsonpath.BadPath as error:
+            raise Usage(f"--for: {error}") from None
+        wanted = value.lstrip("'").removeprefix("=").strip("'\"") if closing and "=" in value else None
+        return lambda obj: _value(obj, find, wanted)
+    raise Usage(f"--for {text}: condition=TYPE[=STATUS], delete, create or jsonpath='{{.path}}'[=VALUE] is expected")
+
+
+def _condition(obj: Json | None, type_: str, status: str) -> tuple[bool, str]:
+    conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
+    found: dict[str, Any] = next((c for c in conditions if c["type"].lower() == type_.lower()), {})
+    if not found:
+        return False, f"{type_} is not there"
+    generation = (obj or {})["metadata"].get("generation")
+    is_old = bool(generation and found.get("observedGeneration") and found["observedGeneration"] < generation)
+    told = f"{found['type']}={found['status']} {found.get('reason', '')}: {found.get('message', '')}"
+    return found["status"].lower() == status.lower() and not is_old, " ".join(told.split()).strip(" :")
+
+
+def _value(obj: Json | None, find: Callable[[Any], list[Any]], wanted: str | None) -> tuple[bool, str]:
+    values = [jsonpath.shown(value) for value in find(obj)] if obj is not None else []
+    told = ", ".join(values) or "nothing is there"
+    return (bool(values) if wanted is None else wanted in values), told
+
+
+async def _run(arguments: argparse.Namespace, subject: subjects.Subject, reached: Goal) -> int:
+    resource = subjects.known(subject)
+    connection = connect.resolve(arguments)
+    key = subjects.key_of(subject, resource, arguments.namespace or connection.namespace)
+    name, began, told = f"{resource.singular} {key}" if key.namespace else f"{resource.singular} {key.name}", time.monotonic(), ""
+    waits_for_presence = reached(None)[0] or arguments.goal == "create"
+    async with connect.connected(connection) as client:
+        if not waits_for_presence:
+            await client.get(resource.gvk, key)  # what is not there is said so
+        try:
+            async with asyncio.timeout(arguments.timeout), aclosing(follow(client, resource, key)) as states:
+                async for state in states:
+                    is_reached, told = reached(state)
+                    if is_reached:
+                        print(f"{name}: {arguments.goal} after {time.monotonic() - began:.1f} s")
+                        return 0
+                    if state is None and not waits_for_presence:
+                        raise Failed(f"{name} is gone")
+        except TimeoutError:
+            raise Failed(f"{name}: {arguments.goal} does not hold after {arguments.timeout:g} s: {told}") from None
+    raise AssertionError("a watch has no end")
