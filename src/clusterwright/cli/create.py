@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import yaml
@@ -15,9 +13,9 @@ import yaml
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.cli import connect, samples, subjects
 from clusterwright.cli.errors import Usage
-from clusterwright.cli.following import follow
+from clusterwright.cli.progress import until_up
+from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import AlreadyExists
-from clusterwright.runtime.rest import RestClient
 
 
 def _plain(options: argparse.Namespace, namespace: str) -> list[Json]:
@@ -89,45 +87,7 @@ async def _run(options: argparse.Namespace) -> int:
                 if options.flavor != "topology" or obj["kind"] == "Cluster":
                     raise
         print(f"cluster {key} created", flush=True)
-        return await _wait(client, key, options.timeout) if options.wait else 0
-
-
-async def _wait(client: RestClient, key: ObjectKey, timeout: float) -> int:
-    """Tell how it goes until the Cluster is up; 1: not in time, or gone."""
-    began, shown = time.monotonic(), ""
-    resource = subjects.resource_of("cluster")
-    assert resource is not None
-    try:
-        async with asyncio.timeout(timeout), aclosing(follow(client, resource, key)) as states:
-            async for state in states:
-                if state is None:
-                    print(f"cluster {key} is gone")
-                    return 1
-                line, is_up = _progress(state)
-                if line != shown:
-                    print(f"{time.monotonic() - began:6.1f}s  {line}", flush=True)
-                    shown = line
-                if is_up:
-                    print(f"cluster {key} is available after {time.monotonic() - began:.1f} s")
-                    return 0
-    except TimeoutError:
-        print(f"cluster {key} is not available after {timeout:g} s: {shown}")
-    return 1
-
-
-def _progress(cluster: Json) -> tuple[str, bool]:
-    status = cluster.get("status") or {}
-    counts = []
-    for part in ("controlPlane", "workers"):
-        numbers = status.get(part) or {}
-        counts.append((numbers.get("readyReplicas") or 0, numbers.get("desiredReplicas")))
-    conditions = {c["type"]: c["status"] for c in status.get("conditions") or ()}
-    available = conditions.get("Available", "Unknown")
-    (leaders, all_leaders), (workers, all_workers) = counts
-    line = (
-        f"{status.get('phase') or 'Pending'}: control plane {leaders}/{all_leaders or 0} ready, workers {workers}/{all_workers or 0} ready"
-    )
-    is_up = (
-        available == "True" and all_leaders is not None and all_workers is not None and leaders == all_leaders and workers == all_workers
-    )
-    return f"{line}, available: {available}", is_up
+        if options.wait:
+            elapsed = await until_up(client, key, SystemClock(), timeout=options.timeout)
+            print(f"cluster {key} is available after {elapsed:.1f} s")
+    return 0

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
 import msgspec
 
+from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.scheme import SCHEME
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.api.wire import Request
 from clusterwright.runtime.errors import ConnectionFailed, from_response
 from clusterwright.runtime.rest import RestClient
@@ -63,6 +67,40 @@ async def until_all(client: RestClient, collection: Collection, namespace: str, 
         async for present in seen:
             if all(map(holds, present.values())):
                 return
+
+
+async def changes(client: RestClient, places: Sequence[tuple[str, Query]], *, settle: float = 0.1) -> AsyncGenerator[None, None]:
+    """At once, then whenever something at one of the places (path and query) changed; what changes together counts once."""
+    changed = asyncio.Event()
+
+    async def watch(path: str, query: Query) -> None:
+        async for _ in states(client, path, query):
+            changed.set()
+
+    tasks = [asyncio.create_task(watch(*place)) for place in places]
+    for task in tasks:
+        task.add_done_callback(lambda _: changed.set())
+    try:
+        while True:
+            await changed.wait()
+            for task in tasks:
+                if task.done():
+                    task.result()  # it ends only by failing
+            await asyncio.sleep(settle)
+            changed.clear()
+            yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def of_cluster(key: ObjectKey) -> list[tuple[str, Query]]:
+    """Where what belongs to a Cluster is, and itself."""
+    labelled: Query = (("labelSelector", f"{CLUSTER_NAME_LABEL}={key.name}"),)
+    itself: Query = (("fieldSelector", f"metadata.name={key.name}"),)
+    kinds = (Machine, MachineSet, MachineDeployment, MachinePool, MachineHealthCheck, KubeadmControlPlane)
+    return [(SCHEME.of(Cluster).path(key.namespace), itself), *((SCHEME.of(kind).path(key.namespace), labelled) for kind in kinds)]
 
 
 def _place(obj: Json) -> tuple[str, str]:

@@ -146,6 +146,9 @@ def _timeline(parser: ArgumentParser) -> None:
     parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("-w", "--watch", action="store_true", help="go on as things happen")
+    parser.add_argument(
+        "--health-port", type=upflags.port, metavar="PORT", help="that of the plane: tell what its controllers decided, too"
+    )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     add_connection(parser)
 

@@ -110,14 +110,12 @@ async def _move(here: RestClient, there: RestClient, moved: Sequence[Moved], tim
         if isinstance(error, TimeoutError):
             raise CannotMove(f"not everything was ready to move within {timeout:g} s; all is as it was") from error
         raise
-    for obj in reversed(moved):
-        if obj.kind.is_namespaced:
-            with suppress(NotFound):
-                await here.patch(obj.kind.gvk, _key(obj), moving.leaving())
-                await here.delete(obj.kind.gvk, _key(obj))
+    left = await _delete(here, moved)
     tell("deleted here")
-    await _pause(there, moved, paused=False)
+    await _pause(there, moved, paused=False)  # what is left here is paused, and stays so
     tell("resumed there")
+    if left:
+        raise CannotMove(*left)
 
 
 async def _pause(client: RestClient, moved: Sequence[Moved], *, paused: bool) -> None:
@@ -161,11 +159,25 @@ async def _create(client: RestClient, moved: Sequence[Moved], arrived: list[Move
             await client.patch(obj.kind.gvk, _key(obj), {"metadata": {"managedFields": fields}})
 
 
+async def _delete(client: RestClient, moved: Sequence[Moved]) -> list[str]:
+    """Delete the objects without letting anybody clean up behind them, owners last; what could not be, and why."""
+    failures = []
+    for obj in reversed(moved):
+        if not obj.kind.is_namespaced:
+            continue
+        try:
+            await client.patch(obj.kind.gvk, _key(obj), moving.MARK)
+            await client.delete(obj.kind.gvk, _key(obj))
+            await client.patch(obj.kind.gvk, _key(obj), moving.LET_GO)
+        except NotFound:
+            pass  # it had no finalizer
+        except ApiError as error:
+            failures.append(f"{obj.name} was moved, but is still here: {error}")
+    return failures
+
+
 async def _undo(here: RestClient, there: RestClient, moved: Sequence[Moved], arrived: Sequence[Moved]) -> None:
-    for obj in reversed(arrived):
-        with suppress(ApiError):
-            await there.patch(obj.kind.gvk, _key(obj), moving.leaving())
-            await there.delete(obj.kind.gvk, _key(obj))
+    await _delete(there, arrived)
     with suppress(ApiError):
         await _pause(here, moved, paused=False)
 

@@ -191,6 +191,7 @@ def applied_fields(obj: Moved) -> list[Json]:
     return fields if any(entry.get("operation") == "Apply" for entry in fields) else []
 
 
-def leaving() -> Json:
-    """The patch before an object is deleted where it comes from: nobody is to clean up behind it."""
-    return {"metadata": {"finalizers": None, "annotations": {DELETE_FOR_MOVE_ANNOTATION: ""}}}
+MARK: Json = {"metadata": {"annotations": {DELETE_FOR_MOVE_ANNOTATION: ""}}}
+"""The patch before an object is deleted where it comes from."""
+LET_GO: Json = {"metadata": {"finalizers": None}}
+"""The patch after that: nobody is to clean up behind it. Before, its controller might add its finalizer again."""

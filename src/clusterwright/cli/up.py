@@ -84,6 +84,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     started: running.Running | None = None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     workloads = admission.Workloads()
+    link = _Link()
     async with AsyncExitStack() as stack:
         keys = PooledKeySource()
         stack.push_async_callback(keys.close)
@@ -114,9 +115,11 @@ async def _run(arguments: argparse.Namespace) -> int:
             place = running.Place(transport=transport, is_embedded=True, data_dir=data_dir, workloads=workloads)
             started = running.start(arguments, stack, *running.build(arguments, stack, place, clock, random, keys), stop)
         page = started.manager if started is not None else None
-        await webview.open_page(stack, server, page, clock=clock, random=random, keys=keys, told=_tell_link)
+        await webview.open_page(stack, server, page, clock=clock, random=random, keys=keys, told=link.tell)
         if arguments.demo:
-            stack.push_async_callback(_cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments))))
+            stack.push_async_callback(
+                _cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments), link.last))
+            )
         # until here Ctrl-C gives up; from here it ends what runs
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
         await stop.wait()
@@ -130,9 +133,19 @@ async def _run(arguments: argparse.Namespace) -> int:
     return 1 if complaint else 0
 
 
-def _tell_link(link: str) -> None:
-    """The next way in; each is good for one browser."""
-    print(f"web view (this link works once): {link}", flush=True)
+class _Link:
+    """The way into the web view; each is good for one browser."""
+
+    _last = ""
+
+    def tell(self, link: str) -> None:
+        """The next one."""
+        self._last = link
+        print(f"web view (this link works once): {link}", flush=True)
+
+    def last(self) -> str:
+        """The one that works now, if there is a web view."""
+        return self._last
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

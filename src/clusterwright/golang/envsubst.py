@@ -15,6 +15,7 @@ from fnmatch import translate
 _LEGACY = re.compile(r"\$\{\s*([A-Za-z0-9_$]+)\s*\}")
 _NAME = re.compile(r"\w+")
 _OPERATOR = re.compile(r":[=\-?+]|=|,,?|\^\^?|//|/#|/%|/|##?|%%?|:")
+_NUMBER = re.compile(r"[+-]?[0-9]+")
 _DEFAULTS = {":=", ":-", ":?", ":+", "="}
 
 
@@ -121,7 +122,10 @@ class _Parser:
         if operator == ":":
             return Expansion(name, operator, self._separated(":", {}))
         if operator.startswith("/"):
-            return Expansion(name, operator, self._separated("/", {"$": "$", "\\": "/\\"}))
+            made = Expansion(name, operator, self._separated("/", {"$": "$", "\\": "/\\"}))
+            if len(made.arguments) == 1:
+                raise self._bad(found.start(), "what replaces it is expected, after a slash")
+            return made
         return Expansion(name, operator, (tuple(self._parts("}", {})),))
 
     def _separated(self, by: str, escapes: Mapping[str, str]) -> tuple[Template, ...]:
@@ -145,11 +149,9 @@ class _Parser:
 
 
 def _substring(value: str, start: str, length: str | None = None) -> str:
-    try:
-        first = int(start)
-        size = None if length is None else int(length)
-    except ValueError:
+    if not _NUMBER.fullmatch(start) or (length is not None and not _NUMBER.fullmatch(length)):
         return value
+    first, size = int(start), None if length is None else int(length)
     first = max(0, len(value) + first) if first < 0 else first
     return value[first:] if size is None else value[first : max(first, first + size)]
 

@@ -1,0 +1,112 @@
+"""`clusterwright timeline cluster/NAME`: what happened to a cluster, by time: conditions, Events, and what controllers decided."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+
+from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.cli import connect, subjects
+from clusterwright.cli.errors import Failed, Usage
+from clusterwright.cli.following import changes, of_cluster
+from clusterwright.cli.record import gather
+from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
+from clusterwright.offline.timeline import Moment, timeline
+
+
+class Decided(NamedTuple):
+    """A decision as the plane's traces tell it."""
+
+    at: datetime
+    kind: str
+    key: ObjectKey
+    rows: dict[str, str]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the moments, oldest first; with --watch go on as things happen. 1: there is no such cluster."""
+    subject = subjects.parse_cluster(arguments.words)
+    arguments.namespace = subject.namespace or arguments.namespace
+    if arguments.source:
+        if arguments.watch:
+            raise Usage("--from and --watch together mean nothing: a file does not change")
+        _tell(arguments, moments_of(_read(arguments.source), subject.name))
+        return 0
+    return asyncio.run(_run(arguments, subject))
+
+
+def moments_of(bundle: Bundle, name: str, decisions: Iterable[Decided] = ()) -> list[Moment]:
+    """What the objects and Events of a bundle, and decisions about them, tell; raises Failed where there is no such Cluster."""
+    if not any(o["kind"] == "Cluster" and o["metadata"]["name"] == name for o in bundle.objects):
+        raise Failed(f"cluster {name!r} not found in the file")
+    events = [o for o in bundle.objects if o["kind"] == "Event"]
+    objects = [Unstructured(o) for o in bundle.objects if o["kind"] != "Event"]
+    known = {(o.kind, o.key) for o in objects}
+    return timeline(objects, events, [d for d in decisions if (d.kind, d.key) in known])
+
+
+def _read(source: str) -> Bundle:
+    text = sys.stdin.read() if source == "-" else Path(source).read_text()
+    try:
+        return parse(text)
+    except BadBundle as error:
+        raise Failed(str(error)) from None
+
+
+async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
+    connection = connect.resolve(arguments)
+    key = ObjectKey(arguments.namespace or connection.namespace, subject.name)
+    told: dict[Moment, None] = {}
+
+    async def look() -> None:
+        decisions = await _decisions(arguments.health_port, key.namespace) if arguments.health_port else []
+        found = moments_of(assemble(await gather(arguments, str(key))), key.name, decisions)
+        _tell(arguments, [moment for moment in found if moment not in told])
+        told.update(dict.fromkeys(found))
+
+    if not arguments.watch:
+        await look()
+        return 0
+    events = (f"/api/v1/namespaces/{key.namespace}/events", ())
+    async with connect.connected(connection) as client, aclosing(changes(client, [*of_cluster(key), events], settle=0.5)) as changed:
+        async for _ in changed:
+            await look()
+    return 0
+
+
+async def _decisions(port: int, namespace: str) -> list[Decided]:
+    """What the plane with this health port remembers of its decisions; raises Failed."""
+    url = f"http://127.0.0.1:{port}/traces"
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url, params={"namespace": namespace}) as response:
+            traces = (await response.json())["traces"]
+    except (aiohttp.ClientError, OSError, ValueError, KeyError) as error:
+        raise Failed(f"--health-port {port}: no decisions at {url}: {error}") from None
+    return [Decided(datetime.fromisoformat(t["at"]), t["kind"], ObjectKey(t["namespace"], t["name"]), t["rows"]) for t in traces]
+
+
+def _tell(arguments: argparse.Namespace, moments: Iterable[Moment]) -> None:
+    for line in _json(moments) if arguments.output == "json" else _text(moments):
+        print(line, flush=True)
+
+
+def _json(moments: Iterable[Moment]) -> Iterator[str]:
+    for moment in moments:
+        line: Json = moment.to_json()
+        yield json.dumps(line)
+
+
+def _text(moments: Iterable[Moment]) -> Iterator[str]:
+    for moment in moments:
+        kind, _, rest = moment.object.partition("/")
+        what = " ".join(filter(None, (moment.about, " ".join(moment.text.split()))))
+        yield f"{moment.at}  {moment.sort:<9}  {kind}/{rest.rpartition('/')[2]}  {what}"

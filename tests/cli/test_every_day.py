@@ -1,0 +1,186 @@
+"""Commands for every day as processes, beside one plane with one cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.cli.conftest import PROGRAM, Run, environment, run_in, start, stop
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("plane")
+    process = start(folder, "--health-port", "0")
+    try:
+        yield folder
+    finally:
+        stop(process)
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    """Commands beside a plane that has the cluster `c`, with a MachineHealthCheck."""
+    run = run_in(folder)
+    made = run("create", "c", "--flavor", "health-check", "--wait")
+    assert made.returncode == 0, made.stderr
+    lines = made.stdout.splitlines()
+    assert lines[0] == "cluster default/c created"
+    assert lines[-1].startswith("cluster default/c is available after ")
+    assert "control plane 1/1 ready  workers 1/1 ready  machines: 2 Running  available: True" in lines[-2]
+    assert "\x1b" not in made.stdout
+    return run
+
+
+def said(run: Run, *arguments: str) -> str:
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def refused(run: Run, *arguments: str) -> tuple[int, str]:
+    done = run(*arguments)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    return done.returncode, done.stderr
+
+
+def worker(run: Run) -> str:
+    machines = json.loads(said(run, "get", "machines", "-o", "json"))["items"]
+    name: str = next(m["metadata"]["name"] for m in machines if "cluster.x-k8s.io/control-plane" not in m["metadata"]["labels"])
+    return name
+
+
+def test_what_is_there_already_is_not_created_again(run: Run) -> None:
+    assert refused(run, "create", "c") == (1, 'clusterwright create: clusters.cluster.x-k8s.io "c" already exists\n')
+
+
+def test_get_shows_clusters_and_their_parts(run: Run) -> None:
+    assert said(run, "get", "clusters").splitlines()[1].startswith("c ")
+    assert said(run, "get", "cl/c", "-o", "name") == "cluster.cluster.x-k8s.io/c\n"
+    assert yaml.safe_load(said(run, "get", "kcp", "c", "-o", "yaml"))["kind"] == "KubeadmControlPlane"
+    assert yaml.safe_load(said(run, "get", "kubeconfig", "c"))["kind"] == "Config"
+
+
+def test_describe_and_explain_end_and_begin_with_the_same_verdict(run: Run) -> None:
+    tree = said(run, "describe", "c")
+    assert "MachineDeployment/c-md-0" in tree
+    assert said(run, "explain", "c").splitlines()[0] == tree.rstrip().splitlines()[-1]
+
+
+def test_waiting(run: Run) -> None:
+    assert "condition=Available after" in said(run, "wait", "c")
+    assert "jsonpath={.status.phase}=Provisioned after" in said(run, "wait", "cluster/c", "--for", "jsonpath={.status.phase}=Provisioned")
+    assert "delete after" in said(run, "wait", "machine/nope", "--for=delete")
+    assert refused(run, "wait", "nope")[0] == 1
+    assert refused(run, "wait", "c", "--for", "nope")[0] == 2
+    status, line = refused(run, "wait", "c", "--for", "condition=Deleting", "--timeout", "0.5")
+    assert status == 1
+    assert "condition=Deleting does not hold after 0.5 s: Deleting=False" in line
+
+
+def test_faults_are_injected_listed_and_removed(run: Run) -> None:
+    name = worker(run)
+    assert said(run, "fault", "list").startswith("nothing is broken\n")
+    assert said(run, "fault", "inject", f"machine/{name}", "kubelet-stops").endswith("kubelet-stops injected; now: kubelet-stops\n")
+    said(run, "wait", f"machine/{name}", "--for", "condition=NodeHealthy=Unknown")
+    assert "; now: kubelet-stops,etcd-stops" in said(run, "fault", "inject", f"node/{name}", "etcd-stops")
+    said(run, "fault", "inject", f"devmachine/{name}", "slow=2")
+    listed = said(run, "fault", "list", "c").splitlines()
+    assert listed[1].split() == [f"DevMachine/{name}", "c", "kubelet-stops,etcd-stops,", "slow=2"]
+    assert said(run, "fault", "remove", f"machine/{name}", "etcd-stops").endswith("; now: kubelet-stops\n")
+    assert said(run, "fault", "remove", name).endswith("all faults removed\n")
+    assert said(run, "fault", "remove", name).endswith("nothing to change\n")
+    said(run, "wait", f"machine/{name}", "--for", "condition=NodeHealthy")
+
+
+def test_a_cut_off_cluster_is_seen_and_comes_back(run: Run) -> None:
+    said(run, "fault", "inject", "cluster/c", "api-server-unreachable")
+    said(run, "wait", "c", "--for", "condition=RemoteConnectionProbe=False")
+    said(run, "fault", "remove", "cluster/c")
+    said(run, "wait", "c", "--for", "condition=RemoteConnectionProbe")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["inject", "machine/nope", "node-dies"], 1, "not found"),
+        (["inject", "node/nope", "node-dies"], 1, "not found"),
+        (["inject", "cluster/c", "node-dies"], 2, "known: api-server-unreachable"),
+        (["inject", "cluster/c"], 2, "one FAULT"),
+        (["inject", "kcp/c", "node-dies"], 2, "cannot be broken"),
+        (["inject", "devcluster/c", "slow=x"], 2, "is not a number"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_what_cannot_be_broken_is_said(arguments: list[str], status: int, text: str, run: Run) -> None:
+    ended, line = refused(run, "fault", *arguments)
+    assert ended == status
+    assert text in line
+
+
+def test_the_timeline_tells_conditions_events_and_beginnings(run: Run, folder: Path) -> None:
+    lines = said(run, "timeline", "c").splitlines()
+    assert [line[:20] for line in lines] == sorted(line[:20] for line in lines)
+    assert any("  created    Cluster/c  was created" in line for line in lines)
+    assert any("  condition  Cluster/c  Available became True" in line for line in lines)
+    assert any("  event      " in line for line in lines)
+    moments = [json.loads(line) for line in said(run, "timeline", "cluster/c", "-o", "json").splitlines()]
+    assert {m["sort"] for m in moments} >= {"created", "condition", "event"}
+    (folder / "bundle.yaml").write_text(said(run, "record", "c"))
+    assert "Cluster/c  Available became True" in said(run, "timeline", "c", "--from", "bundle.yaml")
+    assert refused(run, "timeline", "nope")[0] == 1
+    assert refused(run, "timeline", "nope", "--from", "bundle.yaml")[0] == 1
+    assert refused(run, "timeline", "c", "--from", "nowhere.yaml") == (
+        1,
+        "clusterwright timeline: nowhere.yaml: No such file or directory\n",
+    )
+    assert refused(run, "timeline", "c", "--health-port", "1")[0] == 1
+
+
+def test_names_of_objects_are_completed(run: Run) -> None:
+    name = worker(run)
+    assert said(run, "complete", "--", "describe", "") == "cluster\nc\n"
+    assert said(run, "complete", "--", "get", "machine", name[:-1]) == f"{name}\n"
+    assert said(run, "complete", "--", "explain", "kubeadmcontrolplane/") == "kubeadmcontrolplane/c\n"
+
+
+def test_render_prints_bootstrap_data_without_secrets(run: Run) -> None:
+    text = said(run, "render", f"kubeadmconfig/{worker(run)}")
+    assert text.startswith("## template: jinja")
+    assert refused(run, "render", "kubeadmconfig/nope")[0] == 1
+
+
+def test_the_store_is_sound(run: Run) -> None:
+    assert ": sound, " in said(run, "store", "check")
+    assert run("store", "check", "--data-dir", "/nowhere").returncode == 1
+
+
+def test_on_a_terminal_the_tree_changes_in_its_place(run: Run, folder: Path) -> None:
+    near, far = pty.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, "create", "t", "--wait"], cwd=folder, env=environment(folder, LINES="50"), stdout=far, stderr=far, close_fds=True
+    )
+    os.close(far)
+    shown = b""
+    while True:
+        ready, _, _ = select.select([near], [], [], 600)
+        assert ready
+        try:
+            chunk = os.read(near, 65536)
+        except OSError:  # how Linux says that nobody is at the other end
+            break
+        if not chunk:
+            break
+        shown += chunk
+    assert process.wait(timeout=60) == 0, shown
+    text = shown.decode()
+    assert "\x1b[" in text
+    assert "KubeadmControlPlane/t" in text.rpartition("\x1b[J")[2]
+    assert said(run, "delete", "t").splitlines()[-1].startswith("cluster default/t deleted after ")

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import io
+from collections import Counter
+
+import pytest
+
+from clusterwright.api.codec import convert
+from clusterwright.api.core import Cluster, ClusterStatus
+from clusterwright.cli.progress import Screen, progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_the_new_text_replaces_the_old_one() -> None:
+    out = Terminal()
+    screen = Screen(out, lambda: (20, 10))
+
+    screen.show("one\ntwo")
+    screen.show("three")
+    screen.say("done")
+
+    assert out.getvalue() == "one\ntwo\n\x1b[2F\x1b[Jthree\ndone\n"
+
+
+def test_what_does_not_fit_is_cut() -> None:
+    out = Terminal()
+
+    Screen(out, lambda: (5, 6)).show("abcdefgh\n2\n3\n4\n5\n6")
+
+    assert out.getvalue().splitlines() == ["abcd", "2", "3", "... 3 more"]
+
+
+@pytest.mark.parametrize(
+    ("ready", "workers", "available", "is_up"),
+    [(3, 2, "True", True), (2, 2, "True", False), (3, 1, "True", False), (3, 2, "False", False), (3, None, "True", False)],
+)
+def test_a_cluster_is_up_when_it_is_available_with_all_its_machines(ready: int, workers: int | None, available: str, is_up: bool) -> None:
+    status = {
+        "phase": "Provisioned",
+        "controlPlane": {"readyReplicas": ready, "desiredReplicas": 3},
+        "conditions": [{"type": "Available", "status": available, "reason": "X"}],
+        **({"workers": {"readyReplicas": workers, "desiredReplicas": 2}} if workers is not None else {}),
+    }
+    cluster = convert({"metadata": {"name": "c", "namespace": "ns"}, "status": status}, Cluster)
+
+    seen = progress(cluster, Counter({"Running": 4, "Pending": 1}))
+
+    assert seen.is_up is is_up
+    assert f"control plane {ready}/3 ready" in seen.line
+    assert f"machines: 1 Pending, 4 Running  available: {available}" in seen.line
+
+
+def test_nothing_is_known_of_a_cluster_that_is_new() -> None:
+    seen = progress(Cluster(status=ClusterStatus()), Counter())
+
+    assert not seen.is_up
+    assert "Pending" in seen.line
+    assert "available: Unknown" in seen.line
