@@ -20,12 +20,16 @@ from clusterwright.api.wire import Request
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
+from clusterwright.conditions import is_true
+from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
+from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
-from clusterwright.simulation.plane import Plane, prepare
-from clusterwright.simulation.world import Violation, World, run
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, management_server, plane, prepare
+from clusterwright.simulation.world import START, Violation, World, run
 
 HOUR = 3600.0
 POOL = ObjectKey("default", "pool")
@@ -129,3 +133,35 @@ def test_the_same_life_with_everything_going_wrong(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(1, 20))
 def test_the_same_life_with_everything_going_wrong_many_times(seed: int) -> None:
     assert str(run(seed, life, ALL_FAULTS).violation) == "None"
+
+
+def test_a_pool_counts_its_machines_when_they_change_also_beside_a_deployment() -> None:
+    """Nothing wakes a pool but its Machines where its Nodes and its infrastructure were ready before them."""
+
+    async def scenario() -> None:
+        clock = LoopClock(START)
+        server = management_server(clock, Random(1), EMBEDDED_FEATURES)
+        async with plane(clock, server=server) as p:
+            await p.apply(samples.cluster_class())
+            await p.client.create(samples.topology("c", workers={"md-0": 2}, pools={"mp": 2}))
+
+            async def ready(machines: int) -> bool:
+                found = await p.client.list(Machine)
+                return sum(is_true(m.status.conditions, "Ready") for m in found) == machines
+
+            await p.until(lambda: ready(5), "all Machines are ready", within=HOUR)
+            await clock.sleep(5)
+            (pool,) = await p.client.list(MachinePool)
+            assert (pool.status.ready_replicas, pool.status.available_replicas) == (2, 2)
+
+            named = [m for m in await p.client.list(Machine) if "cluster.x-k8s.io/pool-name" in m.metadata.labels]
+            name = named[0].status.node_ref.name if named[0].status.node_ref else ""
+            broken = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}]}}
+            await p.workload("c").client.patch(Node, ObjectKey("", name), broken, subresource="status")
+            await p.until(lambda: ready(4), "one is not ready", within=HOUR)
+            await clock.sleep(5)
+            (pool,) = await p.client.list(MachinePool)
+            assert (pool.status.ready_replicas, pool.status.available_replicas) == (1, 1)
+        server.close()
+
+    run_virtual(scenario())

@@ -13,8 +13,10 @@ from support.vectors import Played, play
 UNRECORDED = {"BootstrapReady (v1beta1)": {"failure-garbled"}, "InfrastructureReady (v1beta1)": {"garbled"}}
 
 ARTEFACTS = {
-    # In these worlds the recording client let go of a finalizer that another manager had set, when a Machine on its way out was
-    # applied: it vanished. No API server does that, and a Machine whose finalizer is dropped leaks its host.
+    # In these worlds a Machine on its way out was applied, and vanished. That is the recording client: the fake client of
+    # controller-runtime v0.23.3 removes an object with a deletionTimestamp on server-side apply by a manager that does not name its
+    # finalizers, and keeps both where there is no deletionTimestamp (tried). An API server keeps what others own, and a Machine whose
+    # finalizer is dropped leaks its host.
     "machinepool-h-machines-19",
     "machinepool-h-machines-20",
     "machinepool-r-r10-02",

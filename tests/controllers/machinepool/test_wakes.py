@@ -10,7 +10,7 @@ from clusterwright.api.core import Machine, MachinePool, MachinePoolSpec, Machin
 from clusterwright.api.kubernetes import Node, NodeSpec, ObjectReference
 from clusterwright.api.meta import Json, ObjectKey, ObjectMeta, Unstructured
 from clusterwright.controllers.machinepool.applied import Applied
-from clusterwright.controllers.machinepool.wakes import Wakes, pools_of_infra_machine
+from clusterwright.controllers.machinepool.wakes import Wakes, pools_by_label
 from clusterwright.kubeadm.naming import label_value
 
 CLUSTER = ObjectKey("ns1", "c1")
@@ -84,7 +84,7 @@ class Pools:
 async def test_14_which_pool_an_infrastructure_machine_wakes(labels: dict[str, str], expected: list[str]) -> None:
     metadata = {"name": "vm", "namespace": "ns1", "labels": {"cluster.x-k8s.io/cluster-name": "c1", **labels}}
 
-    found = await pools_of_infra_machine(Unstructured({"metadata": metadata}), Pools(a_pool("a"), a_pool(LONG)))  # type: ignore[arg-type]
+    found = await pools_by_label(Unstructured({"metadata": metadata}), Pools(a_pool("a"), a_pool(LONG)))  # type: ignore[arg-type]
 
     assert [key.name for key in found] == expected
 

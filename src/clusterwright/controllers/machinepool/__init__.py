@@ -5,7 +5,7 @@ infrastructure's machines as Machines (`machines`), finds the Nodes of the pool'
 phase (`status`) and the deprecated conditions (`conditions`). Everything but `reconciler`, `applied` and `wakes` is pure.
 
 Watches: MachinePools; their Cluster and its connection; the kinds of bootstrap configs, infrastructure pools and infrastructure machines
-that they refer to; the Nodes of their workload cluster.
+that they refer to; their Machines; the Nodes of their workload cluster.
 
 Owns the condition Paused and the v1beta1 conditions Ready, BootstrapReady, InfrastructureReady and ReplicasReady; sets UpToDate on the
 pool's Machines.

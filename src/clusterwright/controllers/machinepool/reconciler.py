@@ -29,7 +29,7 @@ from clusterwright.controllers.machinepool.conditions import MACHINE_OWNED, OWNE
 from clusterwright.controllers.machinepool.plan import Deletion, Refs, Take
 from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, infrastructure_machine_kind, infrastructure_provisioned
 from clusterwright.controllers.machinepool.status import PHASE, with_counters, with_phase
-from clusterwright.controllers.machinepool.wakes import Wakes, pools_of_infra_machine
+from clusterwright.controllers.machinepool.wakes import Wakes, pools_by_label
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -139,7 +139,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
             return
         pool, labels = run.object, machines.pool_labels(run.object)
         gvk = replace(infra.object.gvk, kind=kind)
-        await self._deps.dynamic.ensure(gvk, pools_of_infra_machine)
+        await self._deps.dynamic.ensure(gvk, pools_by_label)
         found = await self._client.list(gvk, namespace=pool.metadata.namespace, labels=labels)
         present = await self._client.list(Machine, namespace=pool.metadata.namespace, labels=labels)
         self._applied.keep(pool.key, {m.metadata.name for m in present})

@@ -69,8 +69,8 @@ def _is_of(node: Node, cluster: ObjectKey) -> bool:
     return (annotations.get(CLUSTER_NAMESPACE_ANNOTATION, ""), annotations[CLUSTER_NAME_ANNOTATION]) == tuple(cluster)
 
 
-async def pools_of_infra_machine(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
-    """The pool that an infrastructure machine's labels name, plainly or by hash."""
+async def pools_by_label(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
+    """The pool that the labels of a Machine, or of an infrastructure machine, name: plainly or by hash."""
     labels = obj.metadata.labels
     name, cluster = labels.get(MACHINE_POOL_NAME_LABEL), labels.get(CLUSTER_NAME_LABEL)
     if not name or not cluster:
