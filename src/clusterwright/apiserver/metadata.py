@@ -41,7 +41,7 @@ def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, loose: bool
     errors: list[FieldError] = []
     prefix = meta.get("generateName") or ""
     if prefix:
-        masked = prefix[:-1] + "a" if prefix.endswith("-") and len(prefix) > 1 else prefix
+        masked = prefix[:-2] + "a" if prefix.endswith("-") and len(prefix) > 1 else prefix  # the last two, as upstream does
         errors.extend(invalid("metadata.generateName", prefix, p) for p in check(masked))
     name = meta.get("name") or ""
     if not name:

@@ -31,7 +31,7 @@ class RequestInfo:
 def parse(method: str, path: str, *, watch: bool = False, name_selector: str = "") -> RequestInfo:
     """Take a path apart. `watch`: the query asks for one; `name_selector`: metadata.name of the field selector, if any."""
     parts = [p for p in path.split("/") if p]
-    verb = _VERBS.get(method, method.lower())
+    verb = _VERBS.get(method, "")  # no resource has a verb for other methods
     plain = RequestInfo(path=path, verb=method.lower())
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]

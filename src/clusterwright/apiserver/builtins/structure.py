@@ -101,7 +101,7 @@ def invariants(s: Schema, level: str, path: str, *, nested_rules: bool = True) -
     if embedded and kind != "object":
         text = "must be object if x-kubernetes-embedded-resource is true"
         yield invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)
-    elif not kind and not open_type:
+    elif not kind and not open_type and "$ref" not in s:
         where = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}[level]
         yield required(f"{path}.type", f"must not be empty {where}")
     if embedded and additional is not None:

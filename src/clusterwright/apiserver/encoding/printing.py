@@ -48,7 +48,8 @@ def table(handler: KindHandler, items: Sequence[Json], *, now: datetime, include
     out: Json = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": list_metadata}
     shown_columns = handler.columns if any(c.format == "name" for c in handler.columns) else (NAME, *handler.columns)
     out["columnDefinitions"] = [_definition(c) for c in shown_columns] if columns else None
-    out["rows"] = rows
+    # what prints names and nothing but the time of creation makes no list where there is nothing to list
+    out["rows"] = rows or (None if [c.name for c in shown_columns] == ["Name", "Created At"] else [])
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -119,7 +120,8 @@ def field_path(path: str, node: Node, *, allow_brackets: bool = True) -> tuple[s
             name = quoted[1:-1].replace("\\'", "'").replace("\\\\", "\\")
             end += 1
         else:
-            raise ValueError(f"expected [ or . but got: {path[i:]}")
+            token = re.match(r"[^.\[\]]+|.", path[i:], re.DOTALL)
+            raise ValueError(f"expected [ or . but got: {token[0] if token else ''}")
         if current.properties:
             child = current.properties.get(name)
             if child is None:

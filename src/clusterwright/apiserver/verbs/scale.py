@@ -12,9 +12,10 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies, negotiation, printing, rendering
-from clusterwright.apiserver.interfaces import Scale
+from clusterwright.apiserver.interfaces import DecodeError, Scale
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.patchtypes import jsonpatch
+from clusterwright.apiserver.schema.gotypes import struct
 from clusterwright.apiserver.selectors import selector_text
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
 from clusterwright.apiserver.storage.store import Entry
@@ -146,11 +147,12 @@ class _Wanted(msgspec.Struct):
 
 
 def _read(scale: Json) -> _Wanted:
+    shown = {k: v for k, v in scale.items() if k not in {"kind", "apiVersion"}}
     try:
+        struct("autoscaling.v1.Scale").decode(shown, "", [])
         return msgspec.convert(scale, _Wanted)
-    except msgspec.ValidationError as e:
-        shown = msgspec.json.encode(scale).decode()
-        raise invalid_error("", "", "", [invalid("patch", shown, f"json: cannot unmarshal into Go value of type v1.Scale: {e}")]) from None
+    except (DecodeError, msgspec.ValidationError) as e:
+        raise invalid_error("", "", "", [invalid("patch", msgspec.json.encode(scale).decode(), str(e))]) from None
 
 
 async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
