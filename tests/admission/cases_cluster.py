@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from admission_cases import (
+from admission.admission_cases import (
     BASES,
     FACTS,
     MD_TOPOLOGY,
@@ -21,8 +21,7 @@ from admission_cases import (
     without,
     worker,
 )
-from cases_kinds import MAX, MIN, _health, _metadata, _rollout, _taints
-
+from admission.cases_kinds import MAX, MIN, _health, _metadata, _rollout, _taints
 from clusterwright.admission.clusterfacts import ClusterFacts, Found
 
 T = "spec.topology"
@@ -85,6 +84,7 @@ def _cluster() -> Iterator[Case]:
     yield from case("CL-9", "Cluster", topology(classRef={"name": ""}), f"{T}.class", **kind)
     yield from case("CL-D2", "Cluster", topology(classRef={"name": ""}), f"{T}.classRef.name", **kind)
     yield from case("CL-10", "Cluster", topology(version="v1.33"), f"{T}.version", **kind)
+    put: Any
     for put, at in (
         (lambda m: topology(controlPlane={"metadata": m}), f"{T}.controlPlane.metadata"),
         (lambda m: deployment(metadata=m), f"{mds}[md].metadata"),
@@ -240,6 +240,7 @@ def _versions(topology: Any) -> Iterator[Case]:
     current = worker("MachineDeployment", "v1.33.4")
     machine = {"metadata": {"labels": {"a": "b"}}, "spec": {"version": "v1.33.3"}}
     good = of_class(control_plane=plane(), deployments=current, machines=(merge(machine, {"spec": {"version": "v1.33.4"}}),))
+    parts: Any
     for parts in (
         {"deployments": worker("MachineDeployment", "v1.33.3")},
         {"deployments": current, "machines": (machine,)},

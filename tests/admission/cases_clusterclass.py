@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from admission_cases import (
+from admission.admission_cases import (
     MD_TOPOLOGY,
     WORKERS,
     Case,
@@ -15,8 +15,7 @@ from admission_cases import (
     user,
     without,
 )
-from cases_kinds import MAX, _health, _metadata, _rollout, _taints
-
+from admission.cases_kinds import MAX, _health, _metadata, _rollout, _taints
 from clusterwright.admission.clusterclass import Users
 
 SMALL, POOL = WORKERS["machineDeployments"][0], WORKERS["machinePools"][0]
@@ -112,6 +111,8 @@ def _used(check: Json, mds: str, mps: str) -> Iterator[Case]:
     yield from case("CC-25", KIND, spec(workers={"machineDeployments": None}), mds, spec(workers={"machineDeployments": None}), **nobody)
     yield from case("CC-26", KIND, spec(workers={"machinePools": None}), mps, spec(workers={"machinePools": None}), **nobody)
     defined = spec(controlPlane={"healthCheck": check})
+    relies: Json
+    own: Json
     relies, own = ({"controlPlane": {"healthCheck": {"enabled": True} | more}} for more in ({}, check))
     yield from case("CC-27", KIND, {}, "spec.controlPlane.healthCheck", {}, old=defined, facts=user(relies), keeps_facts=user(own))
     relies, own = ({"workers": {"machineDeployments": [MD_TOPOLOGY | {"healthCheck": {"enabled": True} | more}]}} for more in ({}, check))

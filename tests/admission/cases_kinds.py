@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from admission_cases import CLAIM, POOL_REF, SELECTOR, Case, Json, case, of_class, taint, variable, without
-
+from admission.admission_cases import CLAIM, POOL_REF, SELECTOR, Case, Json, case, of_class, taint, variable, without
 from clusterwright.admission.ipam import Claim
 from clusterwright.kubeadm.naming import label_value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from admission_cases import Case, Json, case, merge, without
-from cases_kinds import _metadata, _naming, _taints
+from admission.admission_cases import Case, Json, case, merge, without
+from admission.cases_kinds import _metadata, _naming, _taints
 
 SOURCE = {"secret": {"name": "n", "key": "k"}}
 DISK = {"device": "/dev/a"}

@@ -8,10 +8,10 @@ from copy import deepcopy
 from typing import Any, cast
 
 import pytest
-from admission_cases import ALL_GATES, BASES, Json, variable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from admission.admission_cases import ALL_GATES, BASES, Json, variable
 from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.admission.registry import HOOKS
 from clusterwright.api.crds import crds

@@ -32,7 +32,7 @@ class Refused(Exception):
 
 async def _server(features: Mapping[str, bool]) -> RestClient:
     server = ApiServer(now=lambda: datetime(2030, 1, 1, tzinfo=UTC), random=random.Random(1), admission=chain(features))
-    client = RestClient(InProcessTransport(server), clock=None)  # type: ignore[arg-type]
+    client = RestClient(InProcessTransport(server), clock=None)
     for definition in DEFINITIONS:
         await client.create(definition)
     return client

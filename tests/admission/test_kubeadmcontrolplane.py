@@ -28,7 +28,7 @@ DEFINITIONS = [c for c in crds() if c["spec"]["group"] == "controlplane.cluster.
 
 async def server(features: Mapping[str, bool] = ON) -> RestClient:
     api = ApiServer(now=lambda: datetime(2030, 1, 1, tzinfo=UTC), random=random.Random(1), admission=chain(features))
-    client = RestClient(InProcessTransport(api), clock=None)  # type: ignore[arg-type]
+    client = RestClient(InProcessTransport(api), clock=None)
     for definition in DEFINITIONS:
         await client.create(definition)
     return client

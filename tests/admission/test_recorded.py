@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import random
-import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,6 +18,7 @@ from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
+from conformance import replay
 
 CORPUS = Path(__file__).parents[1] / "conformance"
 _SOME = {"ClusterTopology": True, "MachinePool": True}
@@ -54,21 +52,9 @@ class InThread:
         self._thread.join(20)
 
 
-def _replay() -> Any:
-    name = "conformance_replay"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, CORPUS / "replay.py")
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
 @pytest.mark.parametrize("gates", GATES)
 def test_edge_113_recorded_answers_of_the_webhooks(gates: str) -> None:
     """Of KubeadmConfig; and edge cases 87 to 89 of KubeadmControlPlane: as recorded, on create, update and scale."""
-    replay = _replay()
     scenarios = [s for s in replay.load([CORPUS / "admission.jsonl"]) if s.get("gates", "on") == gates]
     server = InThread(GATES[gates])
     try:

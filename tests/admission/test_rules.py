@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from admission_cases import BASES, Case, merge
-from cases_cluster import CLUSTER_CASES
-from cases_clusterclass import CLASS_CASES
-from cases_kinds import DEFAULTS, KIND_CASES, MAX, MIN
-from cases_kubeadm import KUBEADM_CASES
 
+from admission.admission_cases import BASES, Case, merge
+from admission.cases_cluster import CLUSTER_CASES
+from admission.cases_clusterclass import CLASS_CASES
+from admission.cases_kinds import DEFAULTS, KIND_CASES, MAX, MIN
+from admission.cases_kubeadm import KUBEADM_CASES
 from clusterwright.admission.hook import Hook
 from clusterwright.admission.registry import HOOKS, KEPT_ELSEWHERE
 from clusterwright.admission.rule import Refused, Review, Rule, judge
@@ -122,8 +122,12 @@ def test_bounds_that_cannot_be_read_are_refused_where_they_are_asked_for(kind: s
             row.fill(obj, asked)
 
 
+def _rows(hook: Any) -> tuple[Any, ...]:
+    return (*rules_of(hook), *hook.defaults)
+
+
 def test_every_rule_of_the_specification_is_here_and_no_other() -> None:
-    ids = [id for hook in HOOKS for row in (*rules_of(hook), *hook.defaults) for id in row.ids]
+    ids = [id for hook in HOOKS for row in _rows(hook) for id in row.ids]
 
     assert set(ids) | set(KEPT_ELSEWHERE) == set(IDS)
     assert not set(ids) & set(KEPT_ELSEWHERE)
@@ -140,6 +144,6 @@ def test_every_row_has_a_write_that_keeps_it_and_one_that_breaks_it() -> None:
 def test_every_kind_tries_all_of_its_own_rows() -> None:
     """A shared rule is tried in one kind at least; the id that a kind gives to it, in that kind."""
     tried = {(c.id, c.kind) for c in CASES} | {(d[0], d[1]) for d in DEFAULTS}
-    owned = {(row.ids[0], hook.model.__name__) for hook in HOOKS for row in (*rules_of(hook), *hook.defaults)}
+    owned = {(row.ids[0], hook.model.__name__) for hook in HOOKS for row in _rows(hook)}
 
     assert owned - tried == set()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from admission_cases import BASES, FACTS, Json, merge
 
+from admission.admission_cases import BASES, FACTS, Json, merge
 from clusterwright.admission.cluster import CLUSTER
 from clusterwright.admission.clusterresourceset import CLUSTER_RESOURCE_SET
 from clusterwright.admission.hook import Hook

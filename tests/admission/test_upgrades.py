@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from admission_cases import ALL_GATES, BASES, Json, merge
 
+from admission.admission_cases import ALL_GATES, BASES, Json, merge
 from clusterwright.admission import Workloads, chain
 from clusterwright.api.core import Cluster, ClusterClass, MachinePool
 from clusterwright.api.crds import crds

@@ -17,7 +17,7 @@ from clusterwright.api.codec import convert, decode, encode, to_json
 from clusterwright.api.crds import crd
 from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.overlay import merge_patch
-from clusterwright.api.scheme import CUSTOM, Resource
+from clusterwright.api.scheme import CUSTOM, ModelledResource
 
 WORDS = ("a", "b", "c", "")
 TIMES = ("2020-01-01T00:00:00Z", "2021-12-31T23:59:59Z")
@@ -64,7 +64,7 @@ def draw(node: Mapping[str, Any], random: Random, depth: int, unknown: bool) -> 
     raise AssertionError(node)
 
 
-def drawn(resource: Resource, random: Random, unknown: bool) -> dict[str, Any]:
+def drawn(resource: ModelledResource, random: Random, unknown: bool) -> dict[str, Any]:
     schema = crd(resource)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     properties = {name: node for name, node in schema["properties"].items() if name in ("spec", "status")}
     found: dict[str, Any] = draw({"type": "object", "properties": properties}, random, 0, unknown)
@@ -81,7 +81,7 @@ def future(value: Any) -> int:
 @pytest.mark.parametrize("resource", CUSTOM, ids=lambda resource: resource.kind)
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_a_patch_leads_from_any_object_to_any_other(resource: Resource, seed: int) -> None:
+def test_a_patch_leads_from_any_object_to_any_other(resource: ModelledResource, seed: int) -> None:
     random = Random(seed)
     raw = drawn(resource, random, unknown=True)
     before = convert(raw, resource.model)
@@ -93,7 +93,7 @@ def test_a_patch_leads_from_any_object_to_any_other(resource: Resource, seed: in
 @pytest.mark.parametrize("resource", CUSTOM, ids=lambda resource: resource.kind)
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_a_round_trip_through_the_model_loses_nothing(resource: Resource, seed: int) -> None:
+def test_a_round_trip_through_the_model_loses_nothing(resource: ModelledResource, seed: int) -> None:
     raw = drawn(resource, Random(seed), unknown=True)
     known = convert(raw, resource.model)
     assert decode(resource.model, encode(known)) == convert(to_json(known), resource.model)
@@ -104,7 +104,7 @@ def test_a_round_trip_through_the_model_loses_nothing(resource: Resource, seed: 
 @pytest.mark.parametrize("resource", CUSTOM, ids=lambda resource: resource.kind)
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_adding_a_label_keeps_every_unknown_field(resource: Resource, seed: int) -> None:
+def test_adding_a_label_keeps_every_unknown_field(resource: ModelledResource, seed: int) -> None:
     raw = drawn(resource, Random(seed), unknown=True)
     before = to_json(convert(raw, resource.model))
     after = {**before, "metadata": {**before["metadata"], "labels": {"a": "b"}}}

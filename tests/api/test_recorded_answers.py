@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from clusterwright.api.crds import crds
 from clusterwright.apiserver.schema.customresource import compile_crd
+from conformance import replay
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 BY_ADMISSION = {("machine-schema-top", 3), ("machineset-schema-top", 3)}
 """The webhook copied a name of 64 characters into a label, which then was refused as well."""
 
 
-def replayer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("conformance_replay", CONFORMANCE / "replay.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_our_schemas_refuse_what_live_schemas_did() -> None:
-    expand = replayer().expand
+    expand = replay.expand
     handlers = {(crd["spec"]["group"], crd["spec"]["names"]["plural"]): compile_crd(crd, "v1beta2") for crd in crds()}
     different, refused = [], 0
     for line in (CONFORMANCE / "admission.jsonl").read_text().splitlines():

@@ -100,7 +100,7 @@ class Api:
     @staticmethod
     def request(method: str, path: str, body: Any = None, type: str = "application/json", headers: Any = None, **query: Any) -> Request:
         path, _, rest = path.partition("?")
-        pairs = [tuple(p.split("=", 1)) if "=" in p else (p, "") for p in rest.split("&") if p]
+        pairs = [(name, value) for name, _, value in (p.partition("=") for p in rest.split("&") if p)]
         pairs += [(k, str(v)) for k, v in query.items()]
         raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
         return Request(

@@ -5,7 +5,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,10 +15,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-sys.path.insert(0, str(Path(__file__).parent))  # the tests of this folder share `apiserver_testing`
-
-from apiserver_testing import Api, Clock, Hook, make_server, widget_crds
-
+from apiserver.apiserver_testing import Api, Clock, Hook, make_server, widget_crds
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.serving.tls import make_authority
 
@@ -148,7 +144,7 @@ async def any_api(request: pytest.FixtureRequest) -> Any:
 async def _prepare(api: Api) -> None:
     import asyncio
 
-    from apiserver_testing import CRDS, WIDGETS
+    from apiserver.apiserver_testing import CRDS, WIDGETS
 
     for _ in range(300):
         if (await api.get("/readyz")).status == 200 and (await api.get("/api/v1/namespaces/default")).status == 200:

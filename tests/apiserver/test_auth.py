@@ -14,8 +14,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 import yaml
-from apiserver_testing import Api, Clock, configmap, make_server
 
+from apiserver.apiserver_testing import Api, Clock, configmap, make_server
 from clusterwright.apiserver.auth.authentication import user_of_certificate
 from clusterwright.apiserver.auth.identity import ANONYMOUS, User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, Rule, bootstrap_roles

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from apiserver_testing import CRDS, Api, configmap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apiserver.apiserver_testing import CRDS, Api, configmap
 from clusterwright.api import kubernetes as models
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.interfaces import DecodeError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.rules import RuleSet
 from clusterwright.apiserver.schema.structural import Node
-from clusterwright.cel.operations import CostExceeded
+from clusterwright.cel.metering import CostExceeded
 from clusterwright.cel.program import CompileError, compile_expression
 from clusterwright.cel.types import DYN, INT, STRING, Field, Type, list_of
 from clusterwright.cel.values import CelError

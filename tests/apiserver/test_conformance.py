@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import random
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from apiserver_testing import CORPUS
 
+from apiserver.apiserver_testing import CORPUS
 from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
+from conformance import replay
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
-
-
-@pytest.fixture(scope="module")
-def replay() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("conformance_replay", CORPUS / "replay.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["conformance_replay"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class InThread:
@@ -64,7 +51,7 @@ class InThread:
         self._thread.join(20)
 
 
-def judge(replay: ModuleType, url: str, scenarios: list[Any], *, wording: bool) -> dict[str, list[str]]:
+def judge(url: str, scenarios: list[Any], *, wording: bool) -> dict[str, list[str]]:
     client = replay.Client(url, "admin")
 
     def one(scenario: Any) -> list[str]:
@@ -107,12 +94,12 @@ def explain(failed: dict[str, list[str]], names: set[str]) -> str:
     return "\n\n".join(f"{n}:\n" + "\n".join(failed.get(n, ["passes, but is listed as a deviation"]))[:3000] for n in sorted(names)[:5])
 
 
-def test_every_recorded_conversation_is_repeated_exactly(replay: ModuleType, run: Any):
+def test_every_recorded_conversation_is_repeated_exactly(run: Any):
     url = run()
     replay.install(replay.Client(url, "admin"), json.loads((CORPUS / "crds.json").read_text()))
     scenarios = replay.load([CORPUS / "apiserver.jsonl"])
 
-    failed = judge(replay, url, scenarios, wording=True)
+    failed = judge(url, scenarios, wording=True)
 
     wrong = set(failed) ^ deviations("kube-apiserver")
     assert not wrong, explain(failed, wrong)

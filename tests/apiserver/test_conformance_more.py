@@ -9,17 +9,19 @@ import json
 from typing import Any
 
 import pytest
-from apiserver_testing import CORPUS
-from test_conformance import explain, judge, replay, run  # noqa: F401 - fixtures
+
+from apiserver.apiserver_testing import CORPUS
+from apiserver.test_conformance import explain, judge, run  # noqa: F401 - fixtures
+from conformance import replay
 
 
 @pytest.mark.usefixtures("run")
-def test_neighbouring_conversations_are_repeated_exactly(replay: Any, run: Any):  # noqa: F811
+def test_neighbouring_conversations_are_repeated_exactly(run: Any):  # noqa: F811
     url = run()
     replay.install(replay.Client(url, "admin"), json.loads((CORPUS / "crds.json").read_text()))
     scenarios = replay.load([CORPUS / "more.jsonl"])
 
-    failed = judge(replay, url, scenarios, wording=True)
+    failed = judge(url, scenarios, wording=True)
 
     assert not failed, explain(failed, set(failed))
     assert sum(len(s["steps"]) for s in scenarios) >= 900

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from apiserver_testing import WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
+
+from apiserver.apiserver_testing import WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"

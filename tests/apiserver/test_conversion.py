@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from apiserver_testing import CRDS, Api, Hook, make_server
 
+from apiserver.apiserver_testing import CRDS, Api, Hook, make_server
 from clusterwright.apiserver.admission.webhooks import Webhooks
 from clusterwright.apiserver.conversion import ConversionFailed, InProcess
 

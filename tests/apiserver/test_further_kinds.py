@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from apiserver_testing import APPLY, Api, make_server
+
+from apiserver.apiserver_testing import APPLY, Api, make_server
 
 POD = {"containers": [{"name": "c", "image": "i"}]}
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

@@ -8,10 +8,10 @@ import os
 from typing import Any
 
 import pytest
-from apiserver_testing import APPLY, JSON_PATCH, MERGE, WIDGETS, Api, configmap, make_server, widget, widget_crds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from apiserver.apiserver_testing import APPLY, JSON_PATCH, MERGE, WIDGETS, Api, configmap, make_server, widget, widget_crds
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.streams import Stream

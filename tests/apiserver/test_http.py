@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-from apiserver_testing import WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 
+from apiserver.apiserver_testing import WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 from clusterwright.apiserver.serving.connections import Limits
 from clusterwright.apiserver.serving.http import HttpServer
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apiserver_testing import widget_crds
+
+from apiserver.apiserver_testing import widget_crds
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on the PATH: nothing here was tried with it")

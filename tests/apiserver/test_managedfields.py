@@ -6,10 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from apiserver_testing import widget_crds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apiserver.apiserver_testing import widget_crds
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.managedfields import ownership

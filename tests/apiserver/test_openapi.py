@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 import pytest
-from apiserver_testing import CRDS, Api, widget_crds
 
+from apiserver.apiserver_testing import CRDS, Api, widget_crds
 from clusterwright.api.crds import crds
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.encoding import protobuf
@@ -106,9 +106,8 @@ async def test_the_old_document_in_protobuf(api: Api):
     answer = await api.do("GET", "/openapi/v2", headers={"accept": accept})
 
     assert answer.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-    document = dict(protobuf._fields(answer.raw))
-    names = []
-    for _, item in protobuf._fields(document[9]):  # type: ignore[arg-type]
-        names.append(dict(protobuf._fields(item))[1].decode())  # type: ignore[arg-type,union-attr]
+    document: dict[int, Any] = dict(protobuf._fields(answer.raw))
+    items: list[Any] = [item for _, item in protobuf._fields(document[9])]
+    names = [dict[int, Any](protobuf._fields(item))[1].decode() for item in items]
     assert names == sorted(names)
     assert {"com.example.widgets.v1.Widget", "io.k8s.api.core.v1.Pod"} <= set(names)

@@ -22,8 +22,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from apiserver_testing import CRDS, WIDGETS, Api, configmap, make_server, widget, widget_crds
 
+from apiserver.apiserver_testing import CRDS, WIDGETS, Api, configmap, make_server, widget, widget_crds
 from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.serving.serve import ServeOptions, start
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken

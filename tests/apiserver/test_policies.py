@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from apiserver_testing import WIDGETS, Api, configmap, make_server, widget
 
+from apiserver.apiserver_testing import WIDGETS, Api, configmap, make_server, widget
 from clusterwright.apiserver.server import ApiServer
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from apiserver_testing import widget_crds
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.apiserver_testing import widget_crds
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.encoding import printing
 from clusterwright.apiserver.schema.customresource import compile_crd

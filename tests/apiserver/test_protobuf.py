@@ -8,10 +8,10 @@ import struct
 from typing import Any
 
 import pytest
-from apiserver_testing import CRDS, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apiserver.apiserver_testing import CRDS, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.encoding import protobuf
 from clusterwright.apiserver.interfaces import DecodeError
@@ -117,9 +117,9 @@ def frames(data: bytes) -> list[tuple[str, dict[str, Any]]]:
         (size,) = struct.unpack(">I", data[:4])
         event, data = data[4 : 4 + size], data[4 + size :]
         assert len(event) == size
-        parts = dict(protobuf._fields(event))
-        inner = dict(protobuf._fields(parts[2]))  # type: ignore[arg-type]
-        found.append((parts[1].decode(), protobuf.decode(inner[1])))  # type: ignore[union-attr,arg-type]
+        parts: dict[int, Any] = dict(protobuf._fields(event))
+        inner: dict[int, Any] = dict(protobuf._fields(parts[2]))
+        found.append((parts[1].decode(), protobuf.decode(inner[1])))
     return found
 
 

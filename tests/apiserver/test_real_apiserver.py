@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Connection, Kubeconfig
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks.running import WebhookOptions, serving
+from conformance import replay
 
 CORPUS = Path(__file__).parents[1] / "conformance"
 GATES = (
@@ -29,17 +28,6 @@ GATES = (
 FEWEST = {"versions": 80, "admission": 518}
 NEEDS_ANOTHER_STATE = {"versions-watch"}
 """Was recorded while an object that cannot be converted was left behind."""
-
-
-def _replay() -> Any:
-    name = "conformance_replay"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, CORPUS / "replay.py")
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 class Webhooks:
@@ -92,7 +80,6 @@ def _connection(url: str, token: str) -> Connection:
 
 @pytest.fixture
 def webhooks(kube_apiserver: tuple[str, str]) -> Iterator[Any]:
-    replay = _replay()
     client = replay.Client(*kube_apiserver, insecure=True)
     ready = threading.Event()
     while client.send({"method": "GET", "path": "/api/v1/namespaces/default"})["status"] != 200:
@@ -110,7 +97,6 @@ def webhooks(kube_apiserver: tuple[str, str]) -> Iterator[Any]:
 
 @pytest.mark.parametrize("corpus", ["versions", "admission"])
 def test_a_real_api_server_that_asks_us_answers_as_recorded(webhooks: Any, corpus: str) -> None:
-    replay = _replay()
     scenarios = [
         s for s in replay.load([CORPUS / f"{corpus}.jsonl"]) if s.get("gates", "on") == "on" and s["name"] not in NEEDS_ANOTHER_STATE
     ]

@@ -7,8 +7,8 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from apiserver_testing import CRDS, JSON_PATCH, MERGE, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 
+from apiserver.apiserver_testing import CRDS, JSON_PATCH, MERGE, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.audit import in_process
 
@@ -55,7 +55,7 @@ async def test_a_merge_patch_that_lost_a_race_is_tried_again_on_the_newer_object
             pass
 
     await api.post(WIDGETS, widget("race"))
-    server.admission.append(Meddler())  # type: ignore[arg-type]
+    server.admission.append(Meddler())
 
     patched = await api.merge(f"{WIDGETS}/race", {"spec": {"size": 9}})
 
@@ -76,7 +76,7 @@ async def test_a_put_that_lost_a_race_is_a_conflict(server: ApiServer, api: Api)
         async def validate(self, attributes: object) -> None:
             pass
 
-    server.admission.append(Meddler())  # type: ignore[arg-type]
+    server.admission.append(Meddler())
 
     lost = await api.put(f"{WIDGETS}/race", {**made.json, "spec": {"color": "blue"}})
 

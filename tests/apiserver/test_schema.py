@@ -7,10 +7,10 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from apiserver_testing import widget_crds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apiserver.apiserver_testing import widget_crds
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.checks import is_valid
 from clusterwright.apiserver.schema.customresource import compile_crd

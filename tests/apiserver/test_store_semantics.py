@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver_testing import WIDGETS, Api, configmap, widget
+from apiserver.apiserver_testing import WIDGETS, Api, configmap, widget
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

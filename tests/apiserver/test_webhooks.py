@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from apiserver_testing import WIDGETS, Api, Hook, make_server, widget, widget_crds
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from apiserver.apiserver_testing import WIDGETS, Api, Hook, make_server, widget, widget_crds
 from clusterwright.apiserver.admission.webhooks import Webhooks
 from clusterwright.apiserver.serving.tls import KeyPair, make_authority
 

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import environment
 
+from cli.conftest import environment
 from clusterwright.cli.completion import candidates
 from clusterwright.cli.grammar import COMMANDS
 from clusterwright.cli.main import main

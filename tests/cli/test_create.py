@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run
 
+from cli.conftest import Run
 from clusterwright.cli.create import FLAVORS
 from clusterwright.cli.main import main
 

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import PROGRAM, Run, environment, start, stop
 
+from cli.conftest import PROGRAM, Run, environment, start, stop
 from clusterwright.cli.main import main
 from clusterwright.cli.program import as_called
 

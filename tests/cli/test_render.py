@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +13,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import render
 from clusterwright.cli.main import main
 from clusterwright.offline.bundle import assemble
-
-_NAME = "kubeadmconfig_harness"
-if _NAME not in sys.modules:
-    _path = Path(__file__).parents[1] / "controllers" / "kubeadmconfig" / "harness.py"
-    _spec = importlib.util.spec_from_file_location(_NAME, _path)
-    assert _spec is not None
-    assert _spec.loader is not None
-    sys.modules[_NAME] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules[_NAME])
-harness: Any = sys.modules[_NAME]
+from support import kubeadmconfig as harness
 
 
 async def _bundle(world: Any, name: str = "m1") -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -134,7 +135,7 @@ def test_no_status_of_any_shape_crashes(status: object) -> None:
     obj = Unstructured({"kind": "Thing", "status": status})
 
     try:
-        found = conditions_of(obj)
+        found: tuple[Any, ...] = conditions_of(obj)
     except InvalidConditions:
         found = ()
     assert all(x.status in {"True", "False", "Unknown"} for x in (*found, *v1beta1.of_foreign(obj)))
@@ -280,7 +281,7 @@ def test_a_change_elsewhere_to_another_state_is_a_conflict_unless_owned() -> Non
 
     with pytest.raises(ConditionConflict, match='"A" was modified by a different process'):
         patch_conditions(before, after, latest, now=NOW)
-    assert get(patch_conditions(before, after, latest, now=NOW, owned=["A"]), "A").status == "False"  # type: ignore[union-attr]
+    assert get(patch_conditions(before, after, latest, now=NOW, owned=["A"]), "A").status == "False"
 
 
 def test_the_same_change_elsewhere_is_kept_with_its_time() -> None:

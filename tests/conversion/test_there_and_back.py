@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 import re
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,12 +14,7 @@ from clusterwright import conversion
 from clusterwright.api.versions import HUB, definitions, spokes
 from clusterwright.conversion.pairs import Pair
 from clusterwright.conversion.types import Struct
-
-_spec = importlib.util.spec_from_file_location("conversion_generate", Path(__file__).with_name("generate.py"))
-assert _spec
-assert _spec.loader
-generate = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(generate)
+from conversion import generate
 
 SEEDS = 12
 SPOKES = [(group, kind, version) for group, kind, version in generate.ALL if version != HUB]

@@ -14,15 +14,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run, run_in, start, stop
-from tests.dashboard.conftest import Served
 
+from cli.conftest import Run, run_in, start, stop
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import connect, samples
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
+from dashboard.conftest import Served
 from support.browser import Page, browser, find
 
 PROGRAM = find()
@@ -50,7 +50,7 @@ class Plane:
         return self
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[connect.Client]:
+    async def client(self) -> AsyncIterator[RestClient]:
         connection = Kubeconfig.load([self.folder / ".clusterwright" / "kubeconfig"]).resolve()
         async with connect.connected(connection) as client:
             yield client

@@ -9,9 +9,9 @@ from importlib.resources import files
 from typing import Any
 
 import aiohttp
-from tests.dashboard.conftest import Served
 
 from clusterwright.dashboard import site
+from dashboard.conftest import Served
 
 
 async def first(answer: aiohttp.ClientResponse) -> Any:

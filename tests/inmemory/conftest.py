@@ -65,7 +65,7 @@ async def record(format):
             if s.metadata.name.startswith("bootstrap-token-")
         }
         return Recorded(
-            {"init": machines[init], "control-plane": machines[other], "worker": machines["w-0"]},
+            {"init": machines[str(init)], "control-plane": machines[other], "worker": machines["w-0"]},
             format,
             p.clock.now(),
             workload.endpoint,

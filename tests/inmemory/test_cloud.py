@@ -6,6 +6,7 @@ import ssl
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -439,7 +440,7 @@ async def test_objects_behave_as_in_any_cluster():
         cluster = await cloud.ensure(A)
         await start(cluster, "m0")
         client = RestClient(loopback(cluster))
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}, "data": {"a": "1"}}
+        config: Any = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}, "data": {"a": "1"}}
         created = await client.create(config)
         with pytest.raises(AlreadyExists):
             await client.create(config)

@@ -38,7 +38,7 @@ def test_further_members_share_the_cluster_but_not_the_id_nor_the_lead():
 
 
 def test_member_ids_are_never_given_twice():
-    class Same:
+    class Same(Random):
         answers = iter([5, 7, 5, 5, 9])
 
         def randint(self, low, high):

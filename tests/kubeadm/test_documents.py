@@ -118,10 +118,10 @@ def test_edge_082_reading_back() -> None:
         featureGates={"X": True},
     )
     for api in ("v1beta3", "v1beta4"):
-        text = marshal(cluster_document(config, with_health_check(50), api))  # type: ignore[arg-type]
+        text = marshal(cluster_document(config, with_health_check(50), api))
         back, data = parse_cluster_configuration(text)
         assert data == (with_health_check(50) if api == "v1beta3" else DATA)
-        again = marshal(cluster_document(back, data, api))  # type: ignore[arg-type]
+        again = marshal(cluster_document(back, data, api))
         assert yaml.safe_load(again) == yaml.safe_load(text)
 
 
@@ -227,7 +227,7 @@ def test_join_reads_back() -> None:
         timeouts={"tlsBootstrapSeconds": 7},
     )
     for api in ("v1beta3", "v1beta4"):
-        assert parse_join_configuration(marshal(join_document(config, api))) == config  # type: ignore[arg-type]
+        assert parse_join_configuration(marshal(join_document(config, api))) == config
 
 
 @pytest.mark.parametrize(

@@ -279,7 +279,7 @@ PRINTF = [
 ]
 # fmt: on
 
-GROUPS = {
+GROUPS: dict[str, Any] = {
     "text": TEXT,
     "values": VALUES,
     "literals": LITERALS,
@@ -340,7 +340,7 @@ def test_lone_surrogates_do_not_reach_the_output() -> None:
 
 
 def test_functions_get_plain_values_and_come_before_those_of_go() -> None:
-    functions = {
+    functions: dict[str, Any] = {
         "upper": str.upper,
         "default": lambda fallback, value: value or fallback,
         "len": lambda _: "mine",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, suffix
@@ -9,8 +11,9 @@ from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, suffix
 RANDOM = suffix("u", "s")
 
 
-def name(template: str, **changes: object) -> str:
-    return machine_name(**{"template": template, "cluster": "c1", "control_plane": "kcp1", "uid": "u", "slot": "s", **changes})
+def name(template: str, **changes: Any) -> str:
+    given: dict[str, Any] = {"template": template, "cluster": "c1", "control_plane": "kcp1", "uid": "u", "slot": "s", **changes}
+    return machine_name(**given)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
-from live import (
+
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.cli import samples
+from clusterwright.inmemory.faults import FAULT
+from clusterwright.offline.verdict import State, Verdict
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, plane
+from clusterwright.simulation.world import START
+from offline.live import (
     CLUSTER,
     CONFIG_TEMPLATE,
     CONTROL_PLANE,
@@ -30,15 +39,6 @@ from live import (
     up,
     whole,
 )
-
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.cli import samples
-from clusterwright.inmemory.faults import FAULT
-from clusterwright.offline.verdict import State, Verdict
-from clusterwright.runtime.clock import LoopClock
-from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import Plane, plane
-from clusterwright.simulation.world import START
 
 Make = Callable[[Plane], Awaitable[None]]
 PAUSED = "cluster.x-k8s.io/paused"

@@ -7,7 +7,6 @@ from datetime import timedelta
 from random import Random
 
 import pytest
-from live import CONTROL_PLANE, CRD, DEV_MACHINE, MACHINE, NAMESPACE, SECRET, key, look, machines, up, whole
 
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured
@@ -30,6 +29,7 @@ from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane, prepare
 from clusterwright.simulation.world import START
 from clusterwright.webhooks import embedded
+from offline.live import CONTROL_PLANE, CRD, DEV_MACHINE, MACHINE, NAMESPACE, SECRET, key, look, machines, up, whole
 
 RBAC = "rbac.authorization.k8s.io"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, key, look, up, whole
 
 from clusterwright.api.core import Cluster
 from clusterwright.offline.verdict import State, Verdict
@@ -14,6 +13,7 @@ from clusterwright.runtime.errors import NotFound
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, key, look, up, whole
 
 GOOD = {State.FINE, State.PROGRESSING}
 EVERY = pytest.mark.parametrize("step", [7.0, pytest.param(1.0, marks=pytest.mark.soak)])

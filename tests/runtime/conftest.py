@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -39,9 +40,9 @@ class SteadyClock:
 class Recording:
     """Passes requests on and remembers them; `before` may answer instead, or change the world first."""
 
-    inner: object
+    inner: Any
     sent: list[Request] = field(default_factory=list)
-    before: object = None
+    before: Any = None
 
     @property
     def writes(self):

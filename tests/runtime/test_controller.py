@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from clusterwright.api.meta import ObjectKey, ObjectMeta
+from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference
 from clusterwright.api.scheme import gvk_of
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
@@ -304,7 +304,8 @@ async def test_changes_that_settle_first_are_seen_by_one_pass_and_nothing_else_w
     await bench.start(watches=(Watch(Child, to_owners(GROUP, "Parent"), settle=0.5),))
     key = await bench.make()
     await asyncio.sleep(10)
-    owner = {"apiVersion": f"{GROUP}/v1", "kind": "Parent", "name": key.name, "uid": (await bench.user.get(Parent, key)).metadata.uid}
+    uid = (await bench.user.get(Parent, key)).metadata.uid
+    owner = OwnerReference(api_version=f"{GROUP}/v1", kind="Parent", name=key.name, uid=uid)
     bench.passes.clear()
 
     begun = asyncio.get_running_loop().time()

@@ -7,6 +7,7 @@ import sys
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -93,7 +94,7 @@ class Mirror:
 
 @pytest.fixture
 async def mirror(certificates):
-    seen = Mirror()
+    seen: Any = Mirror()
     runner = web.ServerRunner(web.Server(seen))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificates.context).start()
@@ -302,7 +303,8 @@ async def test_exec_plugins_that_fail_say_why_and_never_what_they_printed(mirror
 
 
 async def test_requests_go_through_a_proxy(mirror, certificates):
-    asked, served = [], []
+    asked: list[Any] = []
+    served: list[Any] = []
 
     async def proxy(reader, writer):
         served.append(asyncio.current_task())
@@ -368,7 +370,7 @@ async def test_nobody_listening_is_a_failed_connection():
 @asynccontextmanager
 async def raw_server(answer):
     """A transport to a server that says exactly `answer` to whoever asks anything, and hangs up."""
-    served = []
+    served: list[Any] = []
 
     async def serve(reader, writer):
         served.append(asyncio.current_task())
@@ -490,7 +492,7 @@ async def client(certificates):
     http = HttpServer(server, Authenticator({"good": User("ada", groups=("system:masters",))}))
     port = await http.start("127.0.0.1", 0, certificates.context)
     connection = Connection(server=f"https://127.0.0.1:{port}", certificate_authority=certificates.ca.certificate, token="good")
-    client = RestClient(HttpTransport(connection, SystemClock()))
+    client: Any = RestClient(HttpTransport(connection, SystemClock()))
     client.http, client.port = http, port
     yield client
     await client.close()

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,7 +32,7 @@ def key(name="a"):
 
 @pytest.fixture
 def informer():
-    made = Informer(gvk_of(Parent))
+    made: Any = Informer(gvk_of(Parent))
     made.listing()
     made.listed()
     made.told = []
@@ -331,8 +332,8 @@ MANAGED = [{"manager": "m", "fieldsV1": {"f:metadata": {}}}]
 @pytest.mark.parametrize("spec_first", [False, True])
 def test_managed_fields_are_dropped_and_nothing_else(informer, place, spec, spaced, spec_first):
     others = {"name": "a", "namespace": "ns", "resourceVersion": "5"}
-    managed = {"managedFields": MANAGED}
-    metadata = {
+    managed: dict[str, Any] = {"managedFields": MANAGED}
+    metadata: Any = {
         "first": {**managed, **others},
         "middle": {"name": "a", **managed, "namespace": "ns", "resourceVersion": "5"},
         "last": {**others, **managed},

@@ -50,7 +50,7 @@ def test_the_first_file_wins_and_paths_are_relative_to_their_own_file(files):
         str(files / "tokens/t"),
         "default",
     )
-    assert (two.impersonate_user, two.impersonate_groups, dict(two.impersonate_extra)) == ("ada", ("g1", "g2"), {"k": ["v1"]})
+    assert (two.impersonate_user, two.impersonate_groups, dict(two.impersonate_extra)) == ("ada", ("g1", "g2"), {"k": ("v1",)})
     assert config.contexts == ["one", "two"]
 
 

@@ -1,6 +1,7 @@
 """The patcher on a Cluster: both lists of conditions, presence classes, the API server's own validation."""
 
 from random import Random
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -31,7 +32,7 @@ class Subject:
         self.patcher = Patcher(self.client, clock)
 
     async def read(self):
-        self.original = await self.client.read(Cluster, KEY)
+        self.original: Any = await self.client.read(Cluster, KEY)
         self.transport.sent.clear()
         return self.original.object
 

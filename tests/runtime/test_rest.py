@@ -1,3 +1,5 @@
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -90,7 +92,7 @@ async def test_discovery_is_asked_once_and_again_after_the_kind_was_gone(world):
 
 async def test_lists_are_paged_sorted_and_filtered(world):
     for n in range(1203):
-        metadata = {"namespace": "default", "name": f"c-{n:04}", "labels": {"third": str(n % 3)}}
+        metadata: Any = {"namespace": "default", "name": f"c-{n:04}", "labels": {"third": str(n % 3)}}
         if n < 5:
             metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u1"}]
         await world.user.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})

@@ -12,7 +12,7 @@ import pytest
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wire import Request, Response, Transport
+from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.runtime.clock import LoopClock
@@ -38,6 +38,12 @@ class Counting:
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
         self.sent["WATCH"] += 1
         return await self._inner.stream(request)
+
+    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+        return await self._inner.upgrade(request, protocols)
+
+    async def close(self) -> None:
+        await self._inner.close()
 
 
 def test_every_object_is_looked_at_again_and_what_is_gone_is_not() -> None:

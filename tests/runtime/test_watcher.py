@@ -3,13 +3,14 @@
 import asyncio
 from collections import deque
 from random import Random
+from typing import cast
 
 import msgspec
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind
 from clusterwright.api.scheme import Resource
-from clusterwright.api.wire import Response
+from clusterwright.api.wire import Response, Transport
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.rest import RestClient
@@ -86,7 +87,7 @@ def play(lists, watches, *, seconds=1000.0, then=None):
     async def main():
         server = Script(lists, watches)
         informer = Informer(RESOURCE.gvk)
-        watcher = Watcher(RestClient(server), RESOURCE, informer, random=Random(1))
+        watcher = Watcher(RestClient(cast(Transport, server)), RESOURCE, informer, random=Random(1))
         task = asyncio.ensure_future(watcher.run())
         if then is not None:
             await then(watcher, server)

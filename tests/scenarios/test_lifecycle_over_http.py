@@ -79,7 +79,7 @@ class Process:
 def kubectl(kubeconfig: Path, *arguments: str, stdin: bytes = b"") -> str:
     home = kubeconfig.parent
     done = subprocess.run(
-        [KUBECTL, "--kubeconfig", str(kubeconfig), *arguments],
+        [str(KUBECTL), "--kubeconfig", str(kubeconfig), *arguments],
         input=stdin,
         capture_output=True,
         timeout=PATIENCE,

@@ -47,7 +47,7 @@ async def settled(p: Plane, replicas: int, version: str) -> bool:
         pool.status.phase == "Running"
         and len(refs) == len(machines) == replicas
         and (pool.status.ready_replicas or 0) == replicas
-        and all(name in nodes and nodes[name].status.node_info.kubelet_version == version for name in refs)  # type: ignore[union-attr]
+        and all(name in nodes and nodes[name].status.node_info.kubelet_version == version for name in refs)
     )
 
 

@@ -118,7 +118,7 @@ async def storms(world: World) -> None:
     names = await storm.strike(LIMIT + 2)
 
     async def held_back() -> bool:
-        sick = [m for m in await storm.machines() if get(m.status.conditions, "HealthCheckSucceeded").status == "False"]  # type: ignore[union-attr]
+        sick = [m for m in await storm.machines() if get(m.status.conditions, "HealthCheckSucceeded").status == "False"]
         return await storm.allowed() == "False" and len(sick) == LIMIT + 2
 
     await p.until(held_back, "remediation is held back, and says so", within=3 * HOUR, step=3)

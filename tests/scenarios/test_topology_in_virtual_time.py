@@ -179,7 +179,7 @@ def test_an_upgrade_over_three_minor_versions_goes_step_by_step() -> None:
             await p.client.create(samples.topology("c", version=VERSIONS[0], workers={"md-0": 1, "md-1": 1}))
             await p.until_available("c", workers=2)
             await until_resting(p)
-            seen: list[tuple[str, str, str]] = []
+            seen: list[tuple[str, ...]] = []
 
             async def watching() -> None:
                 while True:

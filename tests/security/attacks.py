@@ -8,6 +8,7 @@ import json
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 NAMESPACE: Final = "/api/v1/namespaces/default"
@@ -129,6 +130,10 @@ def _wide(count: int) -> bytes:
     return b"{" + b",".join(b'"k%d":1' % n for n in range(count)) + b"}"
 
 
+def _costly(kind: Any, rule: str) -> Any:
+    return _crd("costs", _object(x={**kind, "x-kubernetes-validations": rules(rule)}))
+
+
 def _long_rule(text: str) -> bytes:
     return _crd("rules", _object(x={**TEXT, "x-kubernetes-validations": rules(text)}))
 
@@ -216,7 +221,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     Attack("crd-long-rule", "admin", "POST", CRDS, lambda: _long_rule(" && ".join(["self != 'x'"] * 20_000)), codes=_OK),
     Attack("crd-many-rules", "admin", "POST", CRDS, lambda: _crd("manies", _object(x={**TEXT, "x-kubernetes-validations": rules(*[f"self != '{n}'" for n in range(3000)])})), codes=_OK),
     *(
-        Attack(f"crd-rule-{name}", "admin", "POST", CRDS, lambda kind=kind, rule=rule: _crd("costs", _object(x={**kind, "x-kubernetes-validations": rules(rule)})), codes=(422,))
+        Attack(f"crd-rule-{name}", "admin", "POST", CRDS, partial(_costly, kind, rule), codes=(422,))
         for name, (kind, rule, _) in COSTLY.items()
     ),
     # reading

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import pytest
-from attacks import COSTLY, rules
 
 from clusterwright.apiserver.schema.rulecosts import cost_errors
 from clusterwright.apiserver.schema.rules import RuleSet
@@ -16,6 +15,7 @@ from clusterwright.cel.metering import CALL_LIMIT, OBJECT_LIMIT, CostExceeded
 from clusterwright.cel.program import compile_expression
 from clusterwright.cel.types import INT, STRING, list_of
 from clusterwright.golang.regex import BadPattern, compile_go, matcher
+from security.attacks import COSTLY, rules
 
 
 def schema_of(kind: Any, *expressions: str) -> Node:

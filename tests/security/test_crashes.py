@@ -11,11 +11,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from short_lives import BASE, WRITES, body
 
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.streams import Stream
+from security.short_lives import BASE, WRITES, body
 
 
 async def lives(mode: str, folder: Path, step: int = 1) -> list[dict[str, Any]]:

@@ -21,11 +21,11 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-from attacks import ATTACKS, CONFIG_MAPS, CONNECTIONS, CRDS, NAMESPACE, THING, Attack, _config_map, _crd
 from yarl import URL
 
 from clusterwright.runtime.http import ssl_context
 from clusterwright.runtime.kubeconfig import Kubeconfig
+from security.attacks import ATTACKS, CONFIG_MAPS, CONNECTIONS, CRDS, NAMESPACE, THING, Attack, _config_map, _crd
 
 PATIENCE = 60.0
 TIMES = 10.0

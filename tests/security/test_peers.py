@@ -123,9 +123,9 @@ async def test_a_line_of_a_watch_without_end_is_given_up() -> None:
 
     async with peer(handler) as transport:
         _, lines = await transport.stream(Request(method="GET", path="/api"))
-        assert await anext(lines) == b'{"type":"ADDED"}'  # type: ignore[arg-type,type-var]  # an async generator is an async iterator
+        assert await anext(lines) == b'{"type":"ADDED"}'  # an async generator is an async iterator
         with pytest.raises(ConnectionFailed, match="longer than"):
-            await anext(lines)  # type: ignore[arg-type,type-var]
+            await anext(lines)
 
 
 class Tunnel:

@@ -8,6 +8,7 @@ import socket
 import sys
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import aiohttp
 import pytest
@@ -84,8 +85,8 @@ async def test_a_missing_right_is_named_at_once_and_in_readiness(caplog: pytest.
     admin = RestClient(InProcessTransport(server), clock=clock)
     for obj in crds():
         await admin.create(obj)
-    everything = [crd["spec"]["names"]["plural"] for crd in crds()]
-    kept = [name for name in (*everything, "customresourcedefinitions", "secrets", "configmaps", "nodes", "events") if name != "machines"]
+    plurals = [crd["spec"]["names"]["plural"] for crd in crds()]
+    kept = [name for name in (*plurals, "customresourcedefinitions", "secrets", "configmaps", "nodes", "events") if name != "machines"]
     await admin.create(role(*kept))
     subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "little"}
     ref = {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": "little"}
@@ -103,7 +104,7 @@ async def test_a_missing_right_is_named_at_once_and_in_readiness(caplog: pytest.
             async with session.get(f"http://127.0.0.1:{manager.endpoints.port}/readyz/rights") as answer:
                 status, text = answer.status, await answer.text()
             said = [record.getMessage() for record in caplog.records]
-            everything = role("*")
+            everything: Any = role("*")
             await admin.patch(
                 GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRole"), ObjectKey("", "little"), {"rules": everything["rules"]}
             )

@@ -6,9 +6,8 @@ import json
 import re
 from pathlib import Path
 
-import attacks
-
 from clusterwright.cli import dependencies
+from security import attacks
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,9 @@ from random import Random
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from seed_worlds import (
+
+from clusterwright.kubeadm.certificates import KeyPair, new_admin_client, new_ca, new_kubeconfig
+from seeds.seed_worlds import (
     BEFORE,
     CLUSTER_CLASS,
     CONTROL_PLANE,
@@ -31,8 +33,6 @@ from seed_worlds import (
     owner,
     secret,
 )
-
-from clusterwright.kubeadm.certificates import KeyPair, new_admin_client, new_ca, new_kubeconfig
 
 LOGS = "Please check controller logs for errors"
 ERROR = ("Unknown", "InternalError", LOGS)
@@ -835,7 +835,7 @@ KUBECONFIG_ROWS = [
 def machines(type: str, *, control_plane: bool, table: str, reasons: tuple[str, str, str]) -> list[Scenario]:
     """The rows of a table that aggregates a condition of Machines."""
     issue, unknown, fine = reasons
-    old = {"creationTimestamp": BEFORE}
+    old: Json = {"creationTimestamp": BEFORE}
     made = {
         "nobody": ((), ("True", "NoReplicas", "")),
         "all-fine": ((machine("m1", condition(type, "True"), control_plane=control_plane),), ("True", fine, "")),

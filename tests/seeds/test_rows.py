@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from seed_scenarios import SCENARIOS, Scenario
-from seed_worlds import actions_of, conditions_of, old_conditions_of, one_pass
 
 from clusterwright.offline.catalogue import tables_of
 from clusterwright.tables import Table, gaps, overlaps, unreachable
+from seeds.seed_scenarios import SCENARIOS, Scenario
+from seeds.seed_worlds import actions_of, conditions_of, old_conditions_of, one_pass
 
 TABLES = {t.name: t for package in ("kit", "cluster") for t in tables_of(package)}
 

@@ -6,12 +6,9 @@ seed says of the result. Where a ruling differs from the seed's wording, the row
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,16 +20,7 @@ from clusterwright.controllers.kubeadmconfig import conditions as tables
 from clusterwright.controllers.kubeadmconfig import plan, reconciler
 from clusterwright.kubeadm import tokens
 from clusterwright.tables import Row as TableRow
-
-_NAME = "kubeadmconfig_harness"
-if _NAME not in sys.modules:
-    _path = Path(__file__).parents[1] / "controllers" / "kubeadmconfig" / "harness.py"
-    _spec = importlib.util.spec_from_file_location(_NAME, _path)
-    assert _spec is not None
-    assert _spec.loader is not None
-    sys.modules[_NAME] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules[_NAME])
-harness: Any = sys.modules[_NAME]
+from support import kubeadmconfig as harness
 
 World = Any
 Scenario = Callable[[World], Awaitable[None]]
@@ -487,7 +475,7 @@ async def _(w: World) -> None:
 @pytest.mark.parametrize(("table", "row"), ROWS, ids=[f"{t}: {r}" for t, r in ROWS])
 async def test_row(table: str, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = TABLES[table][row]
-    world = await harness.a_world()
+    world: Any = await harness.a_world()
     world.name = "m1"
     await SCENARIOS[(table, row)](world)
     world.transport.writes.clear()
@@ -667,7 +655,7 @@ async def _(w: World, result: Any) -> None:
 @pytest.mark.parametrize("name", EDGES)
 async def test_edge(name: str) -> None:
     arrange, check = EDGES[name]
-    world = await harness.a_world()
+    world: Any = await harness.a_world()
     world.name = "m1"
     await arrange(world)
     world.transport.writes.clear()

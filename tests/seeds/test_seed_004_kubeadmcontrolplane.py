@@ -6,11 +6,8 @@ what the row says. Deliberate differences are listed with their ruling.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,16 +15,7 @@ import pytest
 from clusterwright.controllers.kubeadmcontrolplane.conditions import AVAILABLE
 from clusterwright.tables import check
 from clusterwright.tables.table import Collect, Row
-
-_NAME = "kubeadmcontrolplane_harness"
-if _NAME not in sys.modules:
-    _path = Path(__file__).parents[1] / "controllers" / "kubeadmcontrolplane" / "harness.py"
-    _spec = importlib.util.spec_from_file_location(_NAME, _path)
-    assert _spec is not None
-    assert _spec.loader is not None
-    sys.modules[_NAME] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules[_NAME])
-h: Any = sys.modules[_NAME]
+from controllers.kubeadmcontrolplane import harness as h
 
 API = "APIServerPodHealthy"
 MEMBER = "EtcdMemberHealthy"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from seed_data import (
+
+from clusterwright.controllers.cluster import conditions
+from clusterwright.tables import Row, Table
+from seeds.seed_data import (
     CONTROL_PLANE_INITIALIZED,
     CONTROL_PLANE_MACHINES_UP_TO_DATE,
     DIFFERENT_TRANSITIONS,
@@ -13,13 +18,10 @@ from seed_data import (
     SeedLine,
     SeedRow,
 )
-from seed_scenarios import BY_NAME
-from seed_worlds import conditions_of, one_pass
+from seeds.seed_scenarios import BY_NAME
+from seeds.seed_worlds import conditions_of, one_pass
 
-from clusterwright.controllers.cluster import conditions
-from clusterwright.tables import Row, Table
-
-SEEDS: dict[str, tuple[list[SeedRow], Table[conditions.Snapshot]]] = {
+SEEDS: dict[str, tuple[list[SeedRow], Table[Any]]] = {
     "ControlPlaneInitialized": (CONTROL_PLANE_INITIALIZED, conditions.CONTROL_PLANE_INITIALIZED),
     "ControlPlaneMachinesUpToDate": (CONTROL_PLANE_MACHINES_UP_TO_DATE, conditions.CONTROL_PLANE_MACHINES_UP_TO_DATE),
 }

@@ -48,11 +48,11 @@ def scenario(fence=Fence, pauses=2):
         processes = {name: world.start(name, program(name)) for name in ("one", "two")}
         await world.clock.sleep(10)
         for _ in range(pauses):
-            leader = max(leads, key=leads.get)
+            leader = max(leads, key=lambda name: leads[name])
             life = f"{leader}.{processes[leader].starts} "
             processes[leader].pause.begin()
             await world.clock.sleep(60)
-            other = max(leads, key=leads.get)
+            other = max(leads, key=lambda name: leads[name])
             if other == leader:
                 raise Violation("nobody took over")
             resumed = world.clock.monotonic()

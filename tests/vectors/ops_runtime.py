@@ -16,8 +16,8 @@ NOW = "2026-05-01T12:00:00Z"
 
 
 def world(inputs: dict[str, Any]) -> World:
-    known = {k: inputs[k] for k in ("runtimeExtensions", "runtimeRegistry") if k in inputs}
-    observation = {"apiVersion": "clusterwright.dev/v1alpha1", "kind": "Observation", "now": NOW, **known}
+    known: dict[str, Any] = {k: inputs[k] for k in ("runtimeExtensions", "runtimeRegistry") if k in inputs}
+    observation: dict[str, Any] = {"apiVersion": "clusterwright.dev/v1alpha1", "kind": "Observation", "now": NOW, **known}
     bundle = assemble([*inputs["objects"], observation])
     assert bundle.observation.now
     return World(bundle, bundle.observation.now, sample_keys())

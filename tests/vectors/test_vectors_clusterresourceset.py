@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,27 +10,17 @@ import pytest
 import clusterwright
 from clusterwright.controllers.clusterresourceset.conditions import RESOURCES_APPLIED
 from clusterwright.controllers.clusterresourcesetbinding.plan import FATE
+from vectors import replay
 
 HERE = Path(__file__).resolve().parent
 
 
-def replayer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("vectors_replay_clusterresourceset", HERE / "replay.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    return [(v, dict(clusterwright.decide(v["objects"], v["subject"]))) for v in replayer().vectors("clusterresourceset")]
+    return [(v, dict(clusterwright.decide(v["objects"], v["subject"]))) for v in replay.vectors("clusterresourceset")]
 
 
 def test_every_recorded_pass_agrees(answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    replay = replayer()
-
     differing = {v["id"]: found for v, answer in answers if (found := replay.differences(v, answer))}
 
     assert len(answers) >= 225

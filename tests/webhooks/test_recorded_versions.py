@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -26,6 +23,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import embedded
 from clusterwright.webhooks.running import WebhookOptions, serving
+from conformance import replay
 
 CORPUS = Path(__file__).parents[1] / "conformance"
 GATES = (
@@ -86,20 +84,8 @@ class InThread:
         self._thread.join(20)
 
 
-def _replay() -> Any:
-    name = "conformance_replay"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, CORPUS / "replay.py")
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
 @pytest.mark.parametrize("webhooks", [False, True], ids=["in process", "webhooks"])
 def test_recorded_answers_in_old_versions(webhooks: bool) -> None:
-    replay = _replay()
     scenarios = replay.load([CORPUS / "versions.jsonl"])
     first = [s for s in scenarios if s["name"] != AFTER]
     last = [s for s in scenarios if s["name"] == AFTER]
@@ -122,7 +108,6 @@ def test_recorded_answers_in_old_versions(webhooks: bool) -> None:
 
 def test_recorded_admission_through_webhooks() -> None:
     """A part of it: whether the way over the network changes anything. What the rules say is judged in `tests/admission`."""
-    replay = _replay()
     scenarios = [s for s in replay.load([CORPUS / "admission.jsonl"]) if s.get("gates", "on") == "on" and "naming" not in s["name"]][::10]
     server = InThread(webhooks=True)
     try:

@@ -23,7 +23,7 @@ from clusterwright.apiserver.patchtypes.jsonpatch import json_patch
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.tls import make_authority, sign
-from clusterwright.offline.world import DEFAULT_FEATURES
+from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import certificates, reviews

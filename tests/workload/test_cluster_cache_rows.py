@@ -4,6 +4,7 @@ import asyncio
 from base64 import b64encode
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ class Stage:
         self.cache.add_source(Source(tell, failing_for))
 
     def have(self, *, provisioned=True, kubeconfig=b"one", labels=None):
-        cluster = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "default"}}
+        cluster: Any = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "default"}}
         cluster["metadata"]["labels"] = labels or {}
         cluster["status"] = {"initialization": {"infrastructureProvisioned": provisioned}}
         self.server.load([cluster])
@@ -371,7 +372,7 @@ def test_a_cluster_that_is_said_to_have_changed_is_looked_at_without_waiting():
 def test_a_paused_or_deleting_cluster_stays_connected():
     async def body(s):
         await s.connect()
-        cluster = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "default"}}
+        cluster: Any = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c", "namespace": "default"}}
         cluster["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
         s.server.load([{**cluster, "spec": {"paused": True}, "status": {"initialization": {"infrastructureProvisioned": True}}}])
         await asyncio.sleep(10)
@@ -590,7 +591,7 @@ def test_the_kubeconfig_secret_wakes_its_cluster():
         s.have()
         secrets = await s.client.list(Secret)
         assert await secret_to_cluster(secrets[0], s.client) == [KEY]
-        other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c-ca", "namespace": "default"}}
+        other: Any = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c-ca", "namespace": "default"}}
         s.server.load([{**other, "metadata": {**other["metadata"], "labels": {"cluster.x-k8s.io/cluster-name": "c"}}}])
         found = await s.client.get(Secret, ObjectKey("default", "c-ca"))
         assert await secret_to_cluster(found, s.client) == []

@@ -173,7 +173,7 @@ async def test_the_first_node_that_answers_is_used_and_all_failures_are_named(et
 
 
 async def test_no_nodes_is_an_error() -> None:
-    async def dial(_: str) -> None:
+    async def dial(_: str) -> Any:
         raise AssertionError("nobody to dial")
 
     with pytest.raises(EtcdError, match="no Nodes"):
@@ -204,6 +204,7 @@ async def test_a_hung_endpoint_fails_at_the_deadline(monkeypatch: pytest.MonkeyP
 
         async def receive(self) -> bytes | None:
             await asyncio.Event().wait()
+            return None
 
         async def close(self) -> None: ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final
 
 from clusterwright.api.meta import Json
@@ -41,7 +41,7 @@ class Feed:
         for key, value in values.items():
             self.put(key, value)
 
-    async def read(self, rest: float, changed: Callable[[], None]) -> AsyncIterator[Json]:
+    async def read(self, rest: float, changed: Callable[[], None]) -> AsyncGenerator[Json, None]:
         """All values first, then differences, at most one in `rest` seconds; an empty one now and then shows that both are alive.
 
         `changed` is called when reading begins and ends.

@@ -7,7 +7,7 @@ at a time between other work of the event loop, so that a thousand clusters do n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -74,13 +74,13 @@ class Fleet:
 
     # ------------------------------------------------------------------------------------------------ reading
 
-    async def follow_all(self) -> AsyncIterator[Json]:
+    async def follow_all(self) -> AsyncGenerator[Json, None]:
         """The rows of all clusters, and what changes in them."""
         await self.open()
         async for difference in self.clusters.read(FLEET_REST, self._wake.set):
             yield difference
 
-    async def follow(self, cluster: ObjectKey) -> AsyncIterator[Json]:
+    async def follow(self, cluster: ObjectKey) -> AsyncGenerator[Json, None]:
         """Everything about one cluster, and what changes in it. One that is not there has no keys, until it is there."""
         await self.open()
         feed = self._single.setdefault(cluster, Feed())

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from seed_worlds import CONTROL_PLANE, INFRASTRUCTURE, NAME, NAMESPACE, Json, crd
-
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, ObjectKey, Unstructured
@@ -25,6 +23,7 @@ from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.workload.access import Health
+from seeds.seed_worlds import CONTROL_PLANE, INFRASTRUCTURE, NAME, NAMESPACE, Json, crd
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEY = ObjectKey(NAMESPACE, NAME)

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from seed_scenarios import DELETING, INITIALIZED, NEW, PROVIDERS, STANDALONE, ca_secret, kubeconfig_secret, up_to_date
-from seed_worlds import (
+
+from clusterwright.kubeadm.certificates import decode_certificate
+from seeds.seed_scenarios import DELETING, INITIALIZED, NEW, PROVIDERS, STANDALONE, ca_secret, kubeconfig_secret, up_to_date
+from seeds.seed_worlds import (
     BEFORE,
     CLUSTER_CLASS,
     CONTROL_PLANE,
@@ -37,8 +39,6 @@ from seed_worlds import (
     owner,
     secret,
 )
-
-from clusterwright.kubeadm.certificates import decode_certificate
 
 LOGS = "Please check controller logs for errors"
 READY = [condition(t, "True") for t in ("Ready",)]
@@ -238,7 +238,7 @@ def _() -> bool:
 
 @case("029 no topology: plain owner, and the label")
 def _() -> bool:
-    bare = {"labels": None, "ownerReferences": []}
+    bare: Json = {"labels": None, "ownerReferences": []}
     s = look(cluster(), infrastructure(**bare), control_plane(**bare))
     return all(
         "controller" not in o["metadata"]["ownerReferences"][0] and o["metadata"]["labels"][LABEL] == NAME
@@ -294,7 +294,7 @@ def many(kind: str, prefix: str, count: int) -> list[Json]:
 
 
 def crowd() -> list[Json]:
-    gone = {"deletionTimestamp": BEFORE, "deletionGracePeriodSeconds": 0}
+    gone: Json = {"deletionTimestamp": BEFORE, "deletionGracePeriodSeconds": 0}
     workers = [machine(f"w-{n}", **gone) for n in range(8)]
     planes = [machine(f"cp-{n}", control_plane=True, **gone) for n in range(3)]
     return [*many("MachineDeployment", "md", 2), *many("MachineSet", "ms", 2), *many("MachinePool", "mp", 2), *workers, *planes]

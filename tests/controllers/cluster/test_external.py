@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from seed_worlds import INFRASTRUCTURE, NAMESPACE, crd, infrastructure
 
 from clusterwright.api.core import ContractVersionedObjectReference
 from clusterwright.api.meta import ObjectMeta, OwnerReference, Unstructured
@@ -27,6 +26,7 @@ from clusterwright.offline.world import World
 from clusterwright.runtime.clock import utc
 from clusterwright.runtime.errors import NotFound, ServerError
 from clusterwright.runtime.keys import sample_keys
+from seeds.seed_worlds import INFRASTRUCTURE, NAMESPACE, crd, infrastructure
 
 REFERENCE = ContractVersionedObjectReference(api_group=INFRASTRUCTURE["apiGroup"], kind=INFRASTRUCTURE["kind"], name=INFRASTRUCTURE["name"])
 

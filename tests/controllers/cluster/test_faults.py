@@ -8,8 +8,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from cluster_plane import CLUSTER, CONTROL_PLANE_KIND, INFRA_KIND, KEY, NAMESPACE, Plane
-from seed_worlds import CONTROL_PLANE, INFRASTRUCTURE, cluster, control_plane, infrastructure
 
 from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
@@ -17,6 +15,8 @@ from clusterwright.runtime.manager import Manager, Options
 from clusterwright.simulation.faults import ALL_FAULTS, FaultyTransport
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.trace import Trace
+from controllers.cluster.cluster_plane import CLUSTER, CONTROL_PLANE_KIND, INFRA_KIND, KEY, NAMESPACE, Plane
+from seeds.seed_worlds import CONTROL_PLANE, INFRASTRUCTURE, cluster, control_plane, infrastructure
 
 PLAN = replace(ALL_FAULTS, crash=0.0)
 INFRA = ObjectKey(NAMESPACE, INFRASTRUCTURE["name"])

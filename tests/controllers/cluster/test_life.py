@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from cluster_plane import CLUSTER, CONTROL_PLANE_KIND, INFRA_KIND, KEY, NAMESPACE, Plane, on_a_plane, served
-from seed_worlds import CONTROL_PLANE, INFRASTRUCTURE, LABEL, NAME, child, cluster, condition, control_plane, crd, infrastructure, machine
-
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from controllers.cluster.cluster_plane import CLUSTER, CONTROL_PLANE_KIND, INFRA_KIND, KEY, NAMESPACE, Plane, on_a_plane, served
+from seeds.seed_worlds import (
+    CONTROL_PLANE,
+    INFRASTRUCTURE,
+    LABEL,
+    NAME,
+    child,
+    cluster,
+    condition,
+    control_plane,
+    crd,
+    infrastructure,
+    machine,
+)
 
 FINALIZER = "cluster.cluster.x-k8s.io"
 SPEC = {"controlPlaneEndpoint": None}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-
-from cluster_plane import CLUSTER, KEY, NAMESPACE, Plane, on_a_plane
-from seed_scenarios import ca_secret
-from seed_worlds import LABEL, cluster, condition, control_plane, infrastructure, machine
+from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.scheme import gvk_of
+from controllers.cluster.cluster_plane import CLUSTER, KEY, NAMESPACE, Plane, on_a_plane
+from seeds.seed_scenarios import ca_secret
+from seeds.seed_worlds import LABEL, cluster, condition, control_plane, infrastructure, machine
 
 MACHINE = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Machine")
 FINE = [
@@ -100,7 +100,12 @@ async def test_the_machines_of_other_clusters_are_never_looked_at(plane: Plane) 
     asked: list[ObjectKey] = []
     informer = plane.manager.cache._informers[gvk_of(MACHINE)]
     decode = informer.decode
-    informer.decode = lambda kind, entry: (asked.append(entry.key), decode(kind, entry))[1]  # type: ignore[method-assign]
+
+    def counted(kind: Any, entry: Any) -> Any:
+        asked.append(entry.key)
+        return decode(kind, entry)
+
+    informer.decode = counted  # type: ignore[method-assign]
 
     crowded = await cost(plane, runs=5)
 

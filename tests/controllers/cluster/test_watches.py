@@ -8,20 +8,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from seed_worlds import (
-    CONTROL_PLANE,
-    INFRASTRUCTURE,
-    LABEL,
-    NAME,
-    NAMESPACE,
-    TOPOLOGY,
-    cluster,
-    condition,
-    crd,
-    machine,
-    meta,
-    secret,
-)
 
 from clusterwright.api import codec
 from clusterwright.api.core import Cluster, ClusterClass, Machine
@@ -35,6 +21,20 @@ from clusterwright.controllers.cluster.build import (
 )
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit import watching
+from seeds.seed_worlds import (
+    CONTROL_PLANE,
+    INFRASTRUCTURE,
+    LABEL,
+    NAME,
+    NAMESPACE,
+    TOPOLOGY,
+    cluster,
+    condition,
+    crd,
+    machine,
+    meta,
+    secret,
+)
 
 KEY = ObjectKey(NAMESPACE, NAME)
 
@@ -73,7 +73,7 @@ def counts(kind: type[Any], old: Any, new: Any) -> bool:
 
 
 def test_every_kind_of_descendant_is_watched() -> None:
-    kinds = {w.kind.__name__ for w in CONTROLLER.watches}  # type: ignore[union-attr]
+    kinds = {w.kind.__name__ for w in CONTROLLER.watches}
 
     assert kinds == {"Machine", "MachineDeployment", "MachineSet", "MachinePool", "ClusterClass", "Secret", "CustomResourceDefinitionMeta"}
 

@@ -133,7 +133,7 @@ async def test_phases_can_be_skipped(skipped: Any, world: World) -> None:
 
 
 async def test_definitions_of_others_are_left_alone(world: World) -> None:
-    theirs = {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"}}
+    theirs: Any = {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"}}
     schema = {"openAPIV3Schema": {"type": "object"}}
     theirs["versions"] = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
     name = "things.example.com"

@@ -49,7 +49,7 @@ async def reconcile(p: Plane) -> None:
         if ordered is None:
             belonging = await p.cluster(owners[0].name)
             references = [owner(cluster, controller=True), owner(belonging, controller=False)]
-            metadata = {"name": cluster.key.name, "namespace": "default", "ownerReferences": references}
+            metadata: Any = {"name": cluster.key.name, "namespace": "default", "ownerReferences": references}
             await p.client.create({"apiVersion": INFRA, "kind": "DevCluster", "metadata": metadata, "spec": {"backend": {"inMemory": {}}}})
         elif ordered.spec.control_plane_endpoint and ordered.spec.control_plane_endpoint.host:
             endpoint = {"host": ordered.spec.control_plane_endpoint.host, "port": ordered.spec.control_plane_endpoint.port}
@@ -63,7 +63,7 @@ async def reconcile(p: Plane) -> None:
         if vm is None:
             machine = await p.machine(machines[0].name)
             metadata = {"name": mine.key.name, "namespace": "default", "labels": {f"{CORE}/cluster-name": machine.spec.cluster_name}}
-            metadata["ownerReferences"] = [owner(mine, controller=True), owner(machine, controller=False)]  # type: ignore[assignment]
+            metadata["ownerReferences"] = [owner(mine, controller=True), owner(machine, controller=False)]
             await p.client.create({"apiVersion": INFRA, "kind": "DevMachine", "metadata": metadata, "spec": {"backend": {"inMemory": {}}}})
         elif vm.spec.provider_id:
             await p.client.patch(MINE, mine.key, {"spec": {"providerID": vm.spec.provider_id}})

@@ -389,9 +389,9 @@ def machine_objects(spec: MachineSpec, *, external_etcd: bool = False) -> list[J
     for type in HEALTH:
         if type in spec.missing or (external_etcd and "Etcd" in type):
             continue
-        status, seconds = spec.sick.get(type, ("True", 7200.0))
-        reason = GOOD.get(type, "Running") if status == "True" else "Failed"
-        conditions.append(condition(type, status, reason, "" if status == "True" else "sick", since=ago(seconds=seconds)))
+        held, seconds = spec.sick.get(type, ("True", 7200.0))
+        reason = GOOD.get(type, "Running") if held == "True" else "Failed"
+        conditions.append(condition(type, held, reason, "" if held == "True" else "sick", since=ago(seconds=seconds)))
     taken = {c["type"] for c in spec.conditions}
     conditions = [c for c in conditions if c["type"] not in taken] + spec.conditions
     gates = [t for t in HEALTH if not (external_etcd and "Etcd" in t)]

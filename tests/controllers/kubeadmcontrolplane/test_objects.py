@@ -116,7 +116,7 @@ ALL = ("ca", "sa", "proxy", "etcd")
 
 
 def test_78_certificates_are_made_once() -> None:
-    fresh = {"initialized": False, "initialized_condition": None, "kubeadm_config": False, "missing_certificates": ALL}
+    fresh: h.Json = {"initialized": False, "initialized_condition": None, "kubeadm_config": False, "missing_certificates": ALL}
     answer = h.run(h.World([], replicas=1, members=None, **fresh))
 
     assert answer.did("create", "Secret") == [f"c1-{p}" for p in ALL]

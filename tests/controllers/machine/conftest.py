@@ -268,7 +268,7 @@ class Answer:
 
     @property
     def requeue(self) -> float | None:
-        return self.json["requeueAfterSeconds"]  # type: ignore[no-any-return]
+        return self.json["requeueAfterSeconds"]
 
     @property
     def actions(self) -> set[tuple[str, str, str]]:
@@ -352,8 +352,8 @@ class Running:
         self.notify: dict[str, Callable[[Object], None]] = {}
         deps = self.world.dependencies()
         self.deps = replace(deps, clock=self.clock, enqueue=lambda key, reason: self.woken.append((key, reason)))
-        self.world.workload.watch = self._watch  # type: ignore[method-assign]
-        self.world.workload.unwatch = lambda _cluster, watcher, _kind: self.notify.pop(watcher, None)  # type: ignore[method-assign]
+        self.world.workload.watch = self._watch  # type: ignore[method-assign,assignment]
+        self.world.workload.unwatch = lambda _cluster, watcher, _kind: self.notify.pop(watcher, None)  # type: ignore[method-assign,assignment]
         self.reconciler = CONTROLLER.make(self.deps)
 
     async def _watch(self, cluster: ObjectKey, watcher: str, kind: type[Object], notify: Callable[[Object], None]) -> None:

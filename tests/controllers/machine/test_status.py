@@ -61,7 +61,7 @@ def test_an_empty_failure_changes_nothing() -> None:
     machine = failed(Machine(), reason="CreateError", message="no capacity")
 
     assert failed(machine) is machine
-    assert failed(machine, message="other").status.deprecated.v1beta1.failure_reason == "CreateError"  # type: ignore[union-attr]
+    assert failed(machine, message="other").status.deprecated.v1beta1.failure_reason == "CreateError"
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def maker(name: str = "md", annotations: Any = None, **spec: Any) -> Maker:
 
 
 def test_a_name_follows_from_the_template_so_that_a_second_creation_meets_the_first() -> None:
-    template = {"template": {"spec": {"version": "v1"}}}
+    template: Any = {"template": {"spec": {"version": "v1"}}}
 
     first = new_name(maker(**template), "", [])
 

@@ -78,7 +78,7 @@ def test_what_goes_already_was_named_is_updating_or_unhealthy_goes_before_all_ot
         ({}, 20),
     ],
 )
-def test_what_is_not_known_is_not_held_against_a_machine(conditions: dict[str, str], expected: float) -> None:
+def test_what_is_not_known_is_not_held_against_a_machine(conditions: dict[str, Any], expected: float) -> None:
     assert priority(machine("m", **conditions), "Random", NOW) == expected
 
 
@@ -115,7 +115,7 @@ def test_an_order_that_nobody_knows_is_an_error() -> None:
 
 # ---------------------------------------------------------------------------------------------------- remediation
 
-UNHEALTHY = {"HealthCheckSucceeded": "False", "OwnerRemediated": "False/WaitingForRemediation"}
+UNHEALTHY: dict[str, Any] = {"HealthCheckSucceeded": "False", "OwnerRemediated": "False/WaitingForRemediation"}
 
 
 def deployment(limit: int | str | None, replicas: int = 3) -> MachineDeployment:
@@ -165,7 +165,7 @@ def test_a_limit_that_is_no_number_is_an_error_once_somebody_is_to_be_replaced(l
 
 
 def test_recovered_is_who_is_healthy_again_and_was_not_deleted_meanwhile() -> None:
-    again = {"HealthCheckSucceeded": "True", "OwnerRemediated": "False"}
+    again: dict[str, Any] = {"HealthCheckSucceeded": "True", "OwnerRemediated": "False"}
 
     assert remediation.has_recovered(machine("a", **again))
     assert not remediation.has_recovered(machine("a", deleting=True, **again))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -92,7 +92,7 @@ class Passes:
 
     async def all(self, kind: str, api_version: str = CORE) -> list[Json]:
         """The objects of a kind that belong to the topology."""
-        found: list[Unstructured] = await self.client.list(GroupVersionKind.of(api_version, kind), labels=OWNED)
+        found: Sequence[Unstructured] = await self.client.list(GroupVersionKind.of(api_version, kind), labels=OWNED)
         return [dict(o.json) for o in found]
 
     async def one(self, kind: str, api_version: str = CORE) -> Json:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.topology.planning import PlanError, checked
-
-sys.path.insert(0, str(Path(__file__).parent))
-from passes import CORE, OWNED, Passes, run
+from controllers.topology.passes import CORE, OWNED, Passes, run
 
 PLANE = "controlplane.cluster.x-k8s.io/v1beta2"
 INFRA = "infrastructure.cluster.x-k8s.io/v1beta2"
@@ -147,7 +143,8 @@ def test_an_object_whose_owners_were_lost_is_repaired_and_nothing_else_is_done()
     async def scenario() -> None:
         p = await Passes(workers={"a": 1}).run()
         deployment = await p.one("MachineDeployment")
-        p.reconciler._deps.options.pop("assume-managed-fields", None)
+        reconciler: Any = p.reconciler
+        reconciler._deps.options.pop("assume-managed-fields", None)
         await p.client.patch(
             GroupVersionKind.of(CORE, "MachineDeployment"),
             ObjectKey("default", deployment["metadata"]["name"]),

@@ -144,7 +144,7 @@ class Workload:
 
 
 class NoWatches:
-    async def ensure(self, kind: Any) -> None:
+    async def ensure(self, kind: Any, map: Any = None) -> None:
         """Nothing is watched in a single pass."""
 
 
