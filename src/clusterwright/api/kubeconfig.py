@@ -164,18 +164,29 @@ def inline(text: bytes | str) -> Inline:
         raise RefusedKubeconfig(where, "is not an https URL")
     if url.username is not None or url.password is not None or url.query or url.fragment:
         raise RefusedKubeconfig(where, "has more than host, port and path")
-    user = chosen.user
-    extra = user.get("as-user-extra") or {}
-    insecure, authority = bool(chosen.cluster.get("insecure-skip-tls-verify")), data_of(chosen.cluster, "certificate-authority")
-    certificate, key = data_of(user, "client-certificate"), data_of(user, "client-key")
-    check_pairs(chosen, insecure=insecure, authority=authority, certificate=certificate, key=key)
+    return meaning(
+        chosen,
+        authority=data_of(chosen.cluster, "certificate-authority"),
+        certificate=data_of(chosen.user, "client-certificate"),
+        key=data_of(chosen.user, "client-key"),
+    )
+
+
+def meaning(chosen: Chosen, *, authority: bytes, certificate: bytes, key: bytes) -> Inline:
+    """What the entries say, with this key material. Raises InvalidKubeconfig where they contradict each other."""
+    cluster, user = chosen.cluster, chosen.user
+    insecure, extra = bool(cluster.get("insecure-skip-tls-verify")), user.get("as-user-extra") or {}
+    if insecure and authority:
+        raise InvalidKubeconfig(f"cluster {chosen.cluster_name!r}: a certificate authority together with insecure-skip-tls-verify")
+    if bool(certificate) != bool(key):
+        raise InvalidKubeconfig(f"user {chosen.user_name!r}: client-certificate and client-key go together")
     if not isinstance(extra, Mapping):
         raise InvalidKubeconfig(f"user {chosen.user_name!r}: as-user-extra is not an object")
     return Inline(
         server=chosen.server,
         certificate_authority=authority,
         insecure_skip_tls_verify=insecure,
-        tls_server_name=_text(chosen.cluster, "tls-server-name"),
+        tls_server_name=_text(cluster, "tls-server-name"),
         client_certificate=certificate,
         client_key=key,
         token=_text(user, "token"),
@@ -187,14 +198,6 @@ def inline(text: bytes | str) -> Inline:
         impersonate_extra={str(name): _texts(values) for name, values in extra.items()},
         namespace=chosen.namespace,
     )
-
-
-def check_pairs(chosen: Chosen, *, insecure: bool, authority: bytes, certificate: bytes, key: bytes) -> None:
-    """Raise InvalidKubeconfig where entries contradict each other."""
-    if insecure and authority:
-        raise InvalidKubeconfig(f"cluster {chosen.cluster_name!r}: a certificate authority together with insecure-skip-tls-verify")
-    if bool(certificate) != bool(key):
-        raise InvalidKubeconfig(f"user {chosen.user_name!r}: client-certificate and client-key go together")
 
 
 def data_of(entry: Mapping[str, Any], name: str) -> bytes:

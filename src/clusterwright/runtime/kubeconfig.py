@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clusterwright.api import kubeconfig
-from clusterwright.api.kubeconfig import Document, Inline, InvalidKubeconfig, check_pairs, choose, data_of, inline
+from clusterwright.api.kubeconfig import Document, Inline, InvalidKubeconfig, choose, data_of, inline, meaning
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -104,35 +104,28 @@ class Kubeconfig:
         cluster_path, user_path = self._files[("clusters", chosen.cluster_name)], self._files.get(("users", user_name), Path())
         if user.get("auth-provider"):
             raise InvalidKubeconfig(f"user {user_name!r}: auth-provider is not supported, use an exec plugin")
-        insecure, authority = bool(cluster.get("insecure-skip-tls-verify")), _data(cluster, "certificate-authority", cluster_path)
-        certificate, key = _data(user, "client-certificate", user_path), _data(user, "client-key", user_path)
-        check_pairs(chosen, insecure=insecure, authority=authority, certificate=certificate, key=key)
-        token_file = "" if user.get("token") else str(user.get("tokenFile") or "")
-        return Connection(
-            server=chosen.server,
-            certificate_authority=authority,
-            insecure_skip_tls_verify=insecure,
-            tls_server_name=str(cluster.get("tls-server-name") or ""),
+        said = meaning(
+            chosen,
+            authority=_data(cluster, "certificate-authority", cluster_path),
+            certificate=_data(user, "client-certificate", user_path),
+            key=_data(user, "client-key", user_path),
+        )
+        token_file = "" if said.token else str(user.get("tokenFile") or "")
+        return _connection(
+            said,
             proxy_url=str(cluster.get("proxy-url") or ""),
-            client_certificate=certificate,
-            client_key=key,
-            token=str(user.get("token") or ""),
             token_file=str(user_path.parent / token_file) if token_file else "",
-            username=str(user.get("username") or ""),
-            password=str(user.get("password") or ""),
             exec=_exec(user.get("exec"), user_name, user_path, cluster),
-            impersonate_user=str(user.get("as") or ""),
-            impersonate_uid=str(user.get("as-uid") or ""),
-            impersonate_groups=tuple(map(str, user.get("as-groups") or ())),
-            impersonate_extra=user.get("as-user-extra") or {},
-            namespace=chosen.namespace,
         )
 
 
 def from_secret(text: bytes) -> Connection:
     """What the kubeconfig in a Secret means; raises InvalidKubeconfig for whatever its text does not hold itself."""
-    found = inline(text)
-    return Connection(**{name.name: getattr(found, name.name) for name in fields(found)})
+    return _connection(inline(text))
+
+
+def _connection(said: Inline, **more: Any) -> Connection:
+    return Connection(**{field.name: getattr(said, field.name) for field in fields(said)}, **more)
 
 
 def in_cluster(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Connection:
