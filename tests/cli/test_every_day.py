@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli.conftest import PROGRAM, Run, environment, run_in, start, stop
+
+from cli.conftest import PROGRAM, Run, environment, run_in, start, stop
 
 
 @pytest.fixture(scope="module")

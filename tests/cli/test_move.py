@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.cli.conftest import Run, run_in, start, stop
+
+from cli.conftest import Run, run_in, start, stop
 
 
 class Place(NamedTuple):

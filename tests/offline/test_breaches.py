@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from live import key, look
 
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.cli import samples
@@ -16,6 +15,7 @@ from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from offline.live import key, look
 
 GROUP = "infrastructure.example.com"
 MINE = GroupVersionKind(GROUP, "v1", "ExampleMachine")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from live import CLUSTER, DEV_MACHINE, NAMESPACE, SUBJECT, key, look, machines, up
-
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
@@ -16,6 +14,7 @@ from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import plane
 from clusterwright.simulation.world import START
+from offline.live import CLUSTER, DEV_MACHINE, NAMESPACE, SUBJECT, key, look, machines, up
 
 
 def test_every_cluster_of_a_namespace_has_its_own_verdict() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from random import Random
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -35,7 +36,8 @@ class Counting:
 async def test_writers_of_one_process_do_not_meet_in_conflicts(world):
     transport = Counting(InProcessTransport(world.server))
     manager = Manager(transport, clock=SystemClock(), random=Random(1))
-    manager.add_controller("parent", Parent, lambda controller: None)
+    nobody: Any = None
+    manager.add_controller("parent", Parent, lambda controller: nobody)
     await world.make()
     group = asyncio.ensure_future(manager.cache.run())
     await manager.cache.informer(Parent)
@@ -46,7 +48,7 @@ async def test_writers_of_one_process_do_not_meet_in_conflicts(world):
 
     async def controller(name):
         for turn in range(5):
-            original = await manager.client.read(Parent, key)
+            original: Any = await manager.client.read(Parent, key)
             await asyncio.sleep(0.01)  # a pass takes its time
             was = replace(original.object, status=original.object.status or ParentStatus())
             mine = Condition(type=name, status="True", reason=f"Turn{turn}", message="", last_transition_time=SystemClock().now())
