@@ -68,6 +68,15 @@ class InPlace:
             except (ApiError, ContractUnknown) as error:
                 run.fail(f"failed to complete triggering in-place update for Machine {machine.key}: {error}", error)
 
+    async def give_up(self, run: Run) -> None:
+        """With the feature gate off nobody updates Machines: one that waits for that is replaced."""
+        if run.seen.features.get("InPlaceUpdates"):
+            return
+        machine, later = moves.abandoned(run.seen.machines or (), run.seen.now)
+        run.vote(later)
+        if machine is not None:
+            await self._hands.delete(run, [machine])
+
     async def _trigger_update(self, run: Run, maker: Maker, machine: Machine) -> None:
         """Every step may be repeated; the hook comes last, so that the Machine controller acts on the whole."""
         client, namespace = self._deps.client, machine.metadata.namespace

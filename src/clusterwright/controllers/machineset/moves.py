@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
@@ -17,6 +18,7 @@ from clusterwright.api.wellknown import (
     RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION,
     UPDATE_IN_PROGRESS_ANNOTATION,
 )
+from clusterwright.conditions import get
 from clusterwright.controllers.owned_machines import (
     UPDATE_MACHINE_HOOK,
     awaits_acknowledgement,
@@ -61,6 +63,30 @@ def fates(ordered: Iterable[Machine], count: int) -> list[tuple[Machine, Fate]]:
         dealt.append((machine, found))
         left -= found in _COUNTS
     return dealt
+
+
+GIVEN_UP_AFTER: Final = timedelta(minutes=10)
+"""So long may a Machine wait for an update in place that nobody does because the feature gate is off."""
+
+
+def abandoned(machines: Collection[Machine], now: datetime) -> tuple[Machine | None, timedelta | None]:
+    """With the feature gate off: the Machine that has waited too long for its update, one at a time, or when to look again.
+
+    While one goes, none else does.
+    """
+    since = {m.metadata.name: _updating_since(m) for m in machines if is_updating(m)}
+    waiting = sorted((t, name) for name, t in since.items() if t is not None)
+    if not waiting or any(is_deleting(m) for m in machines):
+        return None, None
+    left = waiting[0][0] + GIVEN_UP_AFTER - now
+    if left > timedelta():
+        return None, left
+    return next(m for m in machines if m.metadata.name == waiting[0][1]), None
+
+
+def _updating_since(machine: Machine) -> datetime | None:
+    condition = get(machine.status.conditions, "Updating")
+    return condition.last_transition_time if condition is not None and condition.status == "True" else None
 
 
 def names_in(annotation: str) -> set[str]:

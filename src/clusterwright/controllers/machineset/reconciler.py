@@ -99,6 +99,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         in_step = await self._sync(run, maker)
         if in_step or run.seen.features.get("InPlaceUpdates"):  # one Machine that is out of step does not hold up the updates of others
             await self._in_place.trigger(run, maker)
+        await self._in_place.give_up(run)
         if in_step:
             await self._scale(run, maker)
 
