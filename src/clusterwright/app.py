@@ -24,6 +24,7 @@ from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.inmemory.build import NAMES as INMEMORY
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
+from clusterwright.controllers.inmemory.build import declared as inmemory_declared
 from clusterwright.controllers.kit import registry
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
@@ -86,6 +87,11 @@ def selectable_names() -> frozenset[str]:
 def inmemory_names() -> frozenset[str]:
     """Those of the in-memory provider."""
     return frozenset(INMEMORY)
+
+
+def declared(selected: Collection[str]) -> list[ControllerDefinition]:
+    """The selected controllers as they declare themselves."""
+    return [d for d in (*registry.controllers(), *inmemory_declared()) if d.name in selected]
 
 
 async def missing_kinds(manager: Manager) -> list[str]:

@@ -204,6 +204,28 @@ def _crds(parser: ArgumentParser) -> None:
     parser.add_argument("--runtime-hooks", action="store_true", help="the OpenAPI document of the hooks of runtime extensions, as JSON")
 
 
+def _install(parser: ArgumentParser) -> None:
+    parser.add_argument("--form", choices=("yaml", "kustomize", "helm"), default="yaml", help="default: %(default)s")
+    parser.add_argument("--output-dir", metavar="PATH", help="write files there; default: print YAML")
+    parser.add_argument("--apply", action="store_true", help="apply the objects to the cluster, server-side, instead of printing them")
+    parser.add_argument(
+        "--target-namespace", default="clusterwright-system", metavar="NAMESPACE", help="where we run; default: %(default)s"
+    )
+    parser.add_argument("--watch-namespace", default="", metavar="NAMESPACE", help="act in this namespace only, by a Role there")
+    parser.add_argument("--image", default="clusterwright:latest", help="made by the Containerfile; default: %(default)s")
+    parser.add_argument("--replicas", type=int, default=2, metavar="N", help="default: %(default)s")
+    parser.add_argument("--shard", action="store_true", help="replicas share the Clusters; default: one leads, the others wait")
+    parser.add_argument(
+        "--controllers",
+        default="*,-dev*,-docker*",
+        metavar="NAME,...",
+        help="as in manager; the role has no more than they need; default: %(default)s",
+    )
+    parser.add_argument("--no-webhooks", action="store_true", help="without admission and conversion: only stored versions are served")
+    parser.add_argument("--argument", action="append", default=[], metavar="FLAG", help="one more flag of the manager; may be repeated")
+    add_connection(parser)
+
+
 def _version(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
@@ -227,6 +249,7 @@ COMMANDS: dict[str, Command] = {
         upflags.add_manager,
         "Run the controllers on an API server: the one that kubectl would ask, or that of the cluster we run in.",
     ),
+    "install": Command("install", "print or apply what a cluster needs to run us: CRDs, roles, Deployment, webhooks", _install),
     "create": Command("create", "create a cluster on in-memory infrastructure, or print its manifests", _create),
     "generate": Command(
         "generate",

@@ -13,6 +13,7 @@ from random import SystemRandom
 
 from clusterwright import admission, app
 from clusterwright.api.kubeconfig import InvalidKubeconfig
+from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import connect, running, settings
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
@@ -23,6 +24,7 @@ from clusterwright.runtime.kubeconfig import SERVICE_ACCOUNT, Connection
 from clusterwright.runtime.logging import configure
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks.certificates import CertificateMissing
+from clusterwright.webhooks.configurations import SERVICE
 from clusterwright.webhooks.running import WebhookOptions, serving
 
 
@@ -57,15 +59,17 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
         stack.push_async_callback(transport.close)
         apart = HttpTransport(connection, clock, os.environ)
         stack.push_async_callback(apart.close)
-        webhooks = await _webhooks(arguments, stack, RestClient(apart, clock=clock), clock, workloads)
+        # whose kubeconfig says `default` is no Pod, and shall not litter there
+        namespace = connection.namespace if connection.token_file.startswith(str(SERVICE_ACCOUNT)) else ""
+        service = ObjectKey(namespace or SERVICE.namespace, SERVICE.name)
+        webhooks = await _webhooks(arguments, stack, RestClient(apart, clock=clock), clock, workloads, service)
         place = running.Place(
             transport=transport,
             apart=apart,
             fence=fence,
             is_embedded=False,
             data_dir=None if arguments.in_memory else arguments.data_dir,
-            # whose kubeconfig says `default` is no Pod, and shall not litter there
-            namespace=connection.namespace if connection.token_file.startswith(str(SERVICE_ACCOUNT)) else "",
+            namespace=namespace,
             workloads=workloads,
             webhooks=webhooks,
         )
@@ -89,7 +93,12 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
 
 
 async def _webhooks(
-    arguments: argparse.Namespace, stack: AsyncExitStack, client: RestClient, clock: SystemClock, workloads: admission.Workloads
+    arguments: argparse.Namespace,
+    stack: AsyncExitStack,
+    client: RestClient,
+    clock: SystemClock,
+    workloads: admission.Workloads,
+    service: ObjectKey,
 ) -> asyncio.Event | None:
     """Serve webhooks if that is asked for, and tell the API server of our kinds if we may; what is set when that may have changed."""
     if arguments.webhook_port is None:
@@ -100,6 +109,7 @@ async def _webhooks(
         host=arguments.webhook_host,
         port=arguments.webhook_port,
         url=arguments.webhook_url,
+        service=service,
         certificates=arguments.webhook_cert_dir,
         install=arguments.install_crds,
     )

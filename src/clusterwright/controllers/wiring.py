@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey, Unstructured
 from clusterwright.runtime.client import Client
@@ -69,6 +69,22 @@ class WorkloadWake:
     failing_for: timedelta | None = None
 
 
+class Access(NamedTuple):
+    """What a controller does with a resource of the management cluster."""
+
+    resource: str
+    """`machines.cluster.x-k8s.io/status`; `*.infrastructure.cluster.x-k8s.io`: every resource of a group."""
+    verbs: str
+    """Separated by spaces."""
+    names: tuple[str, ...] = ()
+    """Only objects of these names; empty: any."""
+
+
+def providers(verbs: str, *groups: str) -> tuple[Access, ...]:
+    """Access to objects of providers, of any kind in the groups `infrastructure`, `bootstrap` or `controlplane`; they are watched, too."""
+    return tuple(Access(f"*.{group}.cluster.x-k8s.io", f"get list watch {verbs}") for group in groups)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerDefinition:
     """A controller as data. Each `controllers/<kind>/build.py` has one, called CONTROLLER."""
@@ -83,5 +99,9 @@ class ControllerDefinition:
     """Seconds that a change of an object's status alone waits for more: it is mostly the write of a pass that is just over."""
     look: float = 0.0
     """Seconds after which an object is looked at again, where facts matter that no watch reports; 0: only by the resync."""
+    access: tuple[Access, ...] = ()
+    """What it does beside watching `kind` and the kinds of `watches`, and writing objects of `kind` with their status."""
+    is_provider: bool = False
+    """Whether it makes infrastructure, and reaches no workload cluster as others do."""
     gate: str = ""
     """The feature gate without which the controller does not run."""

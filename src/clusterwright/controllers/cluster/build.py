@@ -14,7 +14,7 @@ from clusterwright.controllers.cluster.reconciler import DEFAULT_CONNECTION_GRAC
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit import watching
 from clusterwright.controllers.kit.watching import changed, itself
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
@@ -87,6 +87,11 @@ CONTROLLER = ControllerDefinition(
         Watch(CustomResourceDefinitionMeta, clusters_of_crd, changed(lambda crd: crd.metadata.labels)),
     ),
     make=make,
+    access=(
+        *providers("patch delete", "infrastructure", "controlplane"),
+        *(Access(f"{plural}.cluster.x-k8s.io", "delete") for plural in ("machinedeployments", "machinesets", "machinepools", "machines")),
+        Access("secrets", "create patch"),  # the kubeconfig of a control plane that no provider manages
+    ),
     settle=watching.SETTLE,
     workload_wake=WorkloadWake(map=itself, failing_for=DEFAULT_CONNECTION_GRACE),
     concurrency=50,

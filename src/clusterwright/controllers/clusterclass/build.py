@@ -13,7 +13,7 @@ from clusterwright.controllers.clusterclass.reconciler import make
 from clusterwright.controllers.clusterclass.snapshot import references
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit.watching import changed
-from clusterwright.controllers.wiring import ControllerDefinition
+from clusterwright.controllers.wiring import Access, ControllerDefinition, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.reconcile import Watch
@@ -56,5 +56,6 @@ CONTROLLER = ControllerDefinition(
         Watch(CustomResourceDefinitionMeta, classes_of_crd, changed(lambda crd: crd.metadata.labels)),
     ),
     make=make,
+    access=(*providers("patch", "infrastructure", "bootstrap", "controlplane"), Access("namespaces", "get")),
     gate="ClusterTopology",
 )

@@ -11,7 +11,7 @@ from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.clusterresourceset.reconciler import SECRET_TYPE, make
 from clusterwright.controllers.kit.watching import appeared_or_changed
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 from clusterwright.runtime.selectors import is_empty, parsed
@@ -63,5 +63,10 @@ CONTROLLER = ControllerDefinition(
         Watch(Secret, sets_of_resource, _resource_secret_changed),
     ),
     make=make,
+    access=(
+        Access("clusterresourcesetbindings.addons.cluster.x-k8s.io", "get list create patch delete"),
+        Access("configmaps", "patch"),
+        Access("secrets", "patch"),
+    ),
     workload_wake=WorkloadWake(map=sets_of_cluster),
 )

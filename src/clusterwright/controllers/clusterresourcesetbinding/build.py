@@ -9,7 +9,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.controllers.clusterresourcesetbinding.reconciler import make
 from clusterwright.controllers.kit.watching import itself
-from clusterwright.controllers.wiring import ControllerDefinition
+from clusterwright.controllers.wiring import Access, ControllerDefinition
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -23,4 +23,5 @@ CONTROLLER = ControllerDefinition(
     kind=ClusterResourceSetBinding,
     watches=(Watch(Cluster, itself, _not_paused),),
     make=make,
+    access=(Access("clusterresourcesetbindings.addons.cluster.x-k8s.io", "delete"),),
 )

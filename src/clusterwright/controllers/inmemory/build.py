@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.infrastructure import InfraCluster
@@ -14,7 +16,7 @@ from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
 from clusterwright.controllers.inmemory.kinds import DEV, DOCKER, GROUP, Family, Simulated
 from clusterwright.controllers.inmemory.owners import find_owner, owner_key
 from clusterwright.controllers.kit.watching import by_reference, of_cluster, owned, owners
-from clusterwright.controllers.wiring import ControllerDefinition
+from clusterwright.controllers.wiring import Access, ControllerDefinition
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.runtime.client import Reader
@@ -24,10 +26,16 @@ NAMES = tuple(kind.__name__.lower() for family in (DEV, DOCKER) for kind in (fam
 """What `controllers` makes, with `docker`."""
 
 
+def declared() -> tuple[ControllerDefinition, ...]:
+    """The provider's controllers as they declare themselves, without a cloud to run on."""
+    nowhere: Any = None  # a cloud is asked for only when a controller is made
+    return controllers(nowhere, docker=True)
+
+
 def controllers(cloud: Cloud, *, docker: bool = False) -> tuple[ControllerDefinition, ...]:
     """The provider's controllers, on one cloud; with `docker`, it simulates the Docker kinds and backends, too."""
     simulated = Simulated(docker)
-    return tuple(one for family in simulated.families for one in _family(family, simulated, cloud))
+    return tuple(replace(one, is_provider=True) for family in simulated.families for one in _family(family, simulated, cloud))
 
 
 def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[ControllerDefinition, ...]:
@@ -50,6 +58,7 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
                 Watch(MachinePool, pool_to_machines(family), when=pool_matters),
             ),
             make=lambda dependencies: make_machines(dependencies, cloud, family, simulated),
+            access=(Access("secrets", "get"), Access("kubeadmconfigs.bootstrap.cluster.x-k8s.io", "get")),
         ),
         ControllerDefinition(
             name=pool.__name__.lower(),
@@ -61,6 +70,10 @@ def _family(family: Family, simulated: Simulated, cloud: Cloud) -> tuple[Control
                 Watch(Cluster, cluster_to_infra_pools(family), when=cluster_matters),
             ),
             make=lambda dependencies: make_pools(dependencies, family, simulated),
+            access=(
+                Access(f"{machine.__name__.lower()}s.{GROUP}", "create patch delete"),
+                Access("machines.cluster.x-k8s.io", "delete"),
+            ),
         ),
     )
 

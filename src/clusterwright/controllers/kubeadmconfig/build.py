@@ -19,7 +19,7 @@ from clusterwright.controllers.kit.watching import appeared_or_changed
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
 from clusterwright.controllers.kubeadmconfig.reconciler import make
 from clusterwright.controllers.kubeadmconfig.snapshot import ClusterFacts, Owner
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake
 from clusterwright.kubeadm.certificates import SECRET_TYPE, CertificateError, Purpose, parse_secret_name
 from clusterwright.kubeadm.tokens import SECRET_TYPE as TOKEN_TYPE
 from clusterwright.runtime.client import Reader
@@ -135,6 +135,7 @@ CONTROLLER = ControllerDefinition(
         Watch(Secret, content_to_configs, is_content),
     ),
     make=make,
+    access=(Access("secrets", "create update patch delete"), Access("configmaps", "create update delete")),
     workload_wake=WorkloadWake(map=cluster_to_configs),
     concurrency=100,
 )

@@ -12,7 +12,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.external import group_of
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.reconcile import KubeadmControlPlaneReconciler
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.kubeadm.certificates import CertificateError, parse_secret_name
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
@@ -83,6 +83,12 @@ CONTROLLER = ControllerDefinition(
         Watch(Secret, control_plane_of_secret),
     ),
     make=KubeadmControlPlaneReconciler,
+    access=(
+        *providers("create patch delete", "infrastructure", "bootstrap"),
+        Access("machines.cluster.x-k8s.io", "create patch delete"),
+        Access("machines.cluster.x-k8s.io/status", "patch"),
+        Access("secrets", "create update patch"),
+    ),
     look=ALARMS_EVERY,
     workload_wake=WorkloadWake(map=control_plane_of_cluster, failing_for=names.REMOTE_CONDITIONS_GRACE),
 )

@@ -10,7 +10,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_N
 from clusterwright.controllers.kit.watching import changed, owned
 from clusterwright.controllers.machine.reconciler import make
 from clusterwright.controllers.machine.snapshot import GRACE_PERIOD, ClusterFacts, OwnerFacts
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 
@@ -36,5 +36,6 @@ CONTROLLER = ControllerDefinition(
         Watch(MachineDeployment, machines_of_deployment, changed(OwnerFacts.of)),
     ),
     make=make,
+    access=(*providers("patch delete", "infrastructure", "bootstrap"), Access("machinedrainrules.cluster.x-k8s.io", "list")),
     workload_wake=WorkloadWake(map=machines_of_cluster, failing_for=GRACE_PERIOD),
 )

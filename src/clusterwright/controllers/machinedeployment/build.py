@@ -10,7 +10,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.conditions import get
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
 from clusterwright.controllers.machinedeployment.reconciler import make
-from clusterwright.controllers.wiring import ControllerDefinition
+from clusterwright.controllers.wiring import Access, ControllerDefinition, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 from clusterwright.runtime.selectors import InvalidSelector, is_empty, parsed
@@ -72,6 +72,7 @@ CONTROLLER = ControllerDefinition(
         Watch(Cluster, of_cluster(MachineDeployment), changed(is_paused)),
     ),
     make=make,
+    access=(*providers("patch", "infrastructure", "bootstrap"), Access("machinesets.cluster.x-k8s.io", "create patch delete")),
     settle=SETTLE,
     concurrency=10,
 )

@@ -11,7 +11,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
 from clusterwright.controllers.machinehealthcheck.reconciler import make
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 from clusterwright.runtime.selectors import InvalidSelector, parsed
@@ -54,6 +54,11 @@ CONTROLLER = ControllerDefinition(
         Watch(Machine, checks_of_machine, changed(_of_machine), SETTLE),
     ),
     make=make,
+    access=(
+        *providers("create delete", "infrastructure"),  # remediation by somebody else's kinds
+        Access("machines.cluster.x-k8s.io", "patch"),
+        Access("machines.cluster.x-k8s.io/status", "patch"),
+    ),
     settle=SETTLE,
     workload_wake=WorkloadWake(map=of_cluster(MachineHealthCheck)),
 )

@@ -9,7 +9,7 @@ from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
 from clusterwright.controllers.machinepool.reconciler import make
 from clusterwright.controllers.machinepool.wakes import pools_by_label
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -37,6 +37,11 @@ CONTROLLER = ControllerDefinition(
         Watch(Machine, pools_by_label, changed(machine_facts), SETTLE),
     ),
     make=make,
+    access=(
+        *providers("patch delete", "infrastructure", "bootstrap"),
+        Access("machines.cluster.x-k8s.io", "get list watch create patch delete"),
+        Access("machines.cluster.x-k8s.io/status", "patch"),
+    ),
     workload_wake=WorkloadWake(map=of_cluster(MachinePool)),
     gate="MachinePool",
 )

@@ -10,7 +10,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION, UPGRADE_STEP_ANNOTATION
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
 from clusterwright.controllers.machineset.reconciler import make
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 from clusterwright.runtime.selectors import InvalidSelector, parsed
@@ -84,6 +84,11 @@ CONTROLLER = ControllerDefinition(
         Watch(Cluster, of_cluster(MachineSet), changed(cluster_facts)),
     ),
     make=make,
+    access=(
+        *providers("create patch delete", "infrastructure", "bootstrap"),
+        Access("machines.cluster.x-k8s.io", "create patch delete"),
+        Access("machines.cluster.x-k8s.io/status", "patch"),
+    ),
     settle=SETTLE,
     workload_wake=WorkloadWake(map=of_cluster(MachineSet)),
     concurrency=10,

@@ -10,7 +10,7 @@ from clusterwright.controllers.kit import watching
 from clusterwright.controllers.kit.watching import itself
 from clusterwright.controllers.topology.reconciler import make
 from clusterwright.controllers.topology.wakes import clusters_of_class
-from clusterwright.controllers.wiring import ControllerDefinition, WorkloadWake
+from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -28,6 +28,14 @@ CONTROLLER = ControllerDefinition(
         Watch(MachinePool, watching.cluster, belongs_to_topology),
     ),
     make=make,
+    access=(
+        *providers("create patch delete", "infrastructure", "bootstrap", "controlplane"),
+        *(
+            Access(f"{plural}.cluster.x-k8s.io", "get list watch create patch delete")
+            for plural in ("machinedeployments", "machinepools", "machinehealthchecks")
+        ),
+        Access("secrets", "create delete"),  # the shim that owns what no Cluster refers to yet
+    ),
     workload_wake=WorkloadWake(map=itself),
     gate="ClusterTopology",
 )

@@ -10,7 +10,7 @@ from clusterwright.controllers.kit import watching
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.watching import changed
 from clusterwright.controllers.templates.collecting import Collector, by_deployment, delete_unused, in_use
-from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
+from clusterwright.controllers.wiring import Access, ControllerDefinition, Dependencies, providers
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.reconcile import Watch
 
@@ -31,5 +31,10 @@ CONTROLLER = ControllerDefinition(
     kind=MachineDeployment,
     watches=(Watch(Cluster, watching.of_cluster(MachineDeployment, having=TOPOLOGY_OWNED_LABEL), changed(lambda c: bool(c.spec.paused))),),
     make=lambda deps: Collector(deps, MachineDeployment, MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, clean_up),
+    access=(
+        *providers("delete", "infrastructure", "bootstrap"),
+        Access("machinehealthchecks.cluster.x-k8s.io", "delete"),
+        Access("machinesets.cluster.x-k8s.io", "get list"),
+    ),
     gate="ClusterTopology",
 )

@@ -8,7 +8,7 @@ from clusterwright.api.wellknown import MACHINE_SET_TOPOLOGY_FINALIZER, TOPOLOGY
 from clusterwright.controllers.kit import watching
 from clusterwright.controllers.kit.watching import changed
 from clusterwright.controllers.templates.collecting import Collector, by_deployment, by_topology, delete_unused, in_use
-from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
+from clusterwright.controllers.wiring import Access, ControllerDefinition, Dependencies, providers
 from clusterwright.runtime.reconcile import Watch
 
 
@@ -36,5 +36,6 @@ CONTROLLER = ControllerDefinition(
     kind=MachineSet,
     watches=(Watch(Cluster, watching.of_cluster(MachineSet, having=TOPOLOGY_OWNED_LABEL), changed(lambda c: bool(c.spec.paused))),),
     make=lambda deps: Collector(deps, MachineSet, MACHINE_SET_TOPOLOGY_FINALIZER, clean_up),
+    access=(*providers("delete", "infrastructure", "bootstrap"), Access("machinedeployments.cluster.x-k8s.io", "get")),
     gate="ClusterTopology",
 )
