@@ -1,0 +1,105 @@
+"""Every file in examples/ is applied, and comes up."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.cli.conftest import Run, environment, run_in, start, stop
+
+from clusterwright.cli.connect import connected
+from clusterwright.cli.grammar import FLAVORS
+from clusterwright.runtime.kubeconfig import Kubeconfig
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HERE = {
+    "ignition.yaml",
+    "external-etcd/cluster.yaml",
+    "external-etcd/certificates.py",
+    "provider/provider.py",
+    "provider/crds.yaml",
+    "provider/cluster.yaml",
+}
+ELSEWHERE = {*(f"{flavor}.yaml" for flavor in FLAVORS), "extension/extension.py", "extension/extensionconfig.yaml"}
+"""Tried by test_create.py, and by the tests of the runtime SDK."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("plane")
+    process = start(folder, "--feature-gates", "KubeadmBootstrapFormatIgnition=true")
+    try:
+        yield folder
+    finally:
+        stop(process)
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    return run_in(folder)
+
+
+def apply(folder: Path, text: str) -> None:
+    """What `kubectl create -f -` does."""
+
+    async def create() -> None:
+        connection = Kubeconfig.load([folder / ".clusterwright" / "kubeconfig"]).resolve()
+        async with connected(connection) as client:
+            for obj in yaml.safe_load_all(text):
+                if obj["kind"] != "CustomResourceDefinition":
+                    obj["metadata"].setdefault("namespace", "default")
+                await client.create(obj)
+
+    asyncio.run(create())
+
+
+def until_up(run: Run, name: str) -> None:
+    for waited in (("wait", name), ("wait", f"kcp/{name}"), ("wait", f"md/{name}-md-0")):
+        done = run(*waited)
+        assert done.returncode == 0, f"{done.stderr}\n{run('explain', name).stdout}"
+
+
+def test_no_example_is_forgotten() -> None:
+    there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+
+    assert there == HERE | ELSEWHERE
+
+
+def test_ignition(folder: Path, run: Run) -> None:
+    apply(folder, (EXAMPLES / "ignition.yaml").read_text())
+    until_up(run, "ignition")
+
+
+def test_external_etcd(folder: Path, run: Run) -> None:
+    made = subprocess.run([sys.executable, EXAMPLES / "external-etcd" / "certificates.py"], capture_output=True, text=True, check=True)
+    apply(folder, made.stdout)
+    apply(folder, (EXAMPLES / "external-etcd" / "cluster.yaml").read_text())
+    until_up(run, "external-etcd")
+
+    conditions = yaml.safe_load(run("get", "kcp/external-etcd", "-o", "yaml").stdout)["status"]["conditions"]
+    assert "EtcdClusterHealthy" not in {condition["type"] for condition in conditions}  # it is not ours to judge
+
+
+def test_an_own_provider(folder: Path, run: Run) -> None:
+    apply(folder, (EXAMPLES / "provider" / "crds.yaml").read_text())
+    env = environment(folder, KUBECONFIG=str(folder / ".clusterwright" / "kubeconfig"))
+    with (folder / "provider").open("w") as said:
+        provider = subprocess.Popen([sys.executable, EXAMPLES / "provider" / "provider.py"], env=env, stdout=said, stderr=said)
+    try:
+        apply(folder, (EXAMPLES / "provider" / "cluster.yaml").read_text())
+        until_up(run, "rack")
+        machines = yaml.safe_load(run("get", "machines", "-c", "rack", "-o", "yaml").stdout)["items"]
+        assert {m["spec"]["infrastructureRef"]["kind"] for m in machines} == {"RackMachine"}
+        assert all(m["spec"]["providerID"] and m["status"]["addresses"] for m in machines)
+        deleted = run("delete", "rack", "--timeout", "600")
+        assert deleted.returncode == 0, deleted.stdout
+        assert "No devmachines found" in run("get", "devmachines", "-c", "rack").stderr
+    finally:
+        provider.kill()
+        provider.wait()
+    assert (folder / "provider").read_text() == ""
