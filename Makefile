@@ -25,7 +25,8 @@ setup: $(STAMP) ## create .venv with locked dependencies
 run: $(VENV)/.stamp-base ## start the management plane, bring up a cluster and show it
 	$(BIN)/clusterwright up --demo
 
-demo: run ## the same as run
+demo: $(VENV)/.stamp-base ## a tour that ends by itself: create, scale, upgrade, break, explain, repair, delete
+	$(BIN)/clusterwright tour
 
 # a file stays with one worker: what its tests share, a played corpus or a server, is made once
 test: $(STAMP) ## run all tests

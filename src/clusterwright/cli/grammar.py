@@ -251,6 +251,13 @@ COMMANDS: dict[str, Command] = {
     ),
     "install": Command("install", "print or apply what a cluster needs to run us: CRDs, roles, Deployment, webhooks", _install),
     "create": Command("create", "create a cluster on in-memory infrastructure, or print its manifests", _create),
+    "tour": Command(
+        "tour",
+        "show a cluster's life: create, scale, upgrade, break, explain, repair, delete",
+        lambda parser: None,
+        "Show a cluster's life on a plane of its own, which keeps nothing: it is created, scaled and upgraded, a node breaks, the trouble\n"
+        "is explained and repaired, and the cluster is deleted. Ends by itself.",
+    ),
     "generate": Command(
         "generate",
         "print manifests from a template with ${VARIABLES}",

@@ -1,0 +1,172 @@
+"""`clusterwright tour`: a cluster's life in a minute, on a plane of its own that keeps nothing: what `make demo` shows."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+
+from clusterwright.api.core import Machine
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.scheme import SCHEME
+from clusterwright.cli import connect, main
+from clusterwright.cli.defaults import KUBERNETES_VERSION, WAIT_SECONDS
+from clusterwright.cli.errors import Failed
+from clusterwright.cli.following import states
+from clusterwright.runtime.kubeconfig import Kubeconfig
+from clusterwright.runtime.rest import RestClient
+
+NAME, NAMESPACE = "tour", "default"
+WORKERS = f"{NAME}-md-0"
+UPGRADED = "v1.35.0"
+_CORE = "cluster.x-k8s.io"
+_DEPLOYMENT = GroupVersionKind(_CORE, "v1beta2", "MachineDeployment")
+_CHECK = GroupVersionKind(_CORE, "v1beta2", "MachineHealthCheck")
+_CONTROL_PLANE = GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Go through all of it; 0: everything came as told."""
+    with tempfile.TemporaryDirectory(prefix="clusterwright-tour-") as folder, _plane(Path(folder)) as kubeconfig:
+        guide = _Guide(kubeconfig)
+        for step in _STEPS:
+            print(f"\n# {step.__doc__}", flush=True)
+            step(guide)
+    print("\nThat was it. `clusterwright up --demo` starts a plane that stays.")
+    return 0
+
+
+@contextmanager
+def _plane(folder: Path) -> Iterator[Path]:
+    """A plane as a process, ready; ended and forgotten afterwards. Raises Failed."""
+    kubeconfig = folder / "kubeconfig"
+    command = [sys.executable, "-m", "clusterwright", "up", "--in-memory", "--kubeconfig", str(kubeconfig), "--log-level", "error"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)  # noqa: S603
+    try:
+        assert process.stdout is not None
+        line = next((line for line in process.stdout if "is ready at" in line), None)
+        if line is None:
+            raise Failed("the plane did not start")
+        print(line, end="", flush=True)
+        yield kubeconfig
+    finally:
+        process.terminate()
+        process.communicate()  # its last words are not for people
+
+
+class _Guide:
+    """Types commands, and changes objects as kubectl would."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self.broken = ""
+        """The Machine that was broken."""
+
+    def type(self, *words: str) -> None:
+        """Run a command of this program; raises Failed."""
+        print(f"$ clusterwright {' '.join(words)}", flush=True)
+        if main.main([*words, "--kubeconfig", str(self._kubeconfig)]):
+            raise Failed(f"`clusterwright {' '.join(words)}` failed")
+
+    def change(self, gvk: GroupVersionKind, name: str, patch: Json, like: str) -> None:
+        """Patch an object; `like`: what kubectl would be told."""
+        print(f"$ kubectl {like}", flush=True)
+
+        async def change(client: RestClient) -> None:
+            await client.patch(gvk, ObjectKey(NAMESPACE, name), patch)
+
+        asyncio.run(self._with_client(change))
+
+    def machines(self, holds: Callable[[list[Json]], bool]) -> list[Json]:
+        """The Machines, once something holds of them; raises Failed where that takes too long."""
+        found: list[Json] = []
+
+        async def wait(client: RestClient) -> None:
+            async with asyncio.timeout(WAIT_SECONDS), aclosing(states(client, SCHEME.of(Machine).path(NAMESPACE))) as seen:
+                async for present in seen:
+                    found[:] = present.values()
+                    if holds(found):
+                        return
+
+        try:
+            asyncio.run(self._with_client(wait))
+        except TimeoutError:
+            raise Failed(f"the Machines did not get there within {WAIT_SECONDS:g} s") from None
+        return found
+
+    async def _with_client(self, do: Callable[[RestClient], Awaitable[None]]) -> None:
+        async with connect.connected(Kubeconfig.load([self._kubeconfig]).resolve()) as client:
+            await do(client)
+
+
+def _create(guide: _Guide) -> None:
+    """A cluster of simulated machines, whose workers are looked after by a MachineHealthCheck."""
+    guide.type("create", "cluster", NAME, "--flavor", "health-check", "--wait")
+    guide.type("get", "machines")
+
+
+def _scale(guide: _Guide) -> None:
+    """Three workers instead of one."""
+    guide.change(_DEPLOYMENT, WORKERS, {"spec": {"replicas": 3}}, f"scale machinedeployment {WORKERS} --replicas 3")
+    guide.machines(_running(4, KUBERNETES_VERSION))
+    guide.type("get", "machinedeployments")
+
+
+def _upgrade(guide: _Guide) -> None:
+    """Another version of Kubernetes: new machines come, old ones go, the control plane first."""
+    patch = {"spec": {"version": UPGRADED}}
+    guide.change(_CONTROL_PLANE, NAME, patch, f'patch kcp {NAME} --type merge -p \'{{"spec":{{"version":"{UPGRADED}"}}}}\'')
+    guide.machines(lambda machines: _running(1, UPGRADED)([m for m in machines if _is_leader(m)]))
+    patch = {"spec": {"template": {"spec": {"version": UPGRADED}}}}
+    guide.change(_DEPLOYMENT, WORKERS, patch, f"patch md {WORKERS} ... (spec.template.spec.version: {UPGRADED})")
+    guide.machines(_running(4, UPGRADED))
+    guide.type("get", "machines")
+
+
+def _break(guide: _Guide) -> None:
+    """A kubelet stops. Usually that is suffered for five minutes; here for five seconds."""
+    rules = [{"type": "Ready", "status": status, "timeoutSeconds": 5} for status in ("Unknown", "False")]
+    guide.change(_CHECK, WORKERS, {"spec": {"checks": {"unhealthyNodeConditions": rules}}}, f"patch mhc {WORKERS} ... (timeoutSeconds: 5)")
+    guide.broken = next(m["metadata"]["name"] for m in guide.machines(_running(4, UPGRADED)) if not _is_leader(m))
+    guide.type("fault", "inject", f"machine/{guide.broken}", "kubelet-stops")
+    guide.type("wait", f"machine/{guide.broken}", "--for", "condition=NodeHealthy=Unknown")
+
+
+def _explain(guide: _Guide) -> None:
+    """Why is the cluster not well? The cause first, then who does something about it."""
+    guide.type("explain", f"cluster/{NAME}")
+
+
+def _repair(guide: _Guide) -> None:
+    """Nobody need do anything: the machine is replaced."""
+    guide.type("wait", f"machine/{guide.broken}", "--for", "delete")
+    guide.machines(_running(4, UPGRADED))
+    guide.type("wait", f"cluster/{NAME}")
+    guide.type("describe", f"cluster/{NAME}")
+
+
+def _delete(guide: _Guide) -> None:
+    """And all of it goes, in order."""
+    guide.type("delete", "cluster", NAME)
+
+
+_STEPS = (_create, _scale, _upgrade, _break, _explain, _repair, _delete)
+
+
+def _is_leader(machine: Json) -> bool:
+    return "cluster.x-k8s.io/control-plane" in (machine["metadata"].get("labels") or {})
+
+
+def _running(count: int, version: str) -> Callable[[list[Json]], bool]:
+    """Whether there are so many Machines, all of this version and running."""
+
+    def holds(machines: list[Json]) -> bool:
+        fit = [m for m in machines if m["spec"].get("version") == version and (m.get("status") or {}).get("phase") == "Running"]
+        return len(machines) == len(fit) == count
+
+    return holds
