@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli.conftest import Run, environment, run_in, start, stop
 
+from cli.conftest import Run, environment, run_in, start, stop
 from clusterwright.cli.connect import connected
 from clusterwright.cli.grammar import FLAVORS
 from clusterwright.runtime.kubeconfig import Kubeconfig

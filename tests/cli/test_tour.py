@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import Run
+from cli.conftest import Run
 
 
 def test_a_cluster_lives_and_goes(alone: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import subprocess
 import sys
 import tempfile
@@ -119,11 +120,11 @@ def _scale(guide: _Guide) -> None:
 
 def _upgrade(guide: _Guide) -> None:
     """Another version of Kubernetes: new machines come, old ones go, the control plane first."""
-    patch = {"spec": {"version": UPGRADED}}
-    guide.change(_CONTROL_PLANE, NAME, patch, f'patch kcp {NAME} --type merge -p \'{{"spec":{{"version":"{UPGRADED}"}}}}\'')
+    leaders: Json = {"spec": {"version": UPGRADED}}
+    guide.change(_CONTROL_PLANE, NAME, leaders, f"patch kcp {NAME} --type merge -p '{json.dumps(leaders)}'")
     guide.machines(lambda machines: _running(1, UPGRADED)([m for m in machines if _is_leader(m)]))
-    patch = {"spec": {"template": {"spec": {"version": UPGRADED}}}}
-    guide.change(_DEPLOYMENT, WORKERS, patch, f"patch md {WORKERS} ... (spec.template.spec.version: {UPGRADED})")
+    workers: Json = {"spec": {"template": {"spec": {"version": UPGRADED}}}}
+    guide.change(_DEPLOYMENT, WORKERS, workers, f"patch md {WORKERS} --type merge -p '{json.dumps(workers)}'")
     guide.machines(_running(4, UPGRADED))
     guide.type("get", "machines")
 
@@ -131,7 +132,8 @@ def _upgrade(guide: _Guide) -> None:
 def _break(guide: _Guide) -> None:
     """A kubelet stops. Usually that is suffered for five minutes; here for five seconds."""
     rules = [{"type": "Ready", "status": status, "timeoutSeconds": 5} for status in ("Unknown", "False")]
-    guide.change(_CHECK, WORKERS, {"spec": {"checks": {"unhealthyNodeConditions": rules}}}, f"patch mhc {WORKERS} ... (timeoutSeconds: 5)")
+    impatient: Json = {"spec": {"checks": {"unhealthyNodeConditions": rules}}}
+    guide.change(_CHECK, WORKERS, impatient, f"patch mhc {WORKERS} --type merge -p '{json.dumps(impatient)}'")
     guide.broken = next(m["metadata"]["name"] for m in guide.machines(_running(4, UPGRADED)) if not _is_leader(m))
     guide.type("fault", "inject", f"machine/{guide.broken}", "kubelet-stops")
     guide.type("wait", f"machine/{guide.broken}", "--for", "condition=NodeHealthy=Unknown")
