@@ -104,6 +104,39 @@ async def test_a_client_that_vanishes_in_its_body_writes_nothing(http: HttpServe
         assert response.status == 404
 
 
+async def _answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+    return head.split(b" ", 2)[1], await reader.readexactly(length)
+
+
+async def test_methods_that_nobody_knows_are_refused_as_methods(http: HttpServer):
+    for path, status in ((CONFIGMAPS, b"405"), ("/version", b"405"), ("/healthz", b"200"), ("/nope", b"404")):
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
+        writer.write(f"BREW {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert (await _answer(reader))[0] == status
+        writer.close()
+
+
+async def test_what_comes_in_many_pieces_stays_as_it_is(http: HttpServer):
+    """Every piece begins with what could be the method of a request; two requests follow each other on the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
+    for name in ("first", "second"):
+        text = "word " * 50
+        body = json.dumps(configmap(name, data={"text": text})).encode()
+        head = f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode())
+        at = body.index(b"word ")
+        for piece in (body[:at], *(body[i : i + 5] for i in range(at, len(body), 5))):
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+        status, answered = await _answer(reader)
+        assert status == b"201"
+        assert json.loads(answered)["data"]["text"] == text
+    writer.close()
+
+
 @pytest.mark.parametrize("chunked", [True, False])
 async def test_bodies_over_the_limit_are_refused_with_a_status(session: aiohttp.ClientSession, chunked: bool):
     async def parts() -> Any:

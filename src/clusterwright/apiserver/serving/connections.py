@@ -61,7 +61,7 @@ class Connection(web_protocol.RequestHandler):
         self.is_known = False
         self._begun = False
         self.unusual = ""
-        """The method of the last request, where it is none that the parser knows; it has read `STAND_IN` instead."""
+        """The method of the first request, where it is none that the parser knows; it has read `STAND_IN` instead."""
         self.head_since: float | None = None
         self.unread = 0
         self.stalled_since = 0.0
@@ -76,18 +76,20 @@ class Connection(web_protocol.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Take bytes; the clock runs while a head is not whole."""
         before = self._request_count
-        if not self._begun and self._current_request is None and not self._messages:
+        if not self._begun:
+            self._begun = True
             data = self._known_method(data)
         super().data_received(data)
-        self._begun = self._request_count == before and self._current_request is None
-        if not self._begun:
+        if self._request_count != before:
             self.head_since = None
         elif self.head_since is None and self._current_request is None and not self._messages:
             self.head_since = asyncio.get_running_loop().time()
 
     def _known_method(self, data: bytes) -> bytes:
-        """The head of a request with a method that the parser takes: which methods there are, the server says, not the parser."""
-        self.unusual = ""
+        """The head of a first request with a method that the parser takes: which methods there are, the server says, not the parser.
+
+        Of later requests nobody but the parser knows where they begin.
+        """
         found = _METHOD.match(data)
         if found is None or found[1] in _PARSED:
             return data

@@ -45,7 +45,10 @@ def worker() -> ThreadPoolExecutor:
 
 def _method(http: web.BaseRequest) -> str:
     connection = http.protocol
-    return connection.unusual if http.method == STAND_IN and isinstance(connection, Connection) and connection.unusual else http.method
+    if http.method != STAND_IN or not isinstance(connection, Connection) or not connection.unusual:
+        return http.method
+    unusual, connection.unusual = connection.unusual, ""
+    return unusual
 
 
 def _warning(text: str) -> str:
