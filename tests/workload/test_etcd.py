@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from clusterwright.api.meta import ObjectKey, Unstructured
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.membership import NotSafe, forward_leadership, remove_member
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
+from clusterwright.api.meta import ObjectKey
+from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership, NotSafe
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.workload.access import EtcdError, EtcdMember
 from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context, first_available
+from support.control_planes import owned
 
 from .conftest import NODES, NOW, EtcdCluster, new_key
 
@@ -231,31 +230,29 @@ def test_credentials_never_show_in_their_repr() -> None:
 # ------------------------------------------------------------------- the control plane's acts, on real members
 
 
-def scope_on(etcd: EtcdCluster) -> Any:
+def membership_of(etcd: EtcdCluster) -> Any:
     """As much of a pass as changing the membership needs."""
 
     class Workload:
         async def etcd(self, _cluster: ObjectKey, nodes: Sequence[str]) -> GatewayClient:
             return await first_available(etcd.dial, list(nodes), etcd.context)
 
-    nodes = {n: Unstructured({"metadata": {"name": n}}) for n in NODES}
-    return SimpleNamespace(
-        inspection=Inspection(nodes=nodes), cluster_key=ObjectKey("ns", "c1"), dependencies=SimpleNamespace(workload=Workload())
-    )
+    workload: Any = Workload()
+    return Membership(workload, ObjectKey("ns", "c1"), NODES)
 
 
 def machine_on(node: str) -> ControlPlaneMachine:
-    return ControlPlaneMachine(name=f"m-{node}", node=node)
+    return owned(f"m-{node}", node=node)
 
 
 async def test_a_leaving_leader_hands_over_and_is_removed(etcd: EtcdCluster) -> None:
     leaving = await etcd.leader(NODES)
     heir = next(n for n in NODES if n != leaving)
-    scope = scope_on(etcd)
+    scope = membership_of(etcd)
 
-    await forward_leadership(scope, machine_on(leaving), machine_on(heir))
+    await scope.forward_leadership(machine_on(leaving), machine_on(heir))
     await etcd.until(lambda: _leads(etcd, heir), "the heir leads")
-    await remove_member(scope, (await members_of(etcd, heir))[leaving])
+    await scope.remove((await members_of(etcd, heir))[leaving])
 
     assert sorted(await members_of(etcd, heir)) == sorted(n for n in NODES if n != leaving)
 
@@ -267,8 +264,8 @@ async def test_no_member_is_removed_when_those_that_stay_would_be_no_quorum(etcd
     etcd.stop(silent)
 
     with pytest.raises(NotSafe, match="1 of 2 remaining etcd members answer, at least 2 required"):
-        await remove_member(scope_on(etcd), members[other])
+        await membership_of(etcd).remove(members[other])
 
     assert len(await members_of(etcd, leader)) == 3
-    await remove_member(scope_on(etcd), members[silent])
+    await membership_of(etcd).remove(members[silent])
     assert sorted(await members_of(etcd, leader)) == sorted([leader, other])

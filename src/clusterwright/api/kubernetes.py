@@ -227,9 +227,30 @@ class PodCondition(Builtin):
     message: str = ""
 
 
+class ContainerStateWaiting(Builtin):
+    reason: str = ""
+
+
+class ContainerStateTerminated(Builtin):
+    exit_code: int = 0
+    reason: str = ""
+
+
+class ContainerState(Builtin):
+    waiting: ContainerStateWaiting | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(Builtin):
+    name: str = ""
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
 class PodStatus(Builtin):
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Pod(BuiltinObject):

@@ -31,14 +31,6 @@ class Applied:
     mended: bool = False
 
 
-def turn_of(client: Client, intent: Json) -> AbstractAsyncContextManager[None]:
-    """`Client.turn` of the object that an intent describes."""
-    metadata = intent["metadata"]
-    return client.turn(
-        GroupVersionKind.of(intent["apiVersion"], intent["kind"]), ObjectKey(metadata.get("namespace", ""), metadata["name"])
-    )
-
-
 class Applier:
     """Applies intents of one controller, and remembers which are in force.
 
@@ -52,7 +44,9 @@ class Applier:
 
     def turn(self, intent: Json) -> AbstractAsyncContextManager[None]:
         """While it is held, nobody else of this process writes the object."""
-        return turn_of(self._client, intent)
+        metadata = intent["metadata"]
+        kind = GroupVersionKind.of(intent["apiVersion"], intent["kind"])
+        return self._client.turn(kind, ObjectKey(metadata.get("namespace", ""), metadata["name"]))
 
     async def create(self, owner: ObjectKey, intent: Json, manager: str) -> Unstructured:
         """Apply an intent for an object that is not expected to exist; raises ApiError."""

@@ -21,7 +21,7 @@ INTERNAL_ERROR: Final[Transition[Any]] = unknown("InternalError", CHECK_LOGS)
 UPDATE_MACHINE_HOOK: Final = "UpdateMachine"
 YOUNG: Final = timedelta(seconds=10)
 """Whether a Machine is up to date is told a moment after it was made; until then it says nothing."""
-_STALE_AFTER: Final = timedelta(minutes=15)
+STALE_AFTER: Final = timedelta(minutes=15)
 _DRAIN_STALE_AFTER: Final = timedelta(minutes=5)
 _MOST_NAMES: Final = 3
 _DRAIN_CAUSES: Final = (
@@ -80,7 +80,7 @@ def names_of(machines: Iterable[Machine]) -> list[str]:
 
 def stale_text(machines: Iterable[Machine], now: datetime) -> str:
     """Which Machines have been in deletion for too long, and what likely holds them; empty if none."""
-    stale = [m for m in machines if m.metadata.deletion_timestamp is not None and now - m.metadata.deletion_timestamp > _STALE_AFTER]
+    stale = [m for m in machines if m.metadata.deletion_timestamp is not None and now - m.metadata.deletion_timestamp > STALE_AFTER]
     if not stale:
         return ""
     reported = [deleting.message for m in stale if (deleting := _draining(m, now)) is not None]

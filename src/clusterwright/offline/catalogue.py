@@ -22,7 +22,7 @@ def tables_of(package: str) -> tuple[Table[Any], ...]:
     """The tables of one controller, phases first, in the order of their definition; one that is imported elsewhere counts once."""
     prefix = f"{controllers.__name__}.{package}"
     modules = [import_module(prefix)]
-    modules += [import_module(f"{prefix}.{m.name}") for m in pkgutil.iter_modules(modules[0].__path__)]
+    modules += [import_module(m.name) for m in pkgutil.walk_packages(modules[0].__path__, f"{prefix}.")]
     tables: dict[int, Table[Any]] = {}
     for module in sorted(modules, key=lambda m: (not m.__name__.endswith(".plan"), m.__name__)):
         tables.update({id(v): v for v in vars(module).values() if isinstance(v, Table)})

@@ -13,15 +13,8 @@ from clusterwright.api.core.cluster import ClusterInitializationStatus, ClusterS
 from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference
-from clusterwright.controllers.kubeadmcontrolplane import conditions, health
-from clusterwright.controllers.kubeadmcontrolplane.build import (
-    CONTROLLER,
-    cluster_matters,
-    control_plane_of_cluster,
-    control_plane_of_machine,
-)
-from clusterwright.controllers.kubeadmcontrolplane.wakes import node_state, pod_state
-from clusterwright.tables import check
+from clusterwright.controllers.kubeadmcontrolplane.build import CONTROLLER, control_plane_of_cluster, control_plane_of_machine
+from clusterwright.controllers.kubeadmcontrolplane.wakes import NodeFacts, PodHealth
 
 GROUP = "controlplane.cluster.x-k8s.io"
 READER: Any = None
@@ -63,6 +56,8 @@ def test_only_changes_of_the_cluster_that_matter_wake() -> None:
     provisioned = replace(old, status=ClusterStatus(initialization=ClusterInitializationStatus(infrastructure_provisioned=True)))
     relabelled = replace(old, metadata=replace(old.metadata, labels={"a": "b"}))
 
+    cluster_matters = next(w.when for w in CONTROLLER.watches if w.kind is Cluster)
+    assert cluster_matters is not None
     assert cluster_matters(None, old)
     assert not cluster_matters(old, None)
     assert not cluster_matters(old, relabelled)
@@ -84,9 +79,9 @@ def test_heartbeats_of_nodes_do_not_wake_but_health_does() -> None:
         return codec.convert({"metadata": {"name": "n1", **meta}, "status": {"conditions": [condition]}}, Node)
 
     quiet = node("True", "2026-01-01T00:00:00Z")
-    assert node_state(quiet) == node_state(node("True", "2026-01-01T00:00:10Z"))
-    assert node_state(quiet) != node_state(node("Unknown", "2026-01-01T00:00:00Z"))
-    assert node_state(quiet) != node_state(node("True", "2026-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert NodeFacts.of(quiet) == NodeFacts.of(node("True", "2026-01-01T00:00:10Z"))
+    assert NodeFacts.of(quiet) != NodeFacts.of(node("Unknown", "2026-01-01T00:00:00Z"))
+    assert NodeFacts.of(quiet) != NodeFacts.of(node("True", "2026-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:00:00Z"))
 
 
 def test_the_readiness_of_static_pods_wakes() -> None:
@@ -97,20 +92,6 @@ def test_the_readiness_of_static_pods_wakes() -> None:
             {"metadata": {"name": "p"}, "status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}}, Pod
         )
 
-    assert pod_state(pod("True")) == pod_state(pod("True"))
-    assert pod_state(pod("True")) != pod_state(pod("False"))
-    assert pod_state(pod("True")) != pod_state(pod("True", "Failed"))
-
-
-TABLES = [*conditions.TABLES, health.POD_HEALTHY, health.LABELS_AND_TAINTS_SET, health.MEMBER_HEALTHY]
-
-
-@pytest.mark.parametrize("table", [t for t in TABLES if t is not health.POD_HEALTHY], ids=lambda t: t.name)
-def test_tables_have_no_gap_and_no_row_that_cannot_be_reached(table: Any) -> None:
-    assert check.gaps(table) == []
-    assert check.unreachable(table) == []
-
-
-def test_the_table_of_pods_is_complete_where_one_phase_holds() -> None:
-    """Too many guards for all assignments at once: that its last row catches the rest is what completeness means here."""
-    assert health.POD_HEALTHY.rows[-1].name == "pod-phase-unset"
+    assert PodHealth.of(pod("True")) == PodHealth.of(pod("True"))
+    assert PodHealth.of(pod("True")) != PodHealth.of(pod("False"))
+    assert PodHealth.of(pod("True")) != PodHealth.of(pod("True", "Failed"))

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from clusterwright.api.meta import Condition, Unstructured
-from clusterwright.controllers.kubeadmcontrolplane.desired import Owner
+from clusterwright.api import codec
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import Condition
 from clusterwright.controllers.kubeadmcontrolplane.due import next_moment
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.remediation import RemediationData
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Inspection
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import RemediationData
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
 from clusterwright.workload.access import EtcdMember
+from support.control_planes import control_plane, owned
 
 from . import harness as h
 
@@ -22,17 +24,7 @@ API = "APIServerPodHealthy"
 
 def due(machine: ControlPlaneMachine, inspection: Inspection | None = None, **spec: Any) -> float | None:
     """Seconds from now until the next moment."""
-    owner = Owner(name="k", namespace="ns", uid="u", cluster="c", api_version="x/v1", managed_etcd=True, spec=spec)
-    snapshot = ControlPlaneSnapshot(
-        now=h.NOW,
-        deleting=False,
-        initialized=True,
-        managed_etcd=True,
-        desired=1,
-        machines=(machine,),
-        inspection=inspection or Inspection(),
-    )
-    moment = next_moment(snapshot, owner)
+    moment = next_moment(control_plane(machine, now=h.NOW, spec=spec, inspection=inspection or Inspection()))
     return (moment - h.NOW).total_seconds() if moment is not None else None
 
 
@@ -41,18 +33,18 @@ def at(seconds: float) -> datetime:
 
 
 def test_a_healthy_control_plane_does_not_depend_on_time() -> None:
-    assert due(ControlPlaneMachine(name="m", node="n")) is None
+    assert due(owned("m", node="n")) is None
 
 
 def test_rollout_after() -> None:
-    machine = ControlPlaneMachine(name="m")
+    machine = owned("m")
 
     assert due(machine, rollout={"after": h.stamp(at(100))}) == 101
     assert due(machine, rollout={"after": h.stamp(at(-100))}) is None
 
 
 def test_certificates_that_will_have_to_be_renewed() -> None:
-    machine = ControlPlaneMachine(name="m", certificates_expiry=at(20 * 86400))
+    machine = owned("m", status={"certificatesExpiryDate": h.stamp(at(20 * 86400))})
 
     assert due(machine, rollout={"before": {"certificatesExpiryDays": 10}}) == 10 * 86400 + 1
     assert due(machine) is None
@@ -62,26 +54,26 @@ def test_certificates_that_will_have_to_be_renewed() -> None:
 def test_failures_that_are_not_said_yet(seconds: float, expected: float | None) -> None:
     condition = Condition(type=API, status="False", last_transition_time=at(-seconds))
 
-    assert due(ControlPlaneMachine(name="m", provider_id="x", conditions=(condition,))) == expected
+    assert due(owned("m", provider_id="x", conditions=(condition,))) == expected
 
 
 def test_a_node_whose_member_is_late() -> None:
-    node = Unstructured({"metadata": {"name": "n", "creationTimestamp": h.ago(seconds=30)}})
+    node = codec.convert({"metadata": {"name": "n", "creationTimestamp": h.ago(seconds=30)}}, Node)
     inspection = Inspection(nodes={"n": node}, members=(EtcdMember(id="1", name="other"),))
 
-    assert due(ControlPlaneMachine(name="m", node="n"), inspection) == 91
+    assert due(owned("m", node="n"), inspection) == 91
 
 
 def test_a_deletion_that_becomes_stale() -> None:
-    assert due(ControlPlaneMachine(name="m", deletion_timestamp=at(-60))) == 841
+    assert due(owned("m", deletion_timestamp=at(-60))) == 841
 
 
 def test_a_remediation_that_has_to_wait() -> None:
     marks = tuple(Condition(type=t, status="False") for t in ("HealthCheckSucceeded", "OwnerRemediated"))
     data = RemediationData(machine="x", time=at(-60)).dump()
-    machine = ControlPlaneMachine(name="m", conditions=marks, annotations={"controlplane.cluster.x-k8s.io/remediation-for": data})
+    machine = owned("m", conditions=marks, annotations={"controlplane.cluster.x-k8s.io/remediation-for": data})
 
     assert due(machine, remediation={"retryPeriodSeconds": 100}) == 41
     assert due(machine, remediation={"minHealthyPeriodSeconds": 90}) == 31
-    garbled = machine.with_(annotations={"controlplane.cluster.x-k8s.io/remediation-for": "{"})
+    garbled = owned("m", conditions=marks, annotations={"controlplane.cluster.x-k8s.io/remediation-for": "{"})
     assert due(garbled, remediation={"retryPeriodSeconds": 100}) is None

@@ -9,8 +9,9 @@ import pytest
 
 import clusterwright
 from clusterwright.api.meta import Unstructured
-from clusterwright.controllers.kubeadmcontrolplane.addons import coredns_upgrade, kube_proxy_image
-from clusterwright.controllers.kubeadmcontrolplane.desired import Owner, metadata_intent
+from clusterwright.controllers.kubeadmcontrolplane.addons.coredns import coredns_upgrade
+from clusterwright.controllers.kubeadmcontrolplane.addons.kube_proxy import kube_proxy_image
+from clusterwright.controllers.kubeadmcontrolplane.machines.desired import Owner, metadata_intent
 
 from . import harness as h
 

@@ -214,15 +214,15 @@ def test_34_what_is_missing_is_said_in_one_sentence(label: bool, taint: bool, te
 )
 def test_34_the_taint_is_expected_where_kubeadm_sets_it(taints: list[h.Json] | None, expected: bool) -> None:
     from clusterwright.api.meta import Unstructured
-    from clusterwright.controllers.kubeadmcontrolplane.health import expects_control_plane_taint
-    from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+    from clusterwright.controllers.kubeadmcontrolplane.machines.health import expects_control_plane_taint
+    from support.control_planes import owned
 
     registration = {} if taints is None else {"taints": taints}
     config = Unstructured({"spec": {"joinConfiguration": {"controlPlane": {}, "nodeRegistration": registration}}})
 
-    assert expects_control_plane_taint(ControlPlaneMachine(name="m", config=config)) == expected
-    assert not expects_control_plane_taint(ControlPlaneMachine(name="m"))
-    assert expects_control_plane_taint(ControlPlaneMachine(name="m", spec={"taints": [{"key": ROLE, "effect": "NoSchedule"}]}))
+    assert expects_control_plane_taint(owned("m", config=config)) == expected
+    assert not expects_control_plane_taint(owned("m"))
+    assert expects_control_plane_taint(owned("m", spec={"taints": [{"key": ROLE, "effect": "NoSchedule"}]}))
 
 
 # -------------------------------------------------------------------------------------------- Pods

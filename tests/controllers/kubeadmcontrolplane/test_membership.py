@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from clusterwright.api.meta import ObjectKey, Unstructured
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.membership import MembershipError, NotSafe, forward_leadership, remove_member
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
+from clusterwright.api.meta import ObjectKey
+from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership, MembershipError, NotSafe
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
+from support.control_planes import owned
 
 from . import harness as h
 
@@ -242,26 +241,20 @@ class Scripted:
         return self.answering
 
 
-def scope_with(etcd: ScriptedEtcd, nodes: Sequence[str], dead: tuple[str, ...] = ()) -> Any:
-    found = {n: Unstructured({"metadata": {"name": n}}) for n in nodes}
-    workload = Scripted(etcd, dead)
-    return SimpleNamespace(
-        inspection=Inspection(nodes=found),
-        cluster_key=ObjectKey("ns", "c1"),
-        dependencies=SimpleNamespace(workload=workload),
-        workload=workload,
-    )
+def membership(etcd: ScriptedEtcd, nodes: Sequence[str], dead: tuple[str, ...] = ()) -> Any:
+    workload: Any = Scripted(etcd, dead)
+    return Membership(workload, ObjectKey("ns", "c1"), nodes)
 
 
 def machine(name: str, node: str = "") -> ControlPlaneMachine:
-    return ControlPlaneMachine(name=name, node=node)
+    return owned(name, node=node)
 
 
 async def test_49_a_member_is_removed_through_another_one() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "1")
-    scope = scope_with(etcd, ["n1", "n2"])
+    scope = membership(etcd, ["n1", "n2"])
 
-    await remove_member(scope, EtcdMember(id="1", name="n1"))
+    await scope.remove(EtcdMember(id="1", name="n1"))
 
     assert etcd.did == [("remove", "1")]
     assert scope.workload.asked == [["n2"], ["n2"]]
@@ -272,13 +265,13 @@ async def test_a_member_is_removed_only_if_those_that_stay_and_answer_are_a_quor
     """Whatever the Machines' conditions say: a member that has stopped is still listed, and raises no alarm."""
     nodes = [f"n{n}" for n in range(1, total + 1)]
     etcd = ScriptedEtcd(nodes, "1")
-    scope = scope_with(etcd, nodes, dead=tuple(nodes[1 : 1 + dead]))
+    scope = membership(etcd, nodes, dead=tuple(nodes[1 : 1 + dead]))
 
     if allowed:
-        await remove_member(scope, EtcdMember(id=str(total), name=f"n{total}"))
+        await scope.remove(EtcdMember(id=str(total), name=f"n{total}"))
     else:
         with pytest.raises(NotSafe, match="required for etcd quorum"):
-            await remove_member(scope, EtcdMember(id=str(total), name=f"n{total}"))
+            await scope.remove(EtcdMember(id=str(total), name=f"n{total}"))
 
     assert bool(etcd.did) == allowed
 
@@ -286,7 +279,7 @@ async def test_a_member_is_removed_only_if_those_that_stay_and_answer_are_a_quor
 async def test_49_a_member_that_is_gone_is_no_error() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "1")
 
-    await remove_member(scope_with(etcd, ["n1", "n2"]), EtcdMember(id="7", name="n7"))
+    await membership(etcd, ["n1", "n2"]).remove(EtcdMember(id="7", name="n7"))
 
     assert etcd.did == []
 
@@ -295,7 +288,7 @@ async def test_49_the_last_member_is_never_removed() -> None:
     etcd = ScriptedEtcd(["n1"], "1")
 
     with pytest.raises(MembershipError, match="cannot remove the last etcd member in the cluster"):
-        await remove_member(scope_with(etcd, ["n1", "n2"]), EtcdMember(id="1", name="n1"))
+        await membership(etcd, ["n1", "n2"]).remove(EtcdMember(id="1", name="n1"))
 
     assert etcd.did == []
 
@@ -303,19 +296,19 @@ async def test_49_the_last_member_is_never_removed() -> None:
 @pytest.mark.parametrize("call", ["members", "remove"])
 async def test_49_failures_are_passed_on(call: str) -> None:
     with pytest.raises(MembershipError, match=f"{call} failed"):
-        await remove_member(scope_with(ScriptedEtcd(["n1", "n2"], "1", fail=call), ["n1", "n2"]), EtcdMember(id="1", name="n1"))
+        await membership(ScriptedEtcd(["n1", "n2"], "1", fail=call), ["n1", "n2"]).remove(EtcdMember(id="1", name="n1"))
 
 
 async def test_49_no_node_to_ask_is_an_error() -> None:
     with pytest.raises(MembershipError, match="failed to create etcd client"):
-        await remove_member(scope_with(ScriptedEtcd(["n1", "n2"], "1"), ["n1"]), EtcdMember(id="1", name="n1"))
+        await membership(ScriptedEtcd(["n1", "n2"], "1"), ["n1"]).remove(EtcdMember(id="1", name="n1"))
 
 
 @pytest.mark.parametrize("who", [None, machine("m1")])
 async def test_50_without_a_member_there_is_nothing_to_forward(who: ControlPlaneMachine | None) -> None:
     etcd = ScriptedEtcd(["n1"], "1")
 
-    await forward_leadership(scope_with(etcd, ["n1"]), who, machine("m2", "n2"))
+    await membership(etcd, ["n1"]).forward_leadership(who, machine("m2", "n2"))
 
     assert etcd.did == []
 
@@ -330,22 +323,22 @@ async def test_50_without_a_member_there_is_nothing_to_forward(who: ControlPlane
 )
 async def test_50_a_candidate_that_cannot_lead_is_an_error(candidate: ControlPlaneMachine | None, text: str) -> None:
     with pytest.raises(MembershipError, match=text):
-        await forward_leadership(scope_with(ScriptedEtcd(["n1", "n2"], "1"), ["n1", "n2"]), machine("m1", "n1"), candidate)
+        await membership(ScriptedEtcd(["n1", "n2"], "1"), ["n1", "n2"]).forward_leadership(machine("m1", "n1"), candidate)
 
 
 async def test_50_who_does_not_lead_hands_nothing_over() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "2")
 
-    await forward_leadership(scope_with(etcd, ["n1", "n2"]), machine("m1", "n1"), machine("m2", "n2"))
+    await membership(etcd, ["n1", "n2"]).forward_leadership(machine("m1", "n1"), machine("m2", "n2"))
 
     assert etcd.did == []
 
 
 async def test_50_the_leader_itself_is_asked_to_hand_over() -> None:
     etcd = ScriptedEtcd(["n1", "n2"], "1")
-    scope = scope_with(etcd, ["n1", "n2"])
+    scope = membership(etcd, ["n1", "n2"])
 
-    await forward_leadership(scope, machine("m1", "n1"), machine("m2", "n2"))
+    await scope.forward_leadership(machine("m1", "n1"), machine("m2", "n2"))
 
     assert etcd.did == [("move", "2")]
     assert scope.workload.asked[-1] == ["n1"]
@@ -354,21 +347,21 @@ async def test_50_the_leader_itself_is_asked_to_hand_over() -> None:
 async def test_51_dead_nodes_are_passed_over_to_find_the_leader() -> None:
     etcd = ScriptedEtcd(["n1", "n2", "n3"], "3")
 
-    await forward_leadership(scope_with(etcd, ["n1", "n2", "n3"], dead=("n1",)), machine("m3", "n3"), machine("m2", "n2"))
+    await membership(etcd, ["n1", "n2", "n3"], dead=("n1",)).forward_leadership(machine("m3", "n3"), machine("m2", "n2"))
 
     assert etcd.did == [("move", "2")]
 
 
 async def test_51_a_leader_without_a_node_is_an_error() -> None:
     with pytest.raises(MembershipError, match='etcd leader is reported as 9 with name "n9", but we couldn\'t find a corresponding Node'):
-        await forward_leadership(scope_with(ScriptedEtcd(["n1", "n9"], "9"), ["n1"]), machine("m1", "n1"), machine("m2", "n2"))
+        await membership(ScriptedEtcd(["n1", "n9"], "9"), ["n1"]).forward_leadership(machine("m1", "n1"), machine("m2", "n2"))
 
 
 async def test_51_a_leader_that_is_no_member_is_an_error() -> None:
     with pytest.raises(MembershipError, match="couldn't find any matching member"):
-        await forward_leadership(scope_with(ScriptedEtcd(["n1"], "77"), ["n1"]), machine("m1", "n1"), machine("m2", "n2"))
+        await membership(ScriptedEtcd(["n1"], "77"), ["n1"]).forward_leadership(machine("m1", "n1"), machine("m2", "n2"))
 
 
 async def test_51_no_nodes_at_all_is_an_error() -> None:
     with pytest.raises(MembershipError, match="failed to create etcd client"):
-        await forward_leadership(scope_with(ScriptedEtcd([], ""), []), machine("m1", "n1"), machine("m2", "n2"))
+        await membership(ScriptedEtcd([], ""), []).forward_leadership(machine("m1", "n1"), machine("m2", "n2"))

@@ -10,7 +10,9 @@ import pytest
 
 import clusterwright
 from clusterwright.controllers import field_ownership as ownership
-from clusterwright.controllers.kubeadmcontrolplane.addons import Image, coredns_upgrade, kube_proxy_image, tag_for
+from clusterwright.controllers.kubeadmcontrolplane.addons.coredns import coredns_upgrade
+from clusterwright.controllers.kubeadmcontrolplane.addons.images import Image, tag_for
+from clusterwright.controllers.kubeadmcontrolplane.addons.kube_proxy import kube_proxy_image
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.corefile import RELEASES, CannotMigrate, check_upgrade, migrate, parse, require_migration
 from clusterwright.kubeadm.versions import parse_version
@@ -577,6 +579,6 @@ def test_a_machine_that_is_gone_when_its_conditions_are_written_is_no_failure() 
 ])  # fmt: skip
 def test_80_the_port_of_the_api_server_is_the_one_of_its_config(spec: dict[str, Any], port: int) -> None:
     from clusterwright.api.meta import Unstructured
-    from clusterwright.controllers.kubeadmcontrolplane.reconcile import api_server_port
+    from clusterwright.controllers.kubeadmcontrolplane.addons.tending import api_server_port
 
     assert api_server_port(Unstructured({"spec": spec})) == port

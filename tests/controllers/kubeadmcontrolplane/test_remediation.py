@@ -10,17 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterwright.api.meta import Condition
+from clusterwright.api.wellknown import REMEDIATE_MACHINE_ANNOTATION
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.remediation import (
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
+    REMEDIATE,
     GarbledHistory,
     RemediationData,
     RemediationFacts,
     choose,
-    judge,
     recovered,
 )
 from clusterwright.workload.access import EtcdMember
+from support.control_planes import owned
 
 from . import harness as h
 
@@ -232,11 +234,11 @@ def machine(name: str, *, annotated: bool = False, node: bool = True, not_true: 
     health = (*names.MACHINE_HEALTH,)
     conditions = [Condition(type=t, status="False" if t in not_true else "True") for t in health]
     conditions += [Condition(type="HealthCheckSucceeded", status="False"), Condition(type="OwnerRemediated", status="False")]
-    return ControlPlaneMachine(
-        name=name,
+    return owned(
+        name,
         node=f"n-{name}" if node else "",
         created=h.NOW - timedelta(seconds=age),
-        annotations={names.REMEDIATE_MACHINE: ""} if annotated else {},
+        annotations={REMEDIATE_MACHINE_ANNOTATION: ""} if annotated else {},
         conditions=tuple(conditions),
     )
 
@@ -273,8 +275,8 @@ def test_64_with_external_etcd_its_conditions_do_not_count() -> None:
 @pytest.mark.parametrize("remediated", ["True", "False", "Unknown", None])
 def test_52_recovered_is_who_is_healthy_marked_and_stays(deleting: bool, checked: str | None, remediated: str | None) -> None:
     given_ = {names.HEALTH_CHECK_SUCCEEDED: checked, names.OWNER_REMEDIATED: remediated}
-    machine_ = ControlPlaneMachine(
-        name="m",
+    machine_ = owned(
+        "m",
         deletion_timestamp=h.NOW if deleting else None,
         conditions=tuple(Condition(type=t, status=s) for t, s in given_.items() if s is not None),
     )
@@ -295,17 +297,17 @@ def test_52_recovered_is_who_is_healthy_marked_and_stays(deleting: bool, checked
 )
 def test_60_nobody_is_deleted_while_etcd_cannot_be_asked(managed: bool, members: bool, nodes_listed: bool, asked: bool) -> None:
     healthy = tuple(Condition(type=t, status="True") for t in (*names.COMPONENTS, MEMBER))
-    machines = [ControlPlaneMachine(name=f"m{n}", node=f"n{n}", conditions=healthy) for n in range(3)]
+    machines = [owned(f"m{n}", node=f"n{n}", conditions=healthy) for n in range(3)]
     facts = RemediationFacts(
-        machines=machines, managed_etcd=managed, members=[EtcdMember(id=f"{n}", name=f"n{n}") for n in range(3)] if members else None,
-        nodes_listed=nodes_listed, initialized=True, pending_topology_version="",
-        max_retry=None, retry_period=timedelta(0), min_healthy_period=timedelta(hours=1), now=h.NOW,
+        machine=machines[2], member="n2" if members else None, machines=machines, managed_etcd=managed, members=[EtcdMember(id=f"{n}", name=f"n{n}") for n in range(3)] if members else None,
+        nodes_listed=nodes_listed, initialized=True, now=h.NOW,
     )  # fmt: skip
 
-    verdict = judge(machines[2], "n2" if members else None, facts)
+    decision = REMEDIATE.decide(facts)
 
-    assert verdict.allowed == asked
-    assert verdict.message == ("" if asked else "Failed to check etcd cluster health before remediation")
+    assert (decision.act is not None) == asked
+    said = decision.outcome.message if decision.outcome is not None else ""
+    assert said == ("" if asked else "Failed to check etcd cluster health before remediation")
 
 
 # ------------------------------------------------------------------------------------ what must hold
@@ -319,17 +321,17 @@ def test_a_remediation_that_is_allowed_leaves_a_quorum(count: int, draw: st.Data
     for n in range(count):
         conditions = [Condition(type=t, status="True") for t in names.COMPONENTS]
         conditions.append(Condition(type=MEMBER, status="True" if healthy[n] else "False"))
-        machines.append(ControlPlaneMachine(name=f"m{n}", node=f"n{n}", conditions=tuple(conditions)))
+        machines.append(owned(f"m{n}", node=f"n{n}", conditions=tuple(conditions)))
     members = [EtcdMember(id=str(n), name=f"n{n}") for n in range(count)]
     facts = RemediationFacts(
-        machines=machines, managed_etcd=True, members=members, nodes_listed=True, initialized=True, pending_topology_version="",
-        max_retry=None, retry_period=timedelta(0), min_healthy_period=timedelta(hours=1), now=h.NOW,
+        machine=machines[victim], member=f"n{victim}", machines=machines, managed_etcd=True, members=members, nodes_listed=True,
+        initialized=True, now=h.NOW,
     )  # fmt: skip
 
-    verdict = judge(machines[victim], f"n{victim}", facts)
+    decision = REMEDIATE.decide(facts)
 
     left = [healthy[n] for n in range(count) if n != victim]
-    if verdict.allowed:
+    if decision.act is not None:
         assert sum(left) >= len(left) // 2 + 1
 
 

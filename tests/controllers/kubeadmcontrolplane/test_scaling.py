@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,14 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterwright.api.meta import Condition, Unstructured
+from clusterwright.api.wellknown import (
+    CLONED_FROM_GROUP_KIND_ANNOTATION,
+    CLONED_FROM_NAME_ANNOTATION,
+    DELETE_MACHINE_ANNOTATION,
+    REMEDIATE_MACHINE_ANNOTATION,
+)
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.desired import Owner, config_spec
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, UpToDate
-from clusterwright.controllers.kubeadmcontrolplane.quorum import control_plane_survives, project_etcd, quorum
-from clusterwright.controllers.kubeadmcontrolplane.scale import PreflightFacts, domain_for_new, preflight, select_to_remove
-from clusterwright.controllers.kubeadmcontrolplane.uptodate import config_matches, infrastructure_matches, up_to_date
+from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import control_plane_survives, project_etcd, quorum
+from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import UP_TO_DATE, compare, config_matches, infrastructure_matches
+from clusterwright.controllers.kubeadmcontrolplane.machines.desired import Owner, config_spec
+from clusterwright.controllers.kubeadmcontrolplane.machines.in_place import IN_PLACE, InPlaceFacts, Rollout
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import NO_DIFFERENCE, ControlPlaneMachine, Differences
+from clusterwright.controllers.kubeadmcontrolplane.machines.selection import domain_for_new, select_to_remove
+from clusterwright.controllers.kubeadmcontrolplane.preflight import PREFLIGHT, PreflightFacts, Verdict, verdict
 from clusterwright.kubeadm.naming import BadNamingTemplate, label_value, machine_name, render, suffix
 from clusterwright.workload.access import EtcdMember
+from support.control_planes import owned
 
 from . import harness as h
 
@@ -111,8 +121,8 @@ def facts(*, sick: str = "", members: bool = True, remediation: bool = True, man
     """Three Machines; of the last, one condition is not True."""
     types = (*names.pod_conditions(managed_etcd=managed), MEMBER)
     machines = [
-        ControlPlaneMachine(
-            name=f"m{n}",
+        owned(
+            f"m{n}",
             node=f"n{n}",
             conditions=tuple(Condition(type=t, status="False" if n == 2 and t == sick else "True") for t in types),
         )
@@ -124,21 +134,26 @@ def facts(*, sick: str = "", members: bool = True, remediation: bool = True, man
     )  # fmt: skip
 
 
+def preflight(facts: PreflightFacts, **how: Any) -> Verdict:
+    facts = replace(facts, **how)
+    return verdict(facts, PREFLIGHT.decide(facts))
+
+
 def test_66_only_a_replacement_may_join_the_sick() -> None:
-    assert preflight(facts(sick=API), scale_up=True).passed
-    assert not preflight(facts(sick=API, remediation=False), scale_up=True).passed
-    assert not preflight(facts(sick=API), scale_up=False).passed
-    assert preflight(facts(sick=API), scale_up=False, excluding="m2").passed
+    assert preflight(facts(sick=API), adding=True).passed
+    assert not preflight(facts(sick=API, remediation=False), adding=True).passed
+    assert not preflight(facts(sick=API), adding=False).passed
+    assert preflight(facts(sick=API), adding=False, excluding="m2").passed
 
 
 def test_66_a_replacement_waits_while_etcd_cannot_be_asked() -> None:
-    blocked = preflight(facts(sick=API, members=False), scale_up=True)
+    blocked = preflight(facts(sick=API, members=False), adding=True)
 
-    assert blocked.errors == ("cannot check etcd cluster health before adding a control plane Machine",)
+    assert blocked.complaint == "cannot check etcd cluster health before adding a control plane Machine"
     assert not blocked.passed
     # where all are healthy nobody has to ask, and an external etcd is not asked
-    assert preflight(facts(members=False), scale_up=True).passed
-    assert preflight(facts(sick=API, members=False, managed=False), scale_up=True).passed
+    assert preflight(facts(members=False), adding=True).passed
+    assert preflight(facts(sick=API, members=False, managed=False), adding=True).passed
 
 
 def test_66_a_replacement_takes_the_history_with_it_and_the_lock_goes() -> None:
@@ -165,19 +180,19 @@ def machine(
     name: str, *, age: int = 0, domain: str = "", marked: bool = False, sick: bool = False, outdated: bool = False
 ) -> ControlPlaneMachine:
     conditions = tuple(Condition(type=t, status="False" if sick and t == API else "True") for t in (*names.COMPONENTS, MEMBER))
-    return ControlPlaneMachine(
-        name=name,
+    return owned(
+        name,
         node=f"n-{name}",
         created=h.NOW - timedelta(seconds=age),
         failure_domain=domain,
-        annotations={names.DELETE_MACHINE: ""} if marked else {},
+        annotations={DELETE_MACHINE_ANNOTATION: ""} if marked else {},
         conditions=conditions,
-        up_to_date=UpToDate(messages=("x",)) if outdated else UpToDate(),
+        differences=Differences(config=True) if outdated else NO_DIFFERENCE,
     )
 
 
 def pick(*machines: ControlPlaneMachine, domains: tuple[str, ...] = ()) -> str:
-    outdated = [m for m in machines if not m.up_to_date.holds]
+    outdated = [m for m in machines if m.is_outdated]
     found = select_to_remove(machines, outdated, domains, managed_etcd=True)
     assert found is not None
     return found.name
@@ -264,9 +279,7 @@ def owner(config: dict[str, Any], version: str = "v1.34.1", **spec: Any) -> Owne
 
 
 def with_config(spec: dict[str, Any]) -> ControlPlaneMachine:
-    return ControlPlaneMachine(
-        name="m1", version="v1.34.1", spec={"bootstrap": {"configRef": {"name": "m1"}}}, config=Unstructured({"spec": spec})
-    )
+    return owned("m1", version="v1.34.1", spec={"bootstrap": {"configRef": {"name": "m1"}}}, config=Unstructured({"spec": spec}))
 
 
 GATE = {"featureGates": {"ControlPlaneKubeletLocalMode": True}}
@@ -329,15 +342,15 @@ def test_71_differences_that_are_some(wanted: dict[str, Any]) -> None:
 
 
 def cloned(name: str | None, group_kind: str | None) -> ControlPlaneMachine:
-    annotations = {k: v for k, v in ((names.CLONED_FROM_NAME, name), (names.CLONED_FROM_GROUP_KIND, group_kind)) if v is not None}
-    return ControlPlaneMachine(name="m", infrastructure=Unstructured({"metadata": {"name": "m", "annotations": annotations}}))
+    annotations = {k: v for k, v in ((CLONED_FROM_NAME_ANNOTATION, name), (CLONED_FROM_GROUP_KIND_ANNOTATION, group_kind)) if v is not None}
+    return owned("m", infrastructure=Unstructured({"metadata": {"name": "m", "annotations": annotations}}))
 
 
 KIND = "DevMachineTemplate.infrastructure.cluster.x-k8s.io"
 
 
 @pytest.mark.parametrize(("machine_", "matches"), [
-    (ControlPlaneMachine(name="m"), True),
+    (owned("m"), True),
     (cloned(None, KIND), True),
     (cloned("tmpl1", None), True),
     (cloned("tmpl1", KIND), True),
@@ -355,13 +368,47 @@ def test_72_a_template_that_is_gone_is_tolerated_while_deleting_only() -> None:
     assert len(deleting.did("delete", "Machine")) == 3
 
 
-@pytest.mark.parametrize("annotation", [names.DELETE_MACHINE, names.REMEDIATE_MACHINE])
-def test_73_marked_machines_are_outdated_but_not_to_be_updated_in_place(annotation: str) -> None:
-    plain = ControlPlaneMachine(name="m", version="v1.33.0")
-    marked = ControlPlaneMachine(name="m", version="v1.33.0", annotations={annotation: ""})
+def rolled_out(machine: ControlPlaneMachine, **facts: bool) -> Any:
+    """How the Machine, which is chosen by a rollout, becomes what the spec asks for."""
+    given_ = {"is_enabled": True, "is_needed": True, "passed": True, "passed_without": True, **facts}
+    machine = replace(machine, differences=compare(owner({}), machine, now=h.NOW))
+    return IN_PLACE.decide(InPlaceFacts(machine=machine, **given_)).act
 
-    assert up_to_date(owner({}), plain, now=h.NOW) == UpToDate(messages=("Version v1.33.0, v1.34.1 required",), in_place=True)
-    assert up_to_date(owner({}), marked, now=h.NOW) == UpToDate(messages=("Version v1.33.0, v1.34.1 required",), in_place=False)
+
+@pytest.mark.parametrize("annotation", [DELETE_MACHINE_ANNOTATION, REMEDIATE_MACHINE_ANNOTATION])
+def test_73_marked_machines_are_outdated_but_not_to_be_updated_in_place(annotation: str) -> None:
+    plain = owned("m", version="v1.33.0")
+    marked = owned("m", version="v1.33.0", annotations={annotation: ""})
+
+    for machine in (plain, marked):
+        found = UP_TO_DATE.decide(replace(machine, differences=compare(owner({}), machine, now=h.NOW))).outcome
+        assert found is not None
+        assert (found.status, found.message) == ("False", "* Version v1.33.0, v1.34.1 required")
+    assert rolled_out(plain) is Rollout.ASK
+    assert rolled_out(marked) is Rollout.REPLACE
+
+
+def test_73_a_machine_that_is_to_be_renewed_is_replaced() -> None:
+    machine = owned("m", version="v1.33.0", created=h.NOW - timedelta(days=2), status={"certificatesExpiryDate": h.stamp(h.NOW)})
+    after = owner({}, rollout={"after": h.ago(days=1)})
+    before = owner({}, rollout={"before": {"certificatesExpiryDays": 3}})
+
+    for found in (compare(after, machine, now=h.NOW), compare(before, machine, now=h.NOW)):
+        facts = InPlaceFacts(machine=replace(machine, differences=found), is_enabled=True, is_needed=True, passed=True, passed_without=True)
+        assert IN_PLACE.decide(facts).act is Rollout.REPLACE
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"is_enabled": False}, Rollout.REPLACE),
+        ({"is_needed": False}, Rollout.REPLACE),
+        ({"passed": False}, Rollout.REPLACE),
+        ({"passed": False, "passed_without": False}, Rollout.WAIT),
+    ],
+)
+def test_73_who_is_not_asked(facts: dict[str, bool], expected: Rollout) -> None:
+    assert rolled_out(owned("m", version="v1.33.0"), **facts) is expected
 
 
 @pytest.mark.parametrize(("version", "gates", "expected"), [
@@ -438,7 +485,7 @@ def test_quorum(voting: int, needed: int) -> None:
 def cluster(healthy: list[bool], learners: int = 0) -> tuple[list[EtcdMember], list[ControlPlaneMachine]]:
     members = [EtcdMember(id=str(n), name=f"n{n}", is_learner=n >= len(healthy) - learners) for n in range(len(healthy))]
     machines = [
-        ControlPlaneMachine(name=f"m{n}", node=f"n{n}", conditions=(Condition(type=MEMBER, status="True" if good else "False"),))
+        owned(f"m{n}", node=f"n{n}", conditions=(Condition(type=MEMBER, status="True" if good else "False"),))
         for n, good in enumerate(healthy)
     ]
     return members, machines
@@ -495,7 +542,7 @@ def test_a_nameless_member_forbids_any_change_however_healthy_the_others_are(cha
 @given(st.lists(st.booleans(), max_size=5), st.integers(0, 4))
 def test_the_control_plane_survives_if_anybody_healthy_stays(healthy: list[bool], victim: int) -> None:
     machines = [
-        ControlPlaneMachine(name=f"m{n}", conditions=tuple(Condition(type=t, status="True" if good else "False") for t in names.COMPONENTS))
+        owned(f"m{n}", conditions=tuple(Condition(type=t, status="True" if good else "False") for t in names.COMPONENTS))
         for n, good in enumerate(healthy)
     ]
 

@@ -180,14 +180,16 @@ async def delete_a_healthy_machine_beside_a_dead_member(control_plane: ControlPl
 
 def test_a_removal_that_costs_the_quorum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The watchman itself: with the projection and the last question taken out, losing two of three ends in a violation."""
-    from clusterwright.controllers.kubeadmcontrolplane import departure, membership
-    from clusterwright.controllers.kubeadmcontrolplane.quorum import Projection
+    from clusterwright.controllers.kubeadmcontrolplane import guards
+    from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
+    from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership
+    from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import Projection
 
     async def unasked(*_: Any) -> None: ...
 
-    monkeypatch.setattr(membership, "_require_quorum", unasked)
-    monkeypatch.setattr(departure, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
-    monkeypatch.setattr(departure, "control_plane_survives", lambda *_, **__: True)
+    monkeypatch.setattr(Membership, "_require_quorum", unasked)
+    monkeypatch.setattr(leaving, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
+    monkeypatch.setattr(guards, "control_plane_survives", lambda *_, **__: True)
 
     outcome = play(1, delete_a_healthy_machine_beside_a_dead_member, replicas=3, plan=NO_FAULTS, monkeypatch=monkeypatch)
 
@@ -196,11 +198,12 @@ def test_a_removal_that_costs_the_quorum_is_caught(monkeypatch: pytest.MonkeyPat
 
 
 def test_with_the_last_question_asked_nothing_is_removed_whatever_the_projection_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    from clusterwright.controllers.kubeadmcontrolplane import departure
-    from clusterwright.controllers.kubeadmcontrolplane.quorum import Projection
+    from clusterwright.controllers.kubeadmcontrolplane import guards
+    from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
+    from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import Projection
 
-    monkeypatch.setattr(departure, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
-    monkeypatch.setattr(departure, "control_plane_survives", lambda *_, **__: True)
+    monkeypatch.setattr(leaving, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
+    monkeypatch.setattr(guards, "control_plane_survives", lambda *_, **__: True)
 
     outcome = play(1, delete_a_healthy_machine_beside_a_dead_member, replicas=3, plan=NO_FAULTS, monkeypatch=monkeypatch)
 

@@ -248,16 +248,16 @@ def test_20_a_deleting_control_plane_scales_down_to_nothing() -> None:
 
 
 def test_21_every_blocker_is_a_bullet_in_a_fixed_order() -> None:
+    from clusterwright.api.meta import ObjectKey
     from clusterwright.controllers.kubeadmcontrolplane.conditions import SCALING_UP
-    from clusterwright.controllers.kubeadmcontrolplane.scale import Blockers
-    from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+    from clusterwright.controllers.kubeadmcontrolplane.snapshot import Blockers, ClusterFacts
+    from support.control_planes import control_plane
 
     blockers = Blockers(
         topology_version_mismatch=True, has_deleting_machine=True, certificates_missing=True, components_unhealthy=True, etcd_unhealthy=True
     )
-    snapshot = ControlPlaneSnapshot(
-        now=h.NOW, deleting=False, initialized=True, managed_etcd=True, desired=3, machines=(), blockers=blockers, pending_version="v1.35.0"
-    )
+    cluster = ClusterFacts(key=ObjectKey("ns", "c1"), topology_version="v1.35.0")
+    snapshot = control_plane(now=h.NOW, replicas=3, blockers=blockers, cluster=cluster, features={"ClusterTopology": True})
 
     outcome = SCALING_UP.decide(snapshot).outcome
 
@@ -287,16 +287,18 @@ def drained(name: str) -> h.MachineSpec:
 def test_22_a_stale_deletion_names_its_causes() -> None:
     from datetime import timedelta
 
+    from clusterwright.api.core import Machine
     from clusterwright.api.meta import Condition
-    from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, stale_text
+    from clusterwright.controllers.owned_machines import stale_text
+    from support.control_planes import owned
 
-    def stale(name: str, drain_minutes: float = 10) -> ControlPlaneMachine:
-        return ControlPlaneMachine(
-            name=name,
+    def stale(name: str, drain_minutes: float = 10) -> Machine:
+        return owned(
+            name,
             deletion_timestamp=h.NOW - timedelta(minutes=20),
-            drain_started=h.NOW - timedelta(minutes=drain_minutes),
+            status={"deletion": {"nodeDrainStartTime": h.ago(minutes=drain_minutes)}},
             conditions=(Condition(type="Deleting", status="True", reason="DrainingNode", message=DRAIN),),
-        )
+        ).object
 
     assert stale_text([stale("m1")], h.NOW) == (
         "Machine m1 is in deletion since more than 15m, delay likely due to "

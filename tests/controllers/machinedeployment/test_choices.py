@@ -234,9 +234,9 @@ def test_fields_that_need_no_rollout_are_not_compared() -> None:
     def part(**spec: Any) -> dict[str, Any]:
         return {"machineSet": {"spec": {"template": {"spec": spec}}}}
 
-    assert inplace.matches(part(version="v1", taints=[1]), part(version="v1", minReadySeconds=3))
-    assert not inplace.matches(part(version="v1"), part(version="v2"))
-    assert not inplace.matches(part(version="v1"), part(version="v1", failureDomain="b"))
+    assert inplace.HOOK.matches(part(version="v1", taints=[1]), part(version="v1", minReadySeconds=3))
+    assert not inplace.HOOK.matches(part(version="v1"), part(version="v2"))
+    assert not inplace.HOOK.matches(part(version="v1"), part(version="v1", failureDomain="b"))
 
 
 # ------------------------------------------------------------------------------------------- selectors, ownership

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.external import group_of
-from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.reconcile import KubeadmControlPlaneReconciler
+from clusterwright.controllers.kit.watching import appeared_or_changed, by_reference
+from clusterwright.controllers.kubeadmcontrolplane.names import REMOTE_CONDITIONS_GRACE
+from clusterwright.controllers.kubeadmcontrolplane.reconciler import make
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ClusterFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.kubeadm.certificates import CertificateError, parse_secret_name
 from clusterwright.runtime.client import Reader
@@ -30,12 +31,8 @@ async def control_plane_of_machine(machine: Machine, _reader: Reader) -> Sequenc
     return []
 
 
-async def control_plane_of_cluster(cluster: Cluster, _reader: Reader) -> Sequence[ObjectKey]:
-    """The control plane that the Cluster refers to; the group counts too."""
-    reference = cluster.spec.control_plane_ref
-    if reference is None or reference.kind != _KIND or reference.api_group != _GROUP:
-        return []
-    return [ObjectKey(cluster.metadata.namespace, reference.name)]
+control_plane_of_cluster = by_reference(_GROUP, _KIND, lambda cluster: (cluster.spec.control_plane_ref,))
+"""The control plane that a Cluster refers to; the group counts too."""
 
 
 async def control_plane_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
@@ -55,34 +52,15 @@ def _group(api_version: str) -> str:
         return ""
 
 
-def cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """Whether a change of the Cluster concerns its control plane: pause, provisioning, endpoint, wanted version, failure domains."""
-    if old is None or new is None:
-        return new is not None
-    return _relevant(old) != _relevant(new)
-
-
-def _relevant(cluster: Cluster) -> tuple[Any, ...]:
-    initialization, topology = cluster.status.initialization, cluster.spec.topology
-    return (
-        cluster.spec.paused is True,
-        initialization is not None and initialization.infrastructure_provisioned is True,
-        cluster.spec.control_plane_endpoint,
-        topology.version if topology is not None else "",
-        cluster.metadata.annotations.get(names.UPGRADE_STEP, ""),
-        cluster.status.failure_domains,
-    )
-
-
 CONTROLLER = ControllerDefinition(
     name="kubeadmcontrolplane",
     kind=KubeadmControlPlane,
     watches=(
         Watch(Machine, control_plane_of_machine),
-        Watch(Cluster, control_plane_of_cluster, cluster_matters),
+        Watch(Cluster, control_plane_of_cluster, appeared_or_changed(ClusterFacts.of)),
         Watch(Secret, control_plane_of_secret),
     ),
-    make=KubeadmControlPlaneReconciler,
+    make=make,
     access=(
         *providers("create patch delete", "infrastructure", "bootstrap"),
         Access("machines.cluster.x-k8s.io", "create patch delete"),
@@ -90,5 +68,5 @@ CONTROLLER = ControllerDefinition(
         Access("secrets", "create update patch"),
     ),
     look=ALARMS_EVERY,
-    workload_wake=WorkloadWake(map=control_plane_of_cluster, failing_for=names.REMOTE_CONDITIONS_GRACE),
+    workload_wake=WorkloadWake(map=control_plane_of_cluster, failing_for=REMOTE_CONDITIONS_GRACE),
 )

@@ -1,117 +1,182 @@
+# ruff: noqa: E501 - tables are laid out to be read as such
 """The cluster's certificates and its admin kubeconfig: looked up, made before the first Machine, never made anew after that."""
 
 from __future__ import annotations
 
-from base64 import b64decode
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from clusterwright.api.codec import DecodeError
 from clusterwright.api.kubeconfig import Document, InvalidKubeconfig, data_of, read
-from clusterwright.api.meta import ObjectKey, OwnerReference, Unstructured
+from clusterwright.api.kubernetes import Secret
+from clusterwright.api.meta import ObjectKey, OwnerReference
+from clusterwright.conditions import is_true
+from clusterwright.controllers.kit.conditions import CHECK_LOGS, decided
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.observe import patch_owners
-from clusterwright.controllers.kubeadmcontrolplane.scope import SECRET, EndOfPass, Scope
+from clusterwright.controllers.kubeadmcontrolplane.adoption import own_secret
+from clusterwright.controllers.kubeadmcontrolplane.hands import Run
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, Slot
 from clusterwright.runtime.errors import AlreadyExists, ApiError
+from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true, unknown
 
 ROTATE_BEFORE = timedelta(hours=8760) / 2
 
 
-async def reconcile_certificates(scope: Scope) -> None:
-    """Look up or make every certificate and own it; says so in CertificatesAvailable. Raises PassFailed."""
-    slots = _slots(scope)
-    initialized = scope.condition(names.INITIALIZED)
-    may_generate = initialized is None or initialized.status != "True"
+# ------------------------------------------------------------------------------------------ the condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateFacts:
+    """What came of looking for the certificates: why that failed, which are missing for good, why they could not be made ours."""
+
+    error: str = ""
+    missing: tuple[str, ...] = ()
+    unowned: str = ""
+
+
+@guard("certificates could not be looked up or made")
+def unknown_certificates(f: CertificateFacts) -> bool:
+    return bool(f.error)
+
+
+@guard("certificates are missing, and the control plane is initialized")
+def missing_certificates(f: CertificateFacts) -> bool:
+    return bool(f.missing)
+
+
+@guard("a certificate could not be made ours")
+def unowned_certificates(f: CertificateFacts) -> bool:
+    return bool(f.unowned)
+
+
+@message("<error>")
+def lookup_error(f: CertificateFacts) -> str:
+    return f.error
+
+
+@message("Cluster certificates for <purposes> are not available, please check cluster certificate secrets")
+def missing_text(f: CertificateFacts) -> str:
+    many = len(f.missing) > 1
+    return (
+        f"Cluster certificate{'s' if many else ''} for {', '.join(f.missing)} {'are' if many else 'is'} not available, "
+        "please check cluster certificate secrets"
+    )
+
+
+@message("error in looking up or creating cluster certificates: <error>")
+def lookup_failure(f: CertificateFacts) -> str:
+    return f"error in looking up or creating cluster certificates: {f.error}"
+
+
+@message("error in ensuring cluster certificates ownership: <error>")
+def ownership_failure(f: CertificateFacts) -> str:
+    return f"error in ensuring cluster certificates ownership: {f.unowned}"
+
+
+# fmt: off
+CERTIFICATES: Table[CertificateFacts] = Table(
+    names.CERTIFICATES_AVAILABLE,
+    Row("unknown",   unknown_certificates, unknown("InternalError", CHECK_LOGS),     v1beta1=false("CertificatesGenerationFailed", lookup_error, "Warning"), error=lookup_failure),
+    Row("missing",   missing_certificates, false("NotAvailable", missing_text),      v1beta1=false("CertificatesGenerationFailed", missing_text, "Error")),
+    Row("unowned",   unowned_certificates, unknown("InternalError", CHECK_LOGS),     v1beta1=KEEP, error=ownership_failure),
+    Row("available", OTHERWISE,            true("Available"),                        v1beta1=true("")),
+    about="the cluster's certificates: made before the first Machine, never made anew after that",
+    at_most_one=[(unknown_certificates, missing_certificates, unowned_certificates)],
+)
+# fmt: on
+
+
+# ---------------------------------------------------------------------------------------------- certificates
+
+
+async def look_after_certificates(deps: Dependencies, run: Run) -> bool:
+    """Look up or make every certificate and own it; says so in CertificatesAvailable. False: the pass has failed."""
+    cause: Exception | None = None
     try:
-        secrets = {slot.purpose: await _find(scope, slot) for slot in slots}
-        missing = [slot for slot in slots if secrets[slot.purpose] is None]
-        if may_generate:
-            for slot in missing:
-                await _generate(scope, slot)
+        facts = await _certificates(deps, run.seen)
     except (ApiError, CertificateError) as error:
-        scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
-        scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "False", "Warning", "CertificatesGenerationFailed", str(error))
-        raise PassFailed(f"error in looking up or creating cluster certificates: {error}") from error
-    if missing and not may_generate:
-        which = ", ".join(slot.purpose for slot in missing)
-        many = len(missing) > 1
-        text = (
-            f"Cluster certificate{'s' if many else ''} for {which} {'are' if many else 'is'} not available, "
-            "please check cluster certificate secrets"
-        )
-        scope.set(names.CERTIFICATES_AVAILABLE, "False", "NotAvailable", text)
-        scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "False", "Error", "CertificatesGenerationFailed", text)
-        return
+        facts, cause = CertificateFacts(error=str(error) or type(error).__name__), error
+    decision = run.decide_on(CERTIFICATES, facts, cause)
+    run.become(decided(run.object, CERTIFICATES, decision, run.seen.now))
+    return not decision.error
+
+
+async def _certificates(deps: Dependencies, seen: ControlPlaneSnapshot) -> CertificateFacts:
+    """Raises ApiError or CertificateError."""
+    slots = pki.control_plane_slots(external_etcd=None if seen.managed_etcd else pki.ExternalEtcd())
+    found = {slot.purpose: await _find(deps, seen, slot) for slot in slots}
+    missing = [slot for slot in slots if found[slot.purpose] is None]
+    if is_true(seen.conditions, names.INITIALIZED):
+        if missing:
+            return CertificateFacts(missing=tuple(slot.purpose for slot in missing))
+    else:
+        for slot in missing:
+            await _generate(deps, seen, slot)
     try:
-        for secret in secrets.values():
+        for secret in found.values():
             if secret is not None:
-                await _own(scope, secret)
+                await _own(deps, seen, secret)
     except ApiError as error:
-        scope.set(names.CERTIFICATES_AVAILABLE, "Unknown", names.INTERNAL_ERROR, names.CHECK_LOGS)
-        raise PassFailed(f"error in ensuring cluster certificates ownership: {error}") from error
-    scope.set(names.CERTIFICATES_AVAILABLE, "True", "Available")
-    scope.set_v1beta1(names.CERTIFICATES_AVAILABLE, "True")
+        return CertificateFacts(unowned=str(error) or type(error).__name__)
+    return CertificateFacts()
 
 
-def _slots(scope: Scope) -> tuple[Slot, ...]:
-    return pki.control_plane_slots(external_etcd=None if scope.managed_etcd else pki.ExternalEtcd())
-
-
-async def _find(scope: Scope, slot: Slot) -> Unstructured | None:
+async def _find(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) -> Secret | None:
     """The Secret; raises CertificateError where it holds no certificate, or is missing and the user's to provide."""
-    namespace, name = scope.key.namespace, pki.secret_name(scope.cluster.metadata.name, slot.purpose)
-    secret = await scope.dependencies.client.find(SECRET, ObjectKey(namespace, name))
+    name = pki.secret_name(seen.cluster.key.name, slot.purpose)
+    secret = await _secret(deps, ObjectKey(seen.key.namespace, name))
     if secret is not None:
-        pki.pair_from_secret(namespace, name, _data(secret))
+        pki.pair_from_secret(seen.key.namespace, name, secret.data)
     elif not pki.is_generated(slot):
         raise CertificateError(f"external certificate not found, secret {name}")
     return secret
 
 
-def _data(secret: Unstructured) -> dict[str, bytes]:
+async def _secret(deps: Dependencies, key: ObjectKey) -> Secret | None:
+    """A Secret; raises ApiError, or CertificateError where its data cannot be read."""
     try:
-        return {k: b64decode(v) for k, v in (secret.at("data") or {}).items()}
-    except ValueError:
-        raise CertificateError(f"the data of Secret {secret.key} is not base64") from None
+        return await deps.client.find(Secret, key)
+    except DecodeError:
+        raise CertificateError(f"the data of Secret {key} is not base64") from None
 
 
-def _encryption(scope: Scope) -> tuple[str, int]:
-    cluster = scope.owner.config_spec.get("clusterConfiguration") or {}
+def _encryption(seen: ControlPlaneSnapshot) -> tuple[str, int]:
+    cluster = seen.owner.config_spec.get("clusterConfiguration") or {}
     return str(cluster.get("encryptionAlgorithm") or ""), int(cluster.get("caCertificateValidityPeriodDays") or 0)
 
 
-async def _generate(scope: Scope, slot: Slot) -> None:
-    algorithm, days = _encryption(scope)
-    dependencies = scope.dependencies
-    key = await dependencies.keys.new_key(pki.key_algorithm(algorithm))
-    pair = pki.new_pair(slot.purpose, key, now=scope.now, serial=pki.new_serial(dependencies.random), days=days)
+async def _generate(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) -> None:
+    algorithm, days = _encryption(seen)
+    key = await deps.keys.new_key(pki.key_algorithm(algorithm))
+    pair = pki.new_pair(slot.purpose, key, now=seen.now, serial=pki.new_serial(deps.random), days=days)
     secret = pki.pair_secret(
-        namespace=scope.key.namespace,
-        cluster=scope.cluster.metadata.name,
+        namespace=seen.key.namespace,
+        cluster=seen.cluster.key.name,
         purpose=slot.purpose,
         pair=pair,
-        owner=scope.owner.controller_reference,
+        owner=seen.owner.controller_reference,
     )
     with suppress(AlreadyExists):  # our view was old: what is there counts, and the next pass sees it
-        await dependencies.client.create(secret)
+        await deps.client.create(secret)
 
 
-async def _own(scope: Scope, secret: Unstructured) -> None:
+async def _own(deps: Dependencies, seen: ControlPlaneSnapshot, secret: Secret) -> None:
     """Be the controller of Secrets that are ours; those of other types belong to the user."""
-    references = list(secret.metadata.owner_references)
+    references, owner = secret.metadata.owner_references, seen.owner.controller_reference
     controller = next((r for r in references if r.controller), None)
-    if secret.json.get("type") == pki.SECRET_TYPE:
-        wanted = _with_controller(references, scope.owner.controller_reference)
+    if secret.type == pki.SECRET_TYPE:
+        await own_secret(deps, secret.metadata, _with_controller(references, owner))
     elif controller is not None and controller.kind == "KubeadmControlPlane":
-        wanted = [scope.owner.controller_reference if r is controller else r for r in references]
-    else:
-        return
-    await patch_owners(scope.dependencies.client, secret, wanted)
+        await own_secret(deps, secret.metadata, [owner if r is controller else r for r in references])
 
 
-def _with_controller(references: list[OwnerReference], owner: OwnerReference) -> list[OwnerReference]:
+def _with_controller(references: Sequence[OwnerReference], owner: OwnerReference) -> Sequence[OwnerReference]:
     if owner in references:
         return references
     kept = [r for r in references if not r.controller and not (r.kind == owner.kind and r.name == owner.name)]
@@ -121,70 +186,77 @@ def _with_controller(references: list[OwnerReference], owner: OwnerReference) ->
 # --------------------------------------------------------------------------------------- kubeconfig
 
 
-async def reconcile_kubeconfig(scope: Scope) -> None:
-    """Create the admin kubeconfig, own it, and renew its client certificate in time.
+async def look_after_kubeconfig(deps: Dependencies, run: Run) -> bool:
+    """Create the admin kubeconfig, own it, and renew its client certificate in time. Raises PassFailed.
 
-    Raises EndOfPass while the CA is missing, PassFailed otherwise.
+    False while the CA is missing: the pass ends, to look again.
     """
-    endpoint = scope.cluster.spec.control_plane_endpoint
-    if endpoint is None or not (endpoint.host and endpoint.port):
-        return
-    cluster = scope.cluster.metadata.name
-    client = scope.dependencies.client
-    key = ObjectKey(scope.key.namespace, pki.secret_name(cluster, Purpose.KUBECONFIG))
+    seen, cluster = run.seen, run.seen.cluster
+    key = ObjectKey(seen.key.namespace, pki.secret_name(cluster.key.name, Purpose.KUBECONFIG))
     try:
-        secret = await client.find(SECRET, key)
-    except ApiError as error:
+        secret = await _secret(deps, key)
+    except (ApiError, CertificateError) as error:
         raise PassFailed(f"failed to retrieve kubeconfig Secret: {error}") from error
     try:
         if secret is None:
-            server = f"https://{_host(endpoint.host)}:{endpoint.port}"
-            kubeconfig = await _new_kubeconfig(scope, server)
-            owner = scope.owner.controller_reference
-            await client.create(pki.kubeconfig_secret(namespace=key.namespace, cluster=cluster, kubeconfig=kubeconfig, owner=owner))
-            return
-        await _own(scope, secret)
-        if not _is_controlled(scope, secret):
-            return
+            return await _create_kubeconfig(deps, run, key)
+        await _own(deps, seen, secret)
+        if not _is_controlled(seen, secret):
+            return True
         document = _parse(secret)
         expiry = _expiry(document)
-        if expiry is not None and expiry - scope.now < ROTATE_BEFORE:
-            kubeconfig = await _new_kubeconfig(scope, _server(document, cluster))
-            data = pki.kubeconfig_secret(namespace=key.namespace, cluster=cluster, kubeconfig=kubeconfig)["data"]
-            await client.patch(SECRET, key, {"data": data})
+        if expiry is not None and expiry - seen.now < ROTATE_BEFORE:
+            kubeconfig = await _new_kubeconfig(deps, run, _server(document, cluster.key.name))
+            if kubeconfig is None:
+                return False
+            data = pki.kubeconfig_secret(namespace=key.namespace, cluster=cluster.key.name, kubeconfig=kubeconfig)["data"]
+            await deps.client.patch(Secret, key, {"data": data})
         elif expiry is not None:
-            scope.renewal = expiry - ROTATE_BEFORE
-    except AlreadyExists:
-        return
+            run.seen = replace(seen, renewal=expiry - ROTATE_BEFORE)
     except (ApiError, CertificateError) as error:
         raise PassFailed(f"failed to reconcile kubeconfig Secret: {error}") from error
+    return True
+
+
+async def _create_kubeconfig(deps: Dependencies, run: Run, key: ObjectKey) -> bool:
+    cluster = run.seen.cluster
+    kubeconfig = await _new_kubeconfig(deps, run, f"https://{_host(cluster.host)}:{cluster.port}")
+    if kubeconfig is None:
+        return False
+    owner = run.seen.owner.controller_reference
+    with suppress(AlreadyExists):  # as above
+        await deps.client.create(
+            pki.kubeconfig_secret(namespace=key.namespace, cluster=cluster.key.name, kubeconfig=kubeconfig, owner=owner)
+        )
+    return True
 
 
 def _host(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-async def _new_kubeconfig(scope: Scope, server: str) -> bytes:
-    cluster = scope.cluster.metadata.name
-    namespace, name = scope.key.namespace, pki.secret_name(cluster, Purpose.CA)
-    secret = await scope.dependencies.client.find(SECRET, ObjectKey(namespace, name))
+async def _new_kubeconfig(deps: Dependencies, run: Run, server: str) -> bytes | None:
+    """A kubeconfig of the administrator; None while the CA is missing."""
+    seen, cluster = run.seen, run.seen.cluster.key.name
+    key = ObjectKey(seen.key.namespace, pki.secret_name(cluster, Purpose.CA))
+    secret = await _secret(deps, key)
     if secret is None:
-        raise EndOfPass(names.DEPENDENT_CERTIFICATE_WAIT)
-    authority: KeyPair = pki.pair_from_secret(namespace, name, _data(secret))
-    dependencies = scope.dependencies
-    key = await dependencies.keys.new_key(pki.key_algorithm(_encryption(scope)[0]))
-    admin = pki.new_admin_client(authority, key, now=scope.now, serial=pki.new_serial(dependencies.random))
+        run.vote(names.DEPENDENT_CERTIFICATE_WAIT)
+        return None
+    authority: KeyPair = pki.pair_from_secret(key.namespace, key.name, secret.data)
+    private = await deps.keys.new_key(pki.key_algorithm(_encryption(seen)[0]))
+    admin = pki.new_admin_client(authority, private, now=seen.now, serial=pki.new_serial(deps.random))
     return pki.new_kubeconfig(cluster, server, authority, admin)
 
 
-def _is_controlled(scope: Scope, secret: Unstructured) -> bool:
-    controlled = secret.json.get("type") == pki.SECRET_TYPE
-    return controlled or any(r.controller and r.uid == scope.control_plane.metadata.uid for r in secret.metadata.owner_references)
+def _is_controlled(seen: ControlPlaneSnapshot, secret: Secret) -> bool:
+    ours = any(r.controller and r.uid == seen.object.metadata.uid for r in secret.metadata.owner_references)
+    return ours or secret.type == pki.SECRET_TYPE
 
 
-def _parse(secret: Unstructured) -> Document:
+def _parse(secret: Secret) -> Document:
     try:
-        return read(_data(secret).get(pki.KUBECONFIG_KEY, b""))
+        return read(secret.data.get(pki.KUBECONFIG_KEY, b""))
     except InvalidKubeconfig as error:
         raise CertificateError(f"failed to read the kubeconfig in Secret {secret.key}: {error}") from None
 

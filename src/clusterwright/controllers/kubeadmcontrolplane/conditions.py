@@ -1,41 +1,45 @@
-# ruff: noqa: D103 - a guard's text and a message's form say what they are
 """The condition tables of a control plane, in the seed's row order. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from clusterwright.api.meta import Condition
-from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate
+from clusterwright.conditions import is_true, names_with_limit
+from clusterwright.controllers import owned_machines
+from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.guards import (
+    Snapshot,
+    about,
+    deleting,
+    deletion_failed,
+    descendants_unlisted,
+    enough,
+    etcd_managed,
+    initialized,
+    no_machines,
+    not_too_many,
+    replicas_set,
+    template_missing,
+    workers_left,
+)
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.names import POLL
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Inspection
-from clusterwright.tables.guard import OTHERWISE, guard, message
-from clusterwright.tables.table import Because, Collect, Outcome, Row, Table, computed, false, true, unknown
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import Descendants
+from clusterwright.tables import OTHERWISE, Because, Collect, Row, Table, false, guard, message, true, unknown
 
 # ------------------------------------------------------------------------------------------ Available
 
 
-@guard("status.initialization.controlPlaneInitialized")
-def initialized(c: ControlPlaneSnapshot) -> bool:
-    return c.initialized
-
-
-@guard("etcdIsManaged")
-def etcd_managed(c: ControlPlaneSnapshot) -> bool:
-    return c.managed_etcd
-
-
 @guard("etcdMembers != nil")
-def members_known(c: ControlPlaneSnapshot) -> bool:
+def members_known(c: Snapshot) -> bool:
     return c.inspection.members is not None
 
 
 @guard("time.Since(Initialized.LastTransitionTime) < 2m")
-def recently_initialized(c: ControlPlaneSnapshot) -> bool:
+def recently_initialized(c: Snapshot) -> bool:
     found = c.condition(names.INITIALIZED)
     if found is None or found.status != "True" or found.last_transition_time is None:
         return True
@@ -43,42 +47,36 @@ def recently_initialized(c: ControlPlaneSnapshot) -> bool:
 
 
 @guard("etcdMembersAndMachinesAreMatching")
-def members_match(c: ControlPlaneSnapshot) -> bool:
+def members_match(c: Snapshot) -> bool:
     return c.inspection.members_match
 
 
-@guard("!deletionTimestamp.IsZero()")
-def deleting(c: ControlPlaneSnapshot) -> bool:
-    return c.deleting
-
-
 @guard("CertificatesAvailable == True")
-def certificates_available(c: ControlPlaneSnapshot) -> bool:
-    found = c.condition(names.CERTIFICATES_AVAILABLE)
-    return found is not None and found.status == "True"
+def certificates_available(c: Snapshot) -> bool:
+    return is_true(c.conditions, names.CERTIFICATES_AVAILABLE)
 
 
 @guard("etcdMembersHealthy >= etcdQuorum")
-def etcd_quorum(c: ControlPlaneSnapshot) -> bool:
+def etcd_quorum(c: Snapshot) -> bool:
     return c.etcd.tally.healthy >= c.etcd.quorum
 
 
 @guard("k8sControlPlaneHealthy >= 1")
-def any_machine_healthy(c: ControlPlaneSnapshot) -> bool:
+def any_machine_healthy(c: Snapshot) -> bool:
     return c.components.healthy >= 1
 
 
 @guard("an etcd member is unhealthy for more than 10s")
-def etcd_failing(c: ControlPlaneSnapshot) -> bool:
+def etcd_failing(c: Snapshot) -> bool:
     return c.etcd.tally.surfaced > 0
 
 
 @guard("a Machine is unhealthy for more than 10s")
-def machines_failing(c: ControlPlaneSnapshot) -> bool:
+def machines_failing(c: Snapshot) -> bool:
     return c.components.surfaced > 0
 
 
-def _etcd_text(c: ControlPlaneSnapshot, healthy: int, *, none: bool) -> str:
+def _etcd_text(c: Snapshot, healthy: int, *, none: bool) -> str:
     learners = f" {c.etcd.learners} learner etcd member," if c.etcd.learners else ""
     if none and healthy == 0:
         head = "There are no healthy etcd member"
@@ -90,24 +88,24 @@ def _etcd_text(c: ControlPlaneSnapshot, healthy: int, *, none: bool) -> str:
 
 
 @message("<N> of <M> etcd members are healthy, at least <Q> healthy member required for etcd quorum")
-def etcd_below_quorum(c: ControlPlaneSnapshot) -> str:
+def etcd_below_quorum(c: Snapshot) -> str:
     return _etcd_text(c, c.etcd.tally.healthy, none=True)
 
 
 @message("<N> of <M> etcd members are healthy, at least <Q> healthy member required for etcd quorum")
-def etcd_degraded(c: ControlPlaneSnapshot) -> str:
+def etcd_degraded(c: Snapshot) -> str:
     return _etcd_text(c, c.etcd.tally.healthy + c.etcd.tally.pending, none=False)
 
 
 @message("<X> of <Y> Machines have healthy control plane components, at least 1 required")
-def machines_degraded(c: ControlPlaneSnapshot) -> str:
+def machines_degraded(c: Snapshot) -> str:
     healthy = c.components.healthy + c.components.pending
     verb = "has" if healthy == 1 else "have"
-    return f"{healthy} of {len(c.machines)} Machines {verb} healthy control plane components, at least 1 required"
+    return f"{healthy} of {len(c.owned)} Machines {verb} healthy control plane components, at least 1 required"
 
 
 # fmt: off
-AVAILABLE: Table[ControlPlaneSnapshot] = Table(
+AVAILABLE: Table[Snapshot] = Table(
     names.AVAILABLE,
     Row("not-initialized", ~initialized,                                         false("NotAvailable", "Control plane not yet initialized"), requeue=POLL),
     Row("etcd-settling",   etcd_managed & ~members_known & recently_initialized, false("NotAvailable", "Waiting for etcd to report the list of members"), requeue=POLL),
@@ -132,7 +130,7 @@ AVAILABLE: Table[ControlPlaneSnapshot] = Table(
 # ---------------------------------------------------------------------------------------- Initialized
 
 # fmt: off
-INITIALIZED: Table[ControlPlaneSnapshot] = Table(
+INITIALIZED: Table[Snapshot] = Table(
     names.INITIALIZED,
     Row("initialized",     initialized, true("Initialized")),
     Row("not-initialized", OTHERWISE,   false("NotInitialized")),
@@ -213,7 +211,7 @@ def health_message(machines: Sequence[ControlPlaneMachine], types: Sequence[str]
             lines = [f"  * Control plane components: {found[0].message}"]
         groups.setdefault("\n".join(lines), []).append(machine.name)
     ordered = sorted(groups.items(), key=lambda g: (-len(g[1]), ",".join(g[1])))
-    blocks = [f"* Machine{'' if len(who) == 1 else 's'} {names.limited(who)}:\n{text}" for text, who in ordered]
+    blocks = [f"* Machine{'' if len(who) == 1 else 's'} {names_with_limit(who, 3)}:\n{text}" for text, who in ordered]
     return "\n".join([*blocks, *(f"* {e}" for e in errors)])
 
 
@@ -239,31 +237,31 @@ ETCD_CLUSTER_HEALTHY: Table[HealthFacts] = Table(
 # fmt: on
 
 
-def component_facts(machines: tuple[ControlPlaneMachine, ...], inspection: Inspection, *, managed_etcd: bool) -> HealthFacts:
+def component_facts(c: Snapshot) -> HealthFacts:
     """What ControlPlaneComponentsHealthy is decided by."""
-    types = names.pod_conditions(managed_etcd=managed_etcd)
-    return HealthFacts(types=types, machines=machines, errors=inspection.component_errors, nodes_error=inspection.nodes_error)
+    types = names.pod_conditions(managed_etcd=c.managed_etcd)
+    return HealthFacts(types=types, machines=c.owned, errors=c.inspection.component_errors, nodes_error=c.inspection.nodes_error)
 
 
-def etcd_facts(machines: tuple[ControlPlaneMachine, ...], inspection: Inspection) -> HealthFacts:
+def etcd_facts(c: Snapshot) -> HealthFacts:
     """What EtcdClusterHealthy is decided by."""
-    return HealthFacts(types=(names.ETCD_MEMBER,), machines=machines, errors=inspection.etcd_errors, nodes_error=inspection.nodes_error)
+    return HealthFacts(types=(names.ETCD_MEMBER,), machines=c.owned, errors=c.inspection.etcd_errors, nodes_error=c.inspection.nodes_error)
 
 
 # ------------------------------------------------------------------------------- RollingOut, Scaling*
 
 
-def _outdated(c: ControlPlaneSnapshot) -> list[Condition]:
-    return [x for m in c.machines if (x := m.condition(names.UP_TO_DATE)) is not None and x.status == "False"]
+def _outdated(c: Snapshot) -> list[Condition]:
+    return [x for m in c.owned if (x := m.condition(names.UP_TO_DATE)) is not None and x.status == "False"]
 
 
-@guard("a Machine has UpToDate=False")
-def any_outdated(c: ControlPlaneSnapshot) -> bool:
+@guard("a Machine has UpToDate=False", about=about(lambda c: [m for m in c.owned if m.is_false(names.UP_TO_DATE)]))
+def any_outdated(c: Snapshot) -> bool:
     return bool(_outdated(c))
 
 
 @message("Rolling out <n> not up-to-date replicas, then why")
-def rolling_out(c: ControlPlaneSnapshot) -> str:
+def rolling_out(c: Snapshot) -> str:
     outdated = _outdated(c)
     lines = {line for x in outdated if x.message for line in x.message.split("\n")}
     ordered = sorted(lines, key=lambda line: (not line.startswith("* Version"), line))
@@ -271,8 +269,8 @@ def rolling_out(c: ControlPlaneSnapshot) -> str:
 
 
 # fmt: off
-ROLLING_OUT: Table[ControlPlaneSnapshot] = Table(
-    names.ROLLING_OUT,
+ROLLING_OUT: Table[Snapshot] = Table(
+    "RollingOut",
     Row("not-rolling-out", ~any_outdated, false("NotRollingOut")),
     Row("rolling-out",     OTHERWISE,     true("RollingOut", rolling_out)),
     about="Machines that are not what the spec asks for",
@@ -280,32 +278,19 @@ ROLLING_OUT: Table[ControlPlaneSnapshot] = Table(
 # fmt: on
 
 
-@guard("spec.replicas set")
-def replicas_set(c: ControlPlaneSnapshot) -> bool:
-    return c.desired is not None
+def _template_kind(c: Snapshot) -> str:
+    return c.object.spec.machine_template.spec.infrastructure_ref.kind
 
 
-@guard("current >= desired")
-def enough(c: ControlPlaneSnapshot) -> bool:
-    return len(c.machines) >= c.wanted
-
-
-@guard("current <= desired")
-def not_too_many(c: ControlPlaneSnapshot) -> bool:
-    return len(c.machines) <= c.wanted
-
-
-@guard("infrastructure template does not exist")
-def template_missing(c: ControlPlaneSnapshot) -> bool:
-    return c.template_missing
-
-
-def _blocked(c: ControlPlaneSnapshot, last: str) -> str:
+def _blocked(c: Snapshot, last: str) -> str:
     b = c.blockers
     lines = [
         text
         for holds, text in (
-            (b.topology_version_mismatch, f"waiting for a version upgrade to {c.pending_version} to be propagated"),
+            (
+                b.topology_version_mismatch,
+                f"waiting for a version upgrade to {(c.cluster.upgrade_step or c.topology_version)} to be propagated",
+            ),
             (b.has_deleting_machine, "waiting for a control plane Machine to complete deletion"),
             (b.certificates_missing, "cluster certificates are missing or unknown"),
             (b.components_unhealthy, "waiting for control plane components to become healthy"),
@@ -318,32 +303,32 @@ def _blocked(c: ControlPlaneSnapshot, last: str) -> str:
 
 
 @message("Scaling up from <c> to <d> replicas, then what blocks it")
-def scaling_up(c: ControlPlaneSnapshot) -> str:
-    missing = f"{c.template_kind} does not exist" if c.template_missing else ""
-    return f"Scaling up from {len(c.machines)} to {c.wanted} replicas{_blocked(c, missing)}"
+def scaling_up(c: Snapshot) -> str:
+    missing = f"{_template_kind(c)} does not exist" if c.template_missing else ""
+    return f"Scaling up from {len(c.owned)} to {c.desired} replicas{_blocked(c, missing)}"
 
 
 @message("Scaling up would be blocked because <Kind> does not exist")
-def would_be_blocked(c: ControlPlaneSnapshot) -> str:
-    return f"Scaling up would be blocked because {c.template_kind} does not exist"
+def would_be_blocked(c: Snapshot) -> str:
+    return f"Scaling up would be blocked because {_template_kind(c)} does not exist"
 
 
 @message("Scaling down from <c> to <d> replicas, then what blocks it")
-def scaling_down(c: ControlPlaneSnapshot) -> str:
-    return f"Scaling down from {len(c.machines)} to {c.wanted} replicas{_blocked(c, c.stale)}"
+def scaling_down(c: Snapshot) -> str:
+    return f"Scaling down from {len(c.owned)} to {c.desired} replicas{_blocked(c, c.stale)}"
 
 
 # fmt: off
-SCALING_UP: Table[ControlPlaneSnapshot] = Table(
-    names.SCALING_UP,
+SCALING_UP: Table[Snapshot] = Table(
+    "ScalingUp",
     Row("replicas-unset",  ~replicas_set,                         unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")),
     Row("would-block",     enough & template_missing,             false("NotScalingUp", would_be_blocked)),
     Row("not-scaling-up",  enough,                                false("NotScalingUp")),
     Row("scaling-up",      OTHERWISE,                             true("ScalingUp", scaling_up)),
     about="fewer Machines than wanted",
 )
-SCALING_DOWN: Table[ControlPlaneSnapshot] = Table(
-    names.SCALING_DOWN,
+SCALING_DOWN: Table[Snapshot] = Table(
+    "ScalingDown",
     Row("replicas-unset",   ~replicas_set, unknown("WaitingForReplicasSet", "Waiting for spec.replicas set")),
     Row("not-scaling-down", not_too_many,  false("NotScalingDown")),
     Row("scaling-down",     OTHERWISE,     true("ScalingDown", scaling_down)),
@@ -352,93 +337,43 @@ SCALING_DOWN: Table[ControlPlaneSnapshot] = Table(
 # fmt: on
 
 
-# --------------------------------------------------------- MachinesReady, MachinesUpToDate, Remediating
+# ---------------------------------------------- MachinesReady, MachinesUpToDate, Remediating, Deleting
 
 
-def _reporters(machines: Sequence[ControlPlaneMachine]) -> list[Reporter]:
-    return [Reporter("Machine", m.name, m.conditions, names.CONTROL_PLANE in m.labels) for m in sorted(machines, key=lambda m: m.name)]
+MACHINES_READY = owned_machines.machines_ready(may_be_unlisted=False)
+MACHINES_UP_TO_DATE = owned_machines.machines_up_to_date(may_be_unlisted=False)
+REMEDIATING = owned_machines.remediating("not to be remediated by KubeadmControlPlane", may_be_unlisted=False)
 
 
-def _aggregated(machines: Sequence[ControlPlaneMachine], type: str, target: str, reasons: Reasons) -> Outcome:
-    found = aggregate(_reporters(machines), type, target=target, strategy=Strategy(reasons=reasons))
-    return Outcome(found.status, found.reason, found.message)
+@message("KubeadmControlPlane deletion blocked because following objects still exist, then which")
+def descendants_text(c: Snapshot) -> str:
+    found = c.descendants if isinstance(c.descendants, Descendants) else Descendants()
+    kinds = (("MachinePools", found.pools), ("Machines", found.workers))
+    lines = [f"* {kind}: {names_with_limit(sorted(who), 5)}" for kind, who in kinds if who]
+    return "\n".join(["KubeadmControlPlane deletion blocked because following objects still exist:", *lines])
 
 
-def _old_enough(c: ControlPlaneSnapshot) -> list[ControlPlaneMachine]:
-    ten = timedelta(seconds=10)
-    return [m for m in c.machines if m.condition(names.UP_TO_DATE) is not None or m.created is None or c.now - m.created > ten]
-
-
-@guard("no Machines")
-def no_machines(c: ControlPlaneSnapshot) -> bool:
-    return not c.machines
-
-
-@guard("no Machines that have UpToDate or are older than 10s")
-def none_to_be_up_to_date(c: ControlPlaneSnapshot) -> bool:
-    return not _old_enough(c)
-
-
-def _machines_ready(c: ControlPlaneSnapshot) -> Outcome:
-    return _aggregated(c.machines, "Ready", names.MACHINES_READY, Reasons("NotReady", "ReadyUnknown", "Ready"))
-
-
-def _machines_up_to_date(c: ControlPlaneSnapshot) -> Outcome:
-    reasons = Reasons("NotUpToDate", "UpToDateUnknown", "UpToDate")
-    return _aggregated(_old_enough(c), names.UP_TO_DATE, names.MACHINES_UP_TO_DATE, reasons)
-
-
-@guard("a Machine is to be remediated by its owner")
-def any_to_remediate(c: ControlPlaneSnapshot) -> bool:
-    return any(m.needs_remediation for m in c.machines)
-
-
-def _remediating(c: ControlPlaneSnapshot) -> Outcome:
-    machines = [m for m in c.machines if m.needs_remediation]
-    found = _aggregated(machines, names.OWNER_REMEDIATED, names.REMEDIATING, Reasons("Remediating", "Remediating", "Remediating"))
-    return Outcome("True", "Remediating", found.message)
-
-
-@message("Machines <names> are not healthy (not to be remediated by KubeadmControlPlane)")
-def unhealthy_text(c: ControlPlaneSnapshot) -> str:
-    unhealthy = [m.name for m in c.machines if m.unhealthy]
-    if not unhealthy:
-        return ""
-    one = len(unhealthy) == 1
-    return (
-        f"Machine{'' if one else 's'} {names.limited(unhealthy)} {'is' if one else 'are'} not healthy "
-        "(not to be remediated by KubeadmControlPlane)"
-    )
+@message("Deleting <n> Machines, then which are stale")
+def machines_text(c: Snapshot) -> str:
+    count = len(c.owned)
+    return f"Deleting {count} Machine{'' if count == 1 else 's'}{f' and {c.stale}' if c.stale else ''}"
 
 
 # fmt: off
-MACHINES_READY: Table[ControlPlaneSnapshot] = Table(
-    names.MACHINES_READY,
-    Row("no-machines", no_machines, true("NoReplicas")),
-    Row("aggregated",  OTHERWISE,   computed(_machines_ready, status="aggregate of Ready", reason="Ready, NotReady, ReadyUnknown")),
-    about="the Ready condition over all Machines",
-)
-MACHINES_UP_TO_DATE: Table[ControlPlaneSnapshot] = Table(
-    names.MACHINES_UP_TO_DATE,
-    Row("no-machines", none_to_be_up_to_date, true("NoReplicas")),
-    Row("aggregated",  OTHERWISE,             computed(_machines_up_to_date, status="aggregate of UpToDate", reason="UpToDate, NotUpToDate, UpToDateUnknown")),
-    about="the UpToDate condition over all Machines that had the time to get it",
-)
-REMEDIATING: Table[ControlPlaneSnapshot] = Table(
-    names.REMEDIATING,
-    Row("not-remediating", ~any_to_remediate, false("NotRemediating", unhealthy_text)),
-    Row("remediating",     OTHERWISE,         computed(_remediating, status="True", reason="Remediating", message="aggregate of OwnerRemediated")),
-    about="Machines that a health check asked us to replace",
-)
-DELETING: Table[ControlPlaneSnapshot] = Table(
-    names.DELETING,
-    Row("not-deleting", ~deleting, false("NotDeleting")),
-    Row("deleting",     OTHERWISE, computed(lambda c: Outcome("True", c.deleting_reason, c.deleting_message), status="True", reason="<of the deletion flow>")),
+DELETING: Table[Snapshot] = Table(
+    "Deleting",
+    Row("not-deleting", ~deleting,                                  false("NotDeleting")),
+    Row("failed",       descendants_unlisted | deletion_failed,     true("InternalError", CHECK_LOGS)),
+    Row("completed",    no_machines,                                true("DeletionCompleted", "Deletion completed")),
+    Row("workers",      workers_left,                               true("WaitingForWorkersDeletion", descendants_text)),
+    Row("machines",     OTHERWISE,                                  true("WaitingForMachineDeletion", machines_text)),
     about="how far the deletion is",
+    at_most_one=[(descendants_unlisted, workers_left, deletion_failed)],
+    assuming=[~(no_machines & (descendants_unlisted | workers_left | deletion_failed))],
 )
 # fmt: on
 
-CONCLUSIONS: tuple[Table[ControlPlaneSnapshot], ...] = (
+CONCLUSIONS = (
     INITIALIZED,
     ROLLING_OUT,
     SCALING_UP,
@@ -452,3 +387,5 @@ CONCLUSIONS: tuple[Table[ControlPlaneSnapshot], ...] = (
 """What is decided at the end of every pass, in this order: later tables read what earlier ones decided."""
 
 TABLES = (*CONCLUSIONS, ETCD_CLUSTER_HEALTHY, COMPONENTS_HEALTHY)
+
+OWNED = ("Paused", names.CERTIFICATES_AVAILABLE, *(t.name for t in TABLES))

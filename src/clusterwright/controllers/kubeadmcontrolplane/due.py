@@ -8,34 +8,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from clusterwright.api.wellknown import REMEDIATION_FOR_ANNOTATION
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.desired import Owner
-from clusterwright.controllers.kubeadmcontrolplane.health import MEMBER_GRACE
-from clusterwright.controllers.kubeadmcontrolplane.machines import STALE_AFTER, ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.remediation import GarbledHistory, RemediationData, settings
+from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import MEMBER_GRACE
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import GarbledHistory, RemediationData, settings
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.owned_machines import STALE_AFTER
 
 _INSTANT = timedelta(seconds=1)
 """Bounds are exclusive and times have whole seconds: a second later it is certain."""
 
 
-def next_moment(snapshot: ControlPlaneSnapshot, owner: Owner) -> datetime | None:
+def next_moment(snapshot: ControlPlaneSnapshot) -> datetime | None:
     """The next moment at which a pass over the same world would decide otherwise; None if time does not matter."""
-    moments = (m + _INSTANT for m in _moments(snapshot, owner))
+    moments = (m + _INSTANT for m in _moments(snapshot))
     return min((m for m in moments if m > snapshot.now), default=None)
 
 
-def _moments(snapshot: ControlPlaneSnapshot, owner: Owner) -> Iterator[datetime]:
-    rollout = owner.spec.get("rollout") or {}
+def _moments(snapshot: ControlPlaneSnapshot) -> Iterator[datetime]:
+    if snapshot.renewal is not None:
+        yield snapshot.renewal
+    rollout = snapshot.spec.get("rollout") or {}
     days = (rollout.get("before") or {}).get("certificatesExpiryDays") or 0
     if rollout.get("after"):
         yield datetime.fromisoformat(rollout["after"])
-    _, retry_period, min_healthy_period = settings(owner.spec.get("remediation") or {})
+    _, retry_period, min_healthy_period = settings(snapshot.spec.get("remediation") or {})
     health = names.health_conditions(managed_etcd=snapshot.managed_etcd)
     members = {m.name for m in snapshot.inspection.members or ()}
-    for machine in snapshot.machines:
-        if days and machine.certificates_expiry is not None:
-            yield machine.certificates_expiry - timedelta(days=days)
+    for machine in snapshot.owned:
+        expiry = machine.object.status.certificates_expiry_date
+        if days and expiry is not None:
+            yield expiry - timedelta(days=days)
         if machine.provider_id and (since := machine.failing_since(health)) is not None:
             yield since + names.SURFACE_AFTER
         if machine.deletion_timestamp is not None:
@@ -49,7 +53,7 @@ def _moments(snapshot: ControlPlaneSnapshot, owner: Owner) -> Iterator[datetime]
 
 
 def _remediation(machine: ControlPlaneMachine, retry_period: timedelta, min_healthy_period: timedelta) -> Iterator[datetime]:
-    annotation = machine.annotations.get(names.REMEDIATION_FOR)
+    annotation = machine.annotations.get(REMEDIATION_FOR_ANNOTATION)
     if annotation is None:
         return
     try:

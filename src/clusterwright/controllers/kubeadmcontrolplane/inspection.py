@@ -1,257 +1,317 @@
+# ruff: noqa: E501 - tables are laid out to be read as such
 """Looking into the workload cluster: whether we may, Nodes, static Pods, etcd; and what that means for conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import assert_never
 
-from clusterwright.api.meta import ObjectKey, Unstructured
-from clusterwright.conditions import v1beta1
-from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.api.kubernetes import Node, Pod
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import NODE_ROLE_CONTROL_PLANE_LABEL
+from clusterwright.conditions import has, is_true
+from clusterwright.controllers.kit.conditions import CHECK_LOGS, decided, with_outcome
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.conditions import COMPONENTS_HEALTHY, ETCD_CLUSTER_HEALTHY, component_facts, etcd_facts
-from clusterwright.controllers.kubeadmcontrolplane.health import (
+from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import COMPONENTS_V1BETA1, ETCD_V1BETA1, mark
+from clusterwright.controllers.kubeadmcontrolplane.etcd.matching import match_members
+from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run, say, say_decided
+from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import UP_TO_DATE
+from clusterwright.controllers.kubeadmcontrolplane.machines.health import (
     LABELS_AND_TAINTS_SET,
-    MEMBER_HEALTHY,
     POD_HEALTHY,
     UNREADABLE,
-    EtcdFacts,
-    MemberFacts,
     PodFacts,
     Unreadable,
     is_unreachable,
-    legacy_member_condition,
-    legacy_pod_condition,
-    match_members,
     node_ready_status,
 )
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.scope import KUBE_SYSTEM, NODE, POD, EndOfPass, Scope
-from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection
-from clusterwright.controllers.kubeadmcontrolplane.status import legacy_aggregate, legacy_machines_ready
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.machines.member_health import MEMBER_HEALTHY, EtcdFacts, MemberFacts
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import Inspection, grace_period
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
+from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, guard, message, unknown
 from clusterwright.workload.access import EtcdError, EtcdMember, NotConnected
 
-WAITING_FOR_INITIALIZATION = "Waiting for Cluster control plane to be initialized"
+_FAILURES_UNTIL_DOWN = 5
 
 
-def set_all(scope: Scope, reason: str, message: str, *, only_unset: bool = False) -> None:
-    """Say on the control plane and all Machines that their health is unknown; `only_unset` spares a half that is known already."""
-    etcd = not only_unset or scope.condition(names.ETCD_CLUSTER_HEALTHY) is None
-    components = not only_unset or scope.condition(names.COMPONENTS_HEALTHY) is None
-    if etcd and scope.managed_etcd:
-        scope.set(names.ETCD_CLUSTER_HEALTHY, "Unknown", reason, message)
-    if components:
-        scope.set(names.COMPONENTS_HEALTHY, "Unknown", reason, message)
-    for name in scope.machines:
-        types: tuple[str, ...] = ()
-        if components:
-            types += (names.NODE_LABELS_AND_TAINTS, *names.pod_conditions(managed_etcd=scope.managed_etcd))
-        if etcd and scope.managed_etcd:
-            types += (names.ETCD_MEMBER,)
-        for type in types:
-            scope.set_on_machine(name, type, "Unknown", reason, message)
+# --------------------------------------------------------------------------------------------- whether we may
 
 
-def set_up_to_date(scope: Scope) -> None:
-    """Say on every Machine whether it is what the spec asks for."""
-    for machine in scope.all_machines:
-        if not machine.up_to_date.holds:
-            text = "\n".join(f"* {m}" for m in machine.up_to_date.messages)
-            scope.set_on_machine(machine.name, names.UP_TO_DATE, "False", "NotUpToDate", text)
-        elif machine.update_in_progress or machine.update_pending:
-            updating = machine.condition("Updating")
-            said = updating.message if updating is not None and updating.status == "True" else ""
-            scope.set_on_machine(machine.name, names.UP_TO_DATE, "False", "Updating", f"* {said or 'In-place update in progress'}")
-        else:
-            scope.set_on_machine(machine.name, names.UP_TO_DATE, "True", "UpToDate")
+class Look(Enum):
+    """What is done about the health conditions of the control plane and its Machines."""
+
+    NOT_YET = "say that health is unknown, and go on"
+    KEEP = "say that health is unknown where nothing was said before, and end"
+    FORGET = "say that health is unknown, and end"
+    INSPECT = "look at Nodes, static Pods and etcd, and go on"
 
 
-def set_legacy_machines_ready(scope: Scope) -> None:
-    """The deprecated aggregate of the Machines' Ready."""
-    condition = legacy_machines_ready(scope.all_machines, deleting=scope.deleting)
-    if condition is not None:
-        scope.v1beta1_conditions = v1beta1.set_condition(scope.v1beta1_conditions, condition, now=scope.now)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionFacts:
+    """What decides whether the workload cluster is looked at. `initialized_since` is None where it is not initialized."""
+
+    initialized: bool
+    initialized_since: datetime | None = None
+    probed: datetime | None = None
+    failures: int = 0
+    now: datetime
+    grace: timedelta
+    connected: bool = False
+    unusable: str = ""
+    """Why the workload cluster cannot be used, although there is a connection."""
 
 
-def drop_stale_etcd_condition(scope: Scope) -> None:
-    """With external etcd its health is not ours to report; what an older version wrote goes."""
-    if not scope.managed_etcd:
-        scope.conditions = tuple(c for c in scope.conditions if c.type != names.ETCD_CLUSTER_HEALTHY)
+@guard("status.initialization.controlPlaneInitialized, and Initialized says so")
+def initialized(f: ConnectionFacts) -> bool:
+    return f.initialized
 
 
-async def reconcile_conditions(scope: Scope) -> None:
-    """Refresh the health conditions of the control plane and its Machines, and write the Machines.
+@guard("never probed with success, and few failures yet")
+def never_probed(f: ConnectionFacts) -> bool:
+    return f.probed is None and f.failures < _FAILURES_UNTIL_DOWN
 
-    Raises EndOfPass where there is no connection: its return wakes us. Raises PassFailed for other failures.
-    """
-    set_up_to_date(scope)
-    drop_stale_etcd_condition(scope)
-    outcome: EndOfPass | PassFailed | None = None
+
+@guard("last probe with success is longer ago than the grace period, and so is initialization")
+def grace_over(f: ConnectionFacts) -> bool:
+    since = max((t for t in (f.probed, f.initialized_since) if t is not None), default=None)
+    return since is None or f.now - since > f.grace
+
+
+@guard("connected")
+def connected(f: ConnectionFacts) -> bool:
+    return f.connected
+
+
+@guard("what etcd needs is not there")
+def unusable(f: ConnectionFacts) -> bool:
+    return bool(f.unusable)
+
+
+@message("Last successful probe at <time>")
+def last_probe(f: ConnectionFacts) -> str:
+    return f"Last successful probe at {f.probed.strftime('%Y-%m-%dT%H:%M:%SZ')}" if f.probed is not None else ""
+
+
+@message("cannot get client for the workload cluster: <error>")
+def unusable_text(f: ConnectionFacts) -> str:
+    return f"cannot get client for the workload cluster: {f.unusable}"
+
+
+# fmt: off
+INSPECT: Table[ConnectionFacts] = Table(
+    "Inspect",
+    Row("not-initialized", ~initialized, unknown("InspectionFailed", "Waiting for Cluster control plane to be initialized"), act=Look.NOT_YET),
+    Row("never-probed",    never_probed, unknown("ConnectionDown", "Remote connection not established yet"),                act=Look.KEEP),
+    Row("grace-over",      grace_over,   unknown("ConnectionDown", last_probe),                                            act=Look.FORGET),
+    Row("disconnected",    ~connected,   unknown("ConnectionDown", last_probe),                                            act=Look.KEEP),
+    Row("unusable",        unusable,     unknown("InspectionFailed", CHECK_LOGS),                                          act=Look.FORGET, error=unusable_text),
+    Row("inspect",         OTHERWISE,    KEEP,                                                                             act=Look.INSPECT),
+    about="Whether the workload cluster is looked at; if not, what EtcdClusterHealthy, ControlPlaneComponentsHealthy and the health conditions of the Machines become. A connection that comes wakes us.",
+    assuming=[~unusable | connected],
+)
+# fmt: on
+
+
+async def _connection(hands: Hands, run: Run) -> tuple[ConnectionFacts, Client | None, Exception | None]:
+    seen, deps = run.seen, hands.deps
+    said = seen.condition(names.INITIALIZED)
+    health = deps.workload.health(seen.cluster.key)
+    facts = ConnectionFacts(
+        initialized=seen.initialized and is_true(seen.conditions, names.INITIALIZED),
+        initialized_since=said.last_transition_time if said is not None else None,
+        probed=health.last_probe_success,
+        failures=health.consecutive_failures,
+        now=seen.now,
+        grace=grace_period(deps.options),
+    )
+    if not facts.initialized:
+        return facts, None, None
     try:
-        await _inspect_if_possible(scope)
-    except (EndOfPass, PassFailed) as end:
-        outcome = end
-    await scope.patch_machines(sorted(scope.machines), names.MACHINE_OWNED_CONDITIONS)
-    if outcome is not None:
-        raise outcome
-
-
-async def _inspect_if_possible(scope: Scope) -> None:
-    initialized = scope.condition(names.INITIALIZED)
-    if not scope.initialized or initialized is None or initialized.status != "True":
-        set_all(scope, "InspectionFailed", WAITING_FOR_INITIALIZATION)
-        return
-    health = scope.dependencies.workload.health(scope.cluster_key)
-    if health.last_probe_success is None and health.consecutive_failures < 5:
-        set_all(scope, "ConnectionDown", "Remote connection not established yet", only_unset=True)
-        raise EndOfPass
-    probed = health.last_probe_success
-    text = f"Last successful probe at {probed.strftime('%Y-%m-%dT%H:%M:%SZ')}" if probed is not None else ""
-    since = max((t for t in (probed, initialized.last_transition_time) if t is not None), default=None)
-    if since is None or scope.now - since > grace_period(scope):
-        set_all(scope, "ConnectionDown", text)
-        raise EndOfPass
-    try:
-        client = await workload_client(scope)
+        client = await workload_client(deps, seen.cluster.key)
     except NotConnected:
-        set_all(scope, "ConnectionDown", text, only_unset=True)
-        raise EndOfPass from None
+        return facts, None, None
     except WorkloadUnavailable as error:
-        set_all(scope, "InspectionFailed", names.CHECK_LOGS)
-        raise PassFailed(f"cannot get client for the workload cluster: {error}") from error
-    await inspect(scope, client)
+        return replace(facts, connected=True, unusable=str(error)), None, error
+    return replace(facts, connected=True), client, None
 
 
-def grace_period(scope: Scope) -> timedelta:
-    """How long remote conditions keep their last value without a connection."""
-    configured = scope.dependencies.options.get("remote-conditions-grace-period")
-    return configured if isinstance(configured, timedelta) else names.REMOTE_CONDITIONS_GRACE
+async def inspect(hands: Hands, run: Run) -> bool:
+    """Refresh the health conditions of the control plane and its Machines, and write the Machines. False: the pass ends here.
+
+    Raises PassFailed where the Machines cannot be written.
+    """
+    for machine in run.seen.owned:
+        say_decided(run, machine.name, names.UP_TO_DATE, UP_TO_DATE.decide(machine))
+    facts, client, cause = await _connection(hands, run)
+    decision = run.decide_on(INSPECT, facts, cause)
+    look = decision.chosen(Look)
+    match look:
+        case Look.NOT_YET | Look.FORGET:
+            say_unknown(run, decision.outcome)
+        case Look.KEEP:
+            say_unknown(run, decision.outcome, only_unset=True)
+        case Look.INSPECT if client is not None:
+            await _inspect(hands, run, client)
+        case Look.INSPECT | None:
+            pass
+        case never:
+            assert_never(never)
+    await hands.patch(run, [m.name for m in run.seen.owned], names.MACHINE_OWNED_CONDITIONS)
+    return look in {Look.NOT_YET, Look.INSPECT}
 
 
-async def inspect(scope: Scope, client: Client) -> None:
-    """Look at Nodes, Pods and etcd, and set every condition that follows."""
-    inspected = scope.dependencies.workload.health(scope.cluster_key).inspected
-    scope.inspection = await _look(scope, client, inspected=inspected)
-    _aggregate(scope, legacy=not inspected)
+def say_unknown(run: Run, outcome: Outcome | None, *, only_unset: bool = False) -> None:
+    """Say on the control plane and all Machines that their health is unknown; `only_unset` spares a half that is known already."""
+    seen, now = run.seen, run.seen.now
+    etcd = seen.managed_etcd and not (only_unset and has(seen.conditions, names.ETCD_CLUSTER_HEALTHY))
+    components = not (only_unset and has(seen.conditions, names.COMPONENTS_HEALTHY))
+    types: tuple[str, ...] = ()
+    if components:
+        run.become(with_outcome(run.object, names.COMPONENTS_HEALTHY, outcome, now))
+        types += (names.NODE_LABELS_AND_TAINTS, *names.pod_conditions(managed_etcd=seen.managed_etcd))
+    if etcd:
+        run.become(with_outcome(run.object, names.ETCD_CLUSTER_HEALTHY, outcome, now))
+        types += (names.ETCD_MEMBER,)
+    for machine in seen.owned:
+        for type in types:
+            say(run, machine.name, type, outcome)
 
 
-async def _look(scope: Scope, client: Client, *, inspected: bool) -> Inspection:
+# ------------------------------------------------------------------------------------------------- looking
+
+
+async def _inspect(hands: Hands, run: Run, client: Client) -> None:
+    """Look at Nodes, Pods and etcd, and set every condition that follows.
+
+    Where what there was to find out stands in the conditions of the Machines already, they are taken as they are.
+    """
+    fresh = not hands.deps.workload.health(run.seen.cluster.key).inspected
     try:
-        labelled = await client.list(NODE, labels={names.NODE_ROLE: ""})
+        labelled = await client.list(Node, labels={NODE_ROLE_CONTROL_PLANE_LABEL: ""})
     except ApiError as error:
-        if not inspected:
-            for machine in scope.all_machines:
-                _set_pod_conditions(scope, machine, PodFacts(machine=machine, nodes_error=str(error)), {})
-                _set_member_condition(scope, machine, nodes_listed=False, etcd=EtcdFacts())
-        return Inspection(done=True, nodes_error=str(error))
-    by_name = {n.key.name: n for n in labelled}
-    nodes: dict[str, Unstructured] = {}
-    for machine in scope.all_machines:
-        await _look_at_machine(scope, client, machine, by_name, nodes, inspected=inspected)
-    etcd = await _ask_etcd(scope, nodes) if scope.managed_etcd else EtcdFacts()
-    matching = match_members(etcd.members, scope.all_machines, nodes, scope.now) if scope.managed_etcd else None
-    if not inspected:
-        for machine in scope.all_machines:
-            _set_member_condition(scope, machine, nodes_listed=True, etcd=etcd)
+        run.seen = replace(run.seen, inspection=Inspection(nodes_error=str(error)))
+        if fresh:
+            for machine in run.seen.owned:
+                _say_pods(run, PodFacts(machine=machine, nodes_error=str(error)), {})
+            _say_members(run, EtcdFacts(), nodes_listed=False)
+    else:
+        found = await _looked(hands, run, client, labelled, fresh=fresh)
+        run.seen = replace(run.seen, inspection=found)
+    _put_together(run, fresh=fresh)
+
+
+async def _looked(hands: Hands, run: Run, client: Client, labelled: Sequence[Node], *, fresh: bool) -> Inspection:
+    by_name = {n.metadata.name: n for n in labelled}
+    nodes: dict[str, Node] = {}
+    for machine in run.seen.owned:
+        await _look_at_machine(run, client, machine, by_name, nodes, fresh=fresh)
+    managed = run.seen.managed_etcd
+    etcd = await _ask_etcd(hands, run, nodes) if managed else EtcdFacts()
+    matching = match_members(etcd.members, run.seen.owned, nodes, run.seen.now) if managed else None
+    if fresh:
+        _say_members(run, etcd, nodes_listed=True)
     return Inspection(
-        done=True,
         nodes=nodes,
         members=etcd.members,
         members_match=matching.holds if matching is not None else False,
-        component_errors=_stray_nodes(scope.all_machines, labelled),
+        component_errors=_stray_nodes(run.seen.owned, labelled),
         etcd_errors=matching.errors if matching is not None and etcd.members is not None else (),
     )
 
 
 async def _look_at_machine(
-    scope: Scope,
-    client: Client,
-    machine: ControlPlaneMachine,
-    labelled: dict[str, Unstructured],
-    nodes: dict[str, Unstructured],
-    *,
-    inspected: bool,
+    run: Run, client: Client, machine: ControlPlaneMachine, labelled: Mapping[str, Node], nodes: dict[str, Node], *, fresh: bool
 ) -> None:
-    node: Unstructured | None = None
+    node: Node | None = None
     error: str | None = None
     if machine.has_node:
         node = labelled.get(machine.node)
         if node is None:
             try:
-                node = await client.find(NODE, ObjectKey("", machine.node))
+                node = await client.find(Node, ObjectKey("", machine.node))
             except ApiError as failure:
                 error = str(failure)
         if node is not None:
             nodes[machine.node] = node
-    if inspected:
+    if not fresh:
         return
-    facts = PodFacts(machine=machine, nodes_error=error, node=node)
-    pods: dict[str, Unstructured | Unreadable | None] = {}
+    pods: dict[str, Pod | Unreadable | None] = {}
     if not machine.deleting and node is not None and not is_unreachable(node) and node_ready_status(node) != "Unknown":
-        for type in names.pod_conditions(managed_etcd=scope.managed_etcd):
-            pods[type] = await _find_pod(client, f"{names.COMPONENTS[type]}-{machine.node}")
-    _set_pod_conditions(scope, machine, facts, pods)
+        for type in names.pod_conditions(managed_etcd=run.seen.managed_etcd):
+            pods[type] = await _find_pod(client, _pod_name(type, machine))
+    _say_pods(run, PodFacts(machine=machine, nodes_error=error, node=node), pods)
 
 
-async def _find_pod(client: Client, name: str) -> Unstructured | Unreadable | None:
+def _pod_name(type: str, machine: ControlPlaneMachine) -> str:
+    return f"{names.COMPONENTS[type]}-{machine.node}"
+
+
+async def _find_pod(client: Client, name: str) -> Pod | Unreadable | None:
     try:
-        return await client.find(POD, ObjectKey(KUBE_SYSTEM, name))
+        return await client.find(Pod, ObjectKey(names.KUBE_SYSTEM, name))
     except ApiError:
         return UNREADABLE
 
 
-def _set_pod_conditions(
-    scope: Scope, machine: ControlPlaneMachine, facts: PodFacts, pods: dict[str, Unstructured | Unreadable | None]
-) -> None:
-    for type in names.pod_conditions(managed_etcd=scope.managed_etcd):
-        about = PodFacts(
-            machine=facts.machine,
-            nodes_error=facts.nodes_error,
-            node=facts.node,
-            pod=pods.get(type),
-            pod_name=f"{names.COMPONENTS[type]}-{machine.node}",
-        )
-        decision = POD_HEALTHY.decide(about)
-        outcome = decision.outcome
-        if outcome is not None:
-            scope.set_on_machine(machine.name, type, outcome.status, outcome.reason, outcome.message)
-            scope.set_v1beta1_on_machine(machine.name, type, legacy_pod_condition(decision.row, outcome.reason, outcome.message, about))
-    outcome = LABELS_AND_TAINTS_SET.decide(facts).outcome
-    if outcome is not None:
-        scope.set_on_machine(machine.name, names.NODE_LABELS_AND_TAINTS, outcome.status, outcome.reason, outcome.message)
+def _say_pods(run: Run, facts: PodFacts, pods: Mapping[str, Pod | Unreadable | None]) -> None:
+    name = facts.machine.name
+    for type in names.pod_conditions(managed_etcd=run.seen.managed_etcd):
+        about = replace(facts, pod=pods.get(type), pod_name=_pod_name(type, facts.machine))
+        say_decided(run, name, type, POD_HEALTHY.decide(about))
+    say_decided(run, name, names.NODE_LABELS_AND_TAINTS, LABELS_AND_TAINTS_SET.decide(facts))
 
 
-def _set_member_condition(scope: Scope, machine: ControlPlaneMachine, *, nodes_listed: bool, etcd: EtcdFacts) -> None:
-    if not scope.managed_etcd:
+def _say_members(run: Run, etcd: EtcdFacts, *, nodes_listed: bool) -> None:
+    if not run.seen.managed_etcd:
         return
-    facts = MemberFacts(machine=machine, nodes_listed=nodes_listed, etcd=etcd)
-    decision = MEMBER_HEALTHY.decide(facts)
-    if decision.outcome is not None:
-        outcome = decision.outcome
-        scope.set_on_machine(machine.name, names.ETCD_MEMBER, outcome.status, outcome.reason, outcome.message)
-        scope.set_v1beta1_on_machine(machine.name, names.ETCD_MEMBER, legacy_member_condition(decision.row, outcome.message, facts))
+    for machine in run.seen.owned:
+        facts = MemberFacts(machine=machine, nodes_listed=nodes_listed, etcd=etcd)
+        say_decided(run, machine.name, names.ETCD_MEMBER, MEMBER_HEALTHY.decide(facts))
 
 
-def _stray_nodes(machines: Sequence[ControlPlaneMachine], labelled: Sequence[Unstructured]) -> tuple[str, ...]:
+def _stray_nodes(machines: Sequence[ControlPlaneMachine], labelled: Sequence[Node]) -> tuple[str, ...]:
     """Control plane Nodes of no Machine; while a Machine comes up, its Node is nobody's yet and that is no error."""
     if any(not m.has_node and not m.deleting for m in machines):
         return ()
     owned = {m.node for m in machines}
-    return tuple(f"Control plane Node {n.key.name} does not have a corresponding Machine" for n in labelled if n.key.name not in owned)
+    strays = (n.metadata.name for n in labelled if n.metadata.name not in owned)
+    return tuple(f"Control plane Node {name} does not have a corresponding Machine" for name in strays)
 
 
-async def _ask_etcd(scope: Scope, nodes: dict[str, Unstructured]) -> EtcdFacts:
+def _put_together(run: Run, *, fresh: bool) -> None:
+    """The conditions of the control plane, from those of its Machines."""
+    now, components = run.seen.now, component_facts(run.seen)
+    run.become(decided(run.object, COMPONENTS_HEALTHY, run.decide_on(COMPONENTS_HEALTHY, components), now))
+    if fresh:
+        run.become(decided(run.object, COMPONENTS_V1BETA1, run.decide_on(COMPONENTS_V1BETA1, components), now))
+    if run.seen.managed_etcd:
+        etcd = etcd_facts(run.seen)
+        run.become(decided(run.object, ETCD_CLUSTER_HEALTHY, run.decide_on(ETCD_CLUSTER_HEALTHY, etcd), now))
+        if fresh:
+            run.become(decided(run.object, ETCD_V1BETA1, run.decide_on(ETCD_V1BETA1, etcd), now))
+    elif fresh:
+        run.mark(mark(names.ETCD_CLUSTER_HEALTHY, "True"))
+
+
+# ---------------------------------------------------------------------------------------------------- etcd
+
+
+async def _ask_etcd(hands: Hands, run: Run, nodes: Mapping[str, Node]) -> EtcdFacts:
     """Status, members and alarms from one member: a healthy one if there is any; one that leaves only if all do."""
-    hosts = [m for m in scope.all_machines if m.has_node]
+    hosts = [m for m in run.seen.owned if m.has_node]
     candidates = [m for m in [m for m in hosts if not m.deleting] or hosts if m.node in nodes]
     ordered = [m.node for m in sorted(candidates, key=lambda m: (not m.is_true(names.ETCD_MEMBER), m.name))]
     if not ordered:
         return EtcdFacts()
     try:
-        etcd = await scope.dependencies.workload.etcd(scope.cluster_key, ordered)
+        etcd = await hands.deps.workload.etcd(run.seen.cluster.key, ordered)
     except (EtcdError, ApiError) as error:
         return EtcdFacts(asked=True, connect_error=root_cause(error))
     try:
@@ -268,17 +328,17 @@ async def _ask_etcd(scope: Scope, nodes: dict[str, Unstructured]) -> EtcdFacts:
             return EtcdFacts(asked=True, endpoint=endpoint, alarms_error=root_cause(error))
     finally:
         await etcd.close()
-    return EtcdFacts(asked=True, endpoint=endpoint, members=with_alarms(members, alarms), silent=await _silent(scope, candidates))
+    return EtcdFacts(asked=True, endpoint=endpoint, members=with_alarms(members, alarms), silent=await _silent(hands, run, candidates))
 
 
-async def _silent(scope: Scope, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:
+async def _silent(hands: Hands, run: Run, machines: Sequence[ControlPlaneMachine]) -> dict[str, str]:
     """Of the members whose Pods are not known to be healthy, those that do not answer: others list them for as long as they are members."""
     found: dict[str, str] = {}
     for machine in machines:
-        if scope.machines[machine.name].is_true(names.ETCD_POD):
+        if run.seen.machine(machine.name).is_true(names.ETCD_POD):
             continue
         try:
-            await (await scope.dependencies.workload.etcd(scope.cluster_key, [machine.node])).close()
+            await (await hands.deps.workload.etcd(run.seen.cluster.key, [machine.node])).close()
         except (EtcdError, ApiError) as error:
             found[machine.node] = root_cause(error)
     return found
@@ -286,17 +346,7 @@ async def _silent(scope: Scope, machines: Sequence[ControlPlaneMachine]) -> dict
 
 def with_alarms(members: Sequence[EtcdMember], alarms: Sequence[tuple[str, str]]) -> tuple[EtcdMember, ...]:
     """The members, each with its alarms."""
-    return tuple(
-        EtcdMember(
-            id=m.id,
-            name=m.name,
-            is_learner=m.is_learner,
-            is_leader=m.is_leader,
-            peer_urls=m.peer_urls,
-            alarms=tuple(alarm for member, alarm in alarms if member == m.id),
-        )
-        for m in members
-    )
+    return tuple(replace(m, alarms=tuple(alarm for member, alarm in alarms if member == m.id)) for m in members)
 
 
 def root_cause(error: BaseException) -> str:
@@ -304,17 +354,3 @@ def root_cause(error: BaseException) -> str:
     while error.__cause__ is not None and str(error.__cause__):
         error = error.__cause__
     return str(error) or type(error).__name__
-
-
-def _aggregate(scope: Scope, *, legacy: bool) -> None:
-    machines = scope.all_machines
-    decision = COMPONENTS_HEALTHY.decide(component_facts(machines, scope.inspection, managed_etcd=scope.managed_etcd))
-    scope.set_outcome(names.COMPONENTS_HEALTHY, decision.outcome)
-    scope.rows[names.COMPONENTS_HEALTHY] = decision.row
-    if scope.managed_etcd:
-        decision = ETCD_CLUSTER_HEALTHY.decide(etcd_facts(machines, scope.inspection))
-        scope.set_outcome(names.ETCD_CLUSTER_HEALTHY, decision.outcome)
-        scope.rows[names.ETCD_CLUSTER_HEALTHY] = decision.row
-    if legacy:
-        for type, condition in legacy_aggregate(machines, scope.inspection, managed_etcd=scope.managed_etcd).items():
-            scope.set_v1beta1(type, *condition)

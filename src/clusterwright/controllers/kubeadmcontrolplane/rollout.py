@@ -1,45 +1,153 @@
-"""The next step of a rollout: make room first or make a new one first. Pure."""
+"""Rollout and scale: one Machine more, one less, or one updated where it is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import Enum
-from typing import Any
+from dataclasses import replace
+from typing import Final, assert_never
 
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
+import msgspec
+
+from clusterwright.api.core import Machine
+from clusterwright.conditions import v1beta1
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kubeadmcontrolplane.addons import kubeadm_config
+from clusterwright.controllers.kubeadmcontrolplane.addons.permissions import ensure_permissions
+from clusterwright.controllers.kubeadmcontrolplane.addons.tending import tend
+from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import mark
+from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError
+from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
+from clusterwright.controllers.kubeadmcontrolplane.machines.creation import create_machine
+from clusterwright.controllers.kubeadmcontrolplane.machines.in_place import IN_PLACE, InPlaceFacts, Rollout, begin_update, can_update
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, newest
+from clusterwright.controllers.kubeadmcontrolplane.machines.selection import select_to_remove
+from clusterwright.controllers.kubeadmcontrolplane.plan import SCALE, Scale
+from clusterwright.controllers.kubeadmcontrolplane.preflight import PREFLIGHT, PreflightFacts, Verdict, verdict
+from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
+from clusterwright.kubeadm.versions import parse_version
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.workload.access import NotConnected
+
+_PERMISSIONS_UNTIL: Final = (1, 38, 0)
 
 
-class Step(Enum):
-    """What a pass does about the number of Machines."""
+async def scale(hands: Hands, run: Run) -> None:
+    """Do what SCALE chooses. Raises PassFailed."""
+    choice = run.decide(SCALE).chosen(Scale)
+    is_settled = not run.seen.outdated and not any(m.is_updating for m in run.seen.owned)
+    if is_settled and v1beta1.get(run.seen.v1beta1_conditions, "MachinesSpecUpToDate") is not None:
+        run.mark(mark("MachinesSpecUpToDate", "True"))
+    match choice:
+        case Scale.PREPARE_ROLLOUT:
+            await _prepare_rollout(hands, run)
+        case Scale.SURGE:
+            if await _prepare_rollout(hands, run):
+                await _create(hands, run)
+        case Scale.REPLACE:
+            if await _prepare_rollout(hands, run):
+                await _replace(hands, run)
+        case Scale.INITIALIZE:
+            run.mark(mark("Available", "False", "Info", "WaitingForKubeadmInit"))
+            await create_machine(hands, run, join=False)
+        case Scale.CREATE:
+            await _create(hands, run)
+        case Scale.DELETE:
+            await _delete_one(hands, run, _chosen(run, ()))
+        case Scale.TEND:
+            await tend(hands, run)
+        case Scale.WAIT | None:
+            pass
+        case never:
+            assert_never(never)
 
-    NONE = "none"
-    INITIALIZE = "initialize"
-    SCALE_UP = "scale-up"
-    SCALE_DOWN = "scale-down"
 
-
-def needing_rollout(machines: Sequence[ControlPlaneMachine]) -> tuple[ControlPlaneMachine, ...]:
-    """Machines that must be replaced or updated: not what the spec asks for, and not on their way out already."""
-    return tuple(m for m in machines if not m.up_to_date.holds and not m.deleting)
-
-
-def max_surge(value: Any) -> int:
-    """`maxSurge` as a number; it may be given as a string, which counts as 0 where it is none, and is 1 where it is absent."""
-    if value is None:
-        return 1
+async def _prepare_rollout(hands: Hands, run: Run) -> bool:
+    """Let the workload cluster be ready for what is rolled out. False: there is no connection, and the pass ends."""
+    seen = run.seen
+    text = f"Rolling {len(seen.outdated)} replicas with outdated spec ({seen.up_to_date} replicas up to date)"
+    run.mark(mark("MachinesSpecUpToDate", "False", "Warning", "RollingUpdateInProgress", text))
     try:
-        return int(value)
-    except (TypeError, ValueError):
-        return 0
+        client = await workload_client(hands.deps, seen.cluster.key)
+        if parse_version(seen.object.spec.version).release < _PERMISSIONS_UNTIL:
+            await ensure_permissions(client)
+        await kubeadm_config.update(client, seen.owner.version, kubeadm_config.mutator(seen.owner))
+    except NotConnected:
+        return False
+    except (WorkloadUnavailable, ApiError, ValueError) as error:
+        raise PassFailed(f"failed to update control plane: {error}") from error
+    return True
 
 
-def rollout_step(*, current: int, desired: int, surge: int) -> Step:
-    """While Machines are outdated: one more if the surge allows it, else one less."""
-    return Step.SCALE_UP if current < desired + surge else Step.SCALE_DOWN
+async def _create(hands: Hands, run: Run) -> None:
+    facts = PreflightFacts.of(run.seen, adding=True)
+    if _may_go_on(run, verdict(facts, run.decide_on(PREFLIGHT, facts))):
+        await create_machine(hands, run, join=True)
 
 
-def scale_step(*, current: int, desired: int) -> Step:
-    """With nothing outdated: towards the wanted number, one at a time."""
-    if current < desired:
-        return Step.SCALE_UP if current else Step.INITIALIZE
-    return Step.SCALE_DOWN if current > desired else Step.NONE
+def _may_go_on(run: Run, found: Verdict) -> bool:
+    run.seen = replace(run.seen, blockers=found.blockers)
+    if found.complaint:
+        text = f"Waiting for control plane to pass preflight checks to continue reconciliation: {found.complaint}"
+        run.record("Warning", "ControlPlaneUnhealthy", text)
+    return found.passed
+
+
+def _chosen(run: Run, outdated: tuple[ControlPlaneMachine, ...]) -> ControlPlaneMachine:
+    seen = run.seen
+    machine = select_to_remove(seen.owned, outdated, seen.cluster.failure_domains, managed_etcd=seen.managed_etcd)
+    if machine is None:
+        raise PassFailed("failed to pick control plane Machine to delete")
+    return machine
+
+
+async def _replace(hands: Hands, run: Run) -> None:
+    """Update the chosen Machine where it is, if that can be done, or delete it."""
+    seen, machine = run.seen, _chosen(run, run.seen.outdated)
+    every, others = PreflightFacts.of(seen), PreflightFacts.of(seen, excluding=machine.name)
+    found, without = verdict(every, PREFLIGHT.decide(every)), verdict(others, PREFLIGHT.decide(others))
+    facts = InPlaceFacts(
+        machine=machine,
+        is_enabled=bool(seen.features.get("InPlaceUpdates")),
+        is_needed=seen.up_to_date < seen.desired,
+        passed=found.passed,
+        passed_without=without.passed,
+    )
+    match run.decide_on(IN_PLACE, facts).chosen(Rollout):
+        case Rollout.WAIT:
+            _may_go_on(run, without)  # what is said to be waited for is what the others need
+            run.vote(found.wait)
+        case Rollout.ASK if await can_update(hands, run, machine):
+            await begin_update(hands, run, machine.name)
+        case Rollout.REPLACE | Rollout.ASK | None:
+            await _delete_one(hands, run, machine)
+        case never:
+            assert_never(never)
+
+
+async def _delete_one(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
+    """Delete a Machine once the others are well and etcd has another leader. Raises PassFailed."""
+    facts = PreflightFacts.of(run.seen, excluding=machine.name)
+    if not _may_go_on(run, verdict(facts, run.decide_on(PREFLIGHT, facts))):
+        return
+    seen = run.seen
+    try:
+        await workload_client(hands.deps, seen.cluster.key)
+        if seen.managed_etcd:
+            if seen.inspection.nodes_error is not None:
+                raise PassFailed(f"unable to forward etcd leadership: {seen.inspection.nodes_error}")
+            await hands.membership(run).forward_leadership(machine, newest(seen.owned))
+        await hands.deps.client.delete(Machine, machine.key, uid=machine.uid)
+    except (NotFound, NotConnected):
+        return
+    except WorkloadUnavailable as error:
+        raise PassFailed(f"failed to create client to workload cluster: {error}") from error
+    except MembershipError as error:
+        raise PassFailed(f"failed to move leadership to another Machine: {error}") from error
+    except PassFailed:
+        raise
+    except ApiError as error:
+        text = f"Failed to delete control plane Machine {machine.name} for cluster {seen.cluster.key} control plane: {error}"
+        run.record("Warning", "FailedScaleDown", text)
+        raise PassFailed(text) from error
+    known = run.seen.machine(machine.name)
+    metadata = msgspec.structs.replace(known.object.metadata, deletion_timestamp=seen.now)
+    run.seen = run.seen.with_machine(replace(known, object=msgspec.structs.replace(known.object, metadata=metadata)))

@@ -1,22 +1,68 @@
-"""What a pass knows of a control plane when it concludes: one frozen value that every condition table reads. Pure.
-
-Reading the world is `observe` and `inspection`; this module only counts.
-"""
+"""What one pass sees of a control plane's world, frozen; and what it counts there. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
-from clusterwright.api.meta import Condition, Unstructured
+from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.core import Cluster, Machine
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition
+from clusterwright.api.wellknown import REMEDIATION_IN_PROGRESS_ANNOTATION, UPGRADE_STEP_ANNOTATION
 from clusterwright.conditions import get
+from clusterwright.controllers.kit.conditions import v1beta1_conditions
+from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Lookup, Missing, Unreadable
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine, stale_text
-from clusterwright.controllers.kubeadmcontrolplane.quorum import quorum
-from clusterwright.controllers.kubeadmcontrolplane.scale import Blockers
+from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import quorum
+from clusterwright.controllers.kubeadmcontrolplane.machines.desired import Owner
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.owned_machines import stale_text
+from clusterwright.kubeadm.presence import is_defined
 from clusterwright.workload.access import EtcdMember
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What a control plane asks of its Cluster."""
+
+    key: ObjectKey
+    uid: str = ""
+    api_version: str = ""
+    paused: bool = False
+    infrastructure_provisioned: bool = False
+    host: str = ""
+    port: int = 0
+    topology_version: str = ""
+    upgrade_step: str = ""
+    """The intermediate version of a chained upgrade."""
+    failure_domains: tuple[str, ...] = ()
+    """Those that control plane Machines may be put in."""
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """The facts of a Cluster."""
+        initialization, endpoint, topology = cluster.status.initialization, cluster.spec.control_plane_endpoint, cluster.spec.topology
+        return ClusterFacts(
+            key=cluster.key,
+            uid=cluster.metadata.uid,
+            api_version=cluster.api_version,
+            paused=cluster.spec.paused is True,
+            infrastructure_provisioned=initialization is not None and initialization.infrastructure_provisioned is True,
+            host=endpoint.host if endpoint is not None else "",
+            port=endpoint.port if endpoint is not None else 0,
+            topology_version=topology.version if topology is not None else "",
+            upgrade_step=cluster.metadata.annotations.get(UPGRADE_STEP_ANNOTATION, ""),
+            failure_domains=tuple(d.name for d in cluster.status.failure_domains if d.control_plane),
+        )
+
+    @property
+    def has_endpoint(self) -> bool:
+        """Whether it is known where the API server will be."""
+        return bool(self.host and self.port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +73,36 @@ class Inspection:
     tell them; `members_match` says whether members and Machines are the same set. The errors are about nobody's Machine.
     """
 
-    done: bool = False
-    nodes: Mapping[str, Unstructured] = field(default_factory=dict)
-    all_nodes: tuple[Unstructured, ...] = ()
+    nodes: Mapping[str, Node] = field(default_factory=dict)
     nodes_error: str | None = None
     members: tuple[EtcdMember, ...] | None = None
     members_match: bool = False
     component_errors: tuple[str, ...] = ()
     etcd_errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blockers:
+    """What keeps the control plane from scaling; the ScalingUp and ScalingDown conditions quote it."""
+
+    topology_version_mismatch: bool = False
+    has_deleting_machine: bool = False
+    certificates_missing: bool = False
+    components_unhealthy: bool = False
+    etcd_unhealthy: bool = False
+
+
+NO_BLOCKERS = Blockers()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descendants:
+    """What must be gone before the control plane may go."""
+
+    pools: tuple[str, ...] = ()
+    workers: tuple[str, ...] = ()
+    machines: int = 0
+    """All Machines of the Cluster, workers and others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,48 +131,157 @@ class EtcdTally:
 
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneSnapshot:
-    """A control plane at the end of a pass. `conditions` are its own, as set so far; `desired` is None where replicas are not set."""
+    """A control plane and all that its tables ask about.
+
+    `object` is the control plane as read, then as the pass changed it; `spec` is its spec as stored, with fields that we do not know.
+    `owned` are its Machines, by name, then as this pass changed them.
+    """
 
     now: datetime
-    deleting: bool
-    deleting_reason: str = ""
-    deleting_message: str = ""
-    initialized: bool
-    managed_etcd: bool
-    desired: int | None
-    machines: tuple[ControlPlaneMachine, ...]
+    object: KubeadmControlPlane
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    cluster: ClusterFacts
+    owned: tuple[ControlPlaneMachine, ...] = ()
+    template: Lookup = NOT_REFERENCED
+    """The infrastructure template; not referenced: it was not looked for, because nobody needs it."""
     inspection: Inspection = field(default_factory=Inspection)
-    blockers: Blockers = field(default_factory=Blockers)
-    pending_version: str = ""
-    template_kind: str = ""
-    template_missing: bool = False
-    conditions: tuple[Condition, ...] = ()
+    blockers: Blockers = NO_BLOCKERS
+    descendants: Descendants | Unreadable | None = None
+    """Of a control plane that is deleted; None: they were not asked for."""
+    deletion_failed: bool = False
+    """Not everything that was to be deleted could be."""
+    renewal: datetime | None = None
+    """When the kubeconfig will have to be renewed."""
+    features: Mapping[str, bool] = field(default_factory=dict)
+
+    # --------------------------------------------------------------------------------------- the control plane
+
+    @property
+    def key(self) -> ObjectKey:
+        """Its key."""
+        return self.object.key
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Its conditions, as decided so far."""
+        return self.object.status.conditions
+
+    @property
+    def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
+        """Its deprecated conditions, as decided so far."""
+        return v1beta1_conditions(self.object)
 
     def condition(self, type: str) -> Condition | None:
-        """The control plane's own condition of this type."""
+        """Its condition of this type, as decided so far."""
         return get(self.conditions, type)
 
     @property
-    def wanted(self) -> int:
+    def deleting(self) -> bool:
+        """Whether it is to go."""
+        return self.object.metadata.deletion_timestamp is not None
+
+    @property
+    def initialized(self) -> bool:
+        """Whether kubeadm init has succeeded once."""
+        found = self.object.status.initialization
+        return found is not None and found.control_plane_initialized is True
+
+    @cached_property
+    def managed_etcd(self) -> bool:
+        """Whether etcd runs on our Machines."""
+        config = self.object.spec.kubeadm_config_spec
+        cluster = config.cluster_configuration if config is not None else None
+        etcd = cluster.etcd if cluster is not None else None
+        return not is_defined(etcd.external if etcd is not None else None)
+
+    @property
+    def replicas(self) -> int | None:
+        """`spec.replicas`."""
+        return self.object.spec.replicas
+
+    @property
+    def desired(self) -> int:
         """How many Machines there should be; none while deleting."""
-        return 0 if self.deleting else self.desired or 0
+        return 0 if self.deleting else self.replicas or 0
+
+    @property
+    def remediation_in_progress(self) -> str | None:
+        """What the lock of a remediation says; None: there is none."""
+        return self.object.metadata.annotations.get(REMEDIATION_IN_PROGRESS_ANNOTATION)
+
+    @property
+    def topology_version(self) -> str:
+        """The version that a managed topology wants; empty without one."""
+        return self.cluster.topology_version if self.features.get("ClusterTopology") else ""
+
+    @property
+    def template_missing(self) -> bool:
+        """Whether the infrastructure template does not exist; who is deleted does not need it."""
+        return isinstance(self.template, Missing) and not self.deleting
+
+    @cached_property
+    def owner(self) -> Owner:
+        """The control plane as its objects see it."""
+        metadata = self.object.metadata
+        return Owner(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            cluster=self.cluster.key.name,
+            api_version=self.object.api_version,
+            managed_etcd=self.managed_etcd,
+            spec=self.spec,
+            remediation_in_progress=self.remediation_in_progress,
+        )
+
+    # --------------------------------------------------------------------------------------------- its Machines
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Its Machines, without what belongs to them."""
+        return tuple(m.object for m in self.owned)
+
+    def machine(self, name: str) -> ControlPlaneMachine:
+        """The owned Machine of this name."""
+        return next(m for m in self.owned if m.name == name)
+
+    def with_machine(self, machine: ControlPlaneMachine) -> ControlPlaneSnapshot:
+        """The snapshot with a Machine in the place of the one of its name."""
+        return replace(self, owned=tuple(machine if m.name == machine.name else m for m in self.owned))
+
+    @property
+    def outdated(self) -> tuple[ControlPlaneMachine, ...]:
+        """Machines that must be replaced or updated."""
+        return tuple(m for m in self.owned if m.is_outdated)
+
+    @property
+    def up_to_date(self) -> int:
+        """How many Machines are what the spec asks for."""
+        return sum(not m.differences.any for m in self.owned)
+
+    # ------------------------------------------------------------------------------------------------- counting
 
     @cached_property
     def etcd(self) -> EtcdTally:
         """The members' health, as the Machines' conditions have it."""
-        return tally_members(self.inspection.members or (), self.machines, self.now)
+        return tally_members(self.inspection.members or (), self.owned, self.now)
 
     @cached_property
     def components(self) -> Tally:
         """The health of the Kubernetes components over Machines that have a providerID."""
-        return tally_machines(
-            [m for m in self.machines if m.provider_id], names.health_conditions(managed_etcd=self.managed_etcd), self.now
-        )
+        types = names.health_conditions(managed_etcd=self.managed_etcd)
+        return _sum([_tally(m, types, self.now) for m in self.owned if m.provider_id])
 
     @cached_property
     def stale(self) -> str:
         """Which Machines are in deletion for too long."""
         return stale_text(self.machines, self.now)
+
+
+def grace_period(options: Mapping[str, Any]) -> timedelta:
+    """How long remote conditions keep their last value without a connection."""
+    configured = options.get("remote-conditions-grace-period")
+    return configured if isinstance(configured, timedelta) else names.REMOTE_CONDITIONS_GRACE
 
 
 def _tally(machine: ControlPlaneMachine, types: Sequence[str], now: datetime) -> Tally:
@@ -116,11 +293,6 @@ def _tally(machine: ControlPlaneMachine, types: Sequence[str], now: datetime) ->
 
 def _sum(tallies: Sequence[Tally]) -> Tally:
     return Tally(sum(t.healthy for t in tallies), sum(t.surfaced for t in tallies), sum(t.pending for t in tallies))
-
-
-def tally_machines(machines: Sequence[ControlPlaneMachine], types: Sequence[str], now: datetime) -> Tally:
-    """Count Machines by whether all these conditions are True."""
-    return _sum([_tally(m, types, now) for m in machines])
 
 
 def tally_members(members: Sequence[EtcdMember], machines: Sequence[ControlPlaneMachine], now: datetime) -> EtcdTally:

@@ -1,98 +1,102 @@
-"""What wakes a control plane beside objects of the management cluster: Nodes and static Pods whose health changed, and time.
+"""What wakes a control plane beside objects of the management cluster: Nodes and static Pods whose health changed.
 
 Without them a sick component of a settled control plane would go unnoticed until something else happens.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any
 
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import Object, ObjectKey
-from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.health import UNREACHABLE_TAINT
-from clusterwright.controllers.kubeadmcontrolplane.scope import KUBE_SYSTEM, Scope
+from clusterwright.api.wellknown import NODE_ROLE_CONTROL_PLANE_LABEL
+from clusterwright.controllers.kubeadmcontrolplane.machines.health import UNREACHABLE_TAINT, node_ready_status
+from clusterwright.controllers.kubeadmcontrolplane.names import KUBE_SYSTEM
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 
 STATIC_PODS = "tier=control-plane"
-_LONGEST = 86400.0
 _Seen = dict[tuple[str, str], Any]
 
 
-class Alarms:
-    """Wakes a control plane at a moment; one alarm each, the last one set counts."""
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What of a Node matters to a control plane; heartbeats do not."""
 
-    def __init__(self, dependencies: Dependencies) -> None:
-        self._dependencies = dependencies
-        self._handles: dict[ObjectKey, asyncio.TimerHandle] = {}
+    uid: str
+    has_role: bool
+    taints: frozenset[tuple[str, str]]
+    ready: str
+    deleting: bool
 
-    def set(self, key: ObjectKey, moment: datetime | None) -> None:
-        """Wake the key at `moment`; None: not at all."""
-        handle = self._handles.pop(key, None)
-        if handle is not None:
-            handle.cancel()
-        if moment is not None:
-            delay = (moment - self._dependencies.clock.now()).total_seconds()
-            # longer delays than a day are taken in steps: no event loop keeps a timer of years exactly
-            self._handles[key] = asyncio.get_running_loop().call_later(min(max(delay, 0.0), _LONGEST), self._ring, key)
+    @staticmethod
+    def of(node: Node) -> NodeFacts:
+        """The facts of a Node."""
+        marks = {NODE_ROLE_CONTROL_PLANE_LABEL, UNREACHABLE_TAINT}
+        return NodeFacts(
+            uid=node.metadata.uid,
+            has_role=NODE_ROLE_CONTROL_PLANE_LABEL in node.metadata.labels,
+            taints=frozenset((t.key, t.effect) for t in node.spec.taints if t.key in marks),
+            ready=node_ready_status(node),
+            deleting=node.metadata.deletion_timestamp is not None,
+        )
 
-    def _ring(self, key: ObjectKey) -> None:
-        self._handles.pop(key, None)
-        self._dependencies.enqueue(key, "time has come")
+
+@dataclass(frozen=True, slots=True)
+class PodHealth:
+    """What of a static Pod matters: its phase and its conditions."""
+
+    uid: str
+    phase: str
+    conditions: frozenset[tuple[str, str]]
+    deleting: bool
+
+    @staticmethod
+    def of(pod: Pod) -> PodHealth:
+        """The facts of a Pod."""
+        return PodHealth(
+            uid=pod.metadata.uid,
+            phase=pod.status.phase,
+            conditions=frozenset((c.type, c.status) for c in pod.status.conditions),
+            deleting=pod.metadata.deletion_timestamp is not None,
+        )
 
 
 class WorkloadWatches:
     """Watches in workload clusters, one pair per control plane and connection."""
 
-    def __init__(self, dependencies: Dependencies) -> None:
-        self._dependencies = dependencies
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
         self._seen: dict[ObjectKey, _Seen] = {}
 
     def forget(self, key: ObjectKey) -> None:
         """The control plane is gone."""
         self._seen.pop(key, None)
 
-    async def ensure(self, scope: Scope) -> None:
+    async def ensure(self, seen: ControlPlaneSnapshot) -> None:
         """Watch, if there is a connection; without one the connection wakes us, and we come here again."""
-        if not scope.initialized or scope.deleting:
+        if not seen.initialized or seen.deleting:
             return
-        workload, cluster = self._dependencies.workload, scope.cluster_key
-        seen = self._seen.setdefault(scope.key, {})
-        name = f"kubeadmcontrolplane-{scope.control_plane.metadata.uid}"
+        workload, cluster = self._deps.workload, seen.cluster.key
+        known = self._seen.setdefault(seen.key, {})
+        name = f"kubeadmcontrolplane-{seen.object.metadata.uid}"
+        nodes, pods = self._notify(seen.key, known, NodeFacts.of), self._notify(seen.key, known, PodHealth.of)
         try:
-            await workload.watch(cluster, name, Node, self._notify(scope.key, seen, "Node", node_state), labels=names.NODE_ROLE)
-            await workload.watch(
-                cluster, name, Pod, self._notify(scope.key, seen, "Pod", pod_state), namespace=KUBE_SYSTEM, labels=STATIC_PODS
-            )
+            await workload.watch(cluster, name, Node, nodes, labels=NODE_ROLE_CONTROL_PLANE_LABEL)
+            await workload.watch(cluster, name, Pod, pods, namespace=KUBE_SYSTEM, labels=STATIC_PODS)
         except ApiError:
             return
 
-    def _notify(self, key: ObjectKey, seen: _Seen, kind: str, state: Callable[[Any], Any]) -> Callable[[Any], None]:
+    def _notify(self, key: ObjectKey, known: _Seen, facts: Callable[[Any], Any]) -> Callable[[Any], None]:
         def notify(obj: Object) -> None:
-            now = state(obj)
-            identity = (kind, obj.metadata.name)
-            if identity in seen and seen[identity] == now:
+            now = facts(obj)
+            identity = (obj.kind, obj.metadata.name)
+            if identity in known and known[identity] == now:
                 return
-            seen[identity] = now
-            self._dependencies.enqueue(key, f"{kind} {obj.metadata.name} of the workload cluster changed")
+            known[identity] = now
+            self._deps.enqueue(key, f"{obj.kind} {obj.metadata.name} of the workload cluster changed")
 
         return notify
-
-
-def node_state(node: Node) -> Any:
-    """What of a Node matters to a control plane; heartbeats do not."""
-    ready = next((c.status for c in node.status.conditions if c.type == "Ready"), "") if node.status is not None else ""
-    taints = node.spec.taints if node.spec is not None else ()
-    marks = frozenset((t.key, t.effect) for t in taints or () if t.key in {names.NODE_ROLE, UNREACHABLE_TAINT})
-    return node.metadata.uid, names.NODE_ROLE in node.metadata.labels, marks, ready, node.metadata.deletion_timestamp is not None
-
-
-def pod_state(pod: Pod) -> Any:
-    """What of a static Pod matters: its phase and its conditions."""
-    status = pod.status
-    conditions = frozenset((c.type, c.status) for c in status.conditions or ()) if status is not None else frozenset()
-    return pod.metadata.uid, status.phase if status is not None else "", conditions, pod.metadata.deletion_timestamp is not None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from clusterwright.api.core import ContractVersionedObjectReference, Machine
 from clusterwright.api.meta import Json
@@ -13,28 +13,15 @@ from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.machine_templates import failed
 from clusterwright.controllers.machinedeployment.rollout import Rollout
 from clusterwright.controllers.owned_machines import is_updating
-from clusterwright.controllers.update_patches import patched, reduced
+from clusterwright.controllers.update_advice import Hook
+from clusterwright.controllers.update_patches import reduced
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, NotFound
-from clusterwright.topology.extensions import CallHandler, ExtensionError, ListHandlers
+from clusterwright.topology.extensions import ExtensionError
 from clusterwright.topology.patches.jsonpatch import PatchFailed
 
-HOOK: Final = "CanUpdateMachineSet"
+HOOK: Final = Hook(name="CanUpdateMachineSet", path=("spec", "template", "spec"), machine="machineSet")
 _ANSWER_LASTS: Final = 600.0
-_TEMPLATE: Final = ("spec", "template", "spec")
-_NOT_COMPARED: Final = frozenset(
-    {
-        "clusterName",
-        "bootstrap",
-        "infrastructureRef",
-        "providerID",
-        "minReadySeconds",
-        "readinessGates",
-        "deletion",
-        "taints",
-    }
-)
-"""Fields of a Machine that do not tell whether an update in place brought about what is wanted."""
 
 
 # -------------------------------------------------------------------------------------------------------- pure
@@ -68,24 +55,6 @@ def limit_growth(rollout: Rollout, *, going_on: bool) -> None:
     if allowed <= 0:
         allowed = 0 if going_on else 1
     rollout.intents[new.name] = new.wanted + allowed
-
-
-def matches(current: Mapping[str, Json], desired: Mapping[str, Json]) -> bool:
-    """Whether the patched objects are what is wanted."""
-    for part, wanted in desired.items():
-        ours, theirs = _spec(current.get(part) or {}), _spec(wanted)
-        if part == "machineSet":
-            ours, theirs = ({k: v for k, v in s.items() if k not in _NOT_COMPARED and v not in (None, "")} for s in (ours, theirs))
-        if ours != theirs:
-            return False
-    return True
-
-
-def _spec(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = obj
-    for step in _TEMPLATE:
-        found = (found or {}).get(step)
-    return found or {}
 
 
 # ----------------------------------------------------------------------------------------------------- asking
@@ -148,18 +117,12 @@ class UpdateAdvisor:
 
     async def _ask(self, subject: Json, current: dict[str, Json], wanted: dict[str, Json]) -> bool:
         extensions = self._deps.extensions
-        handlers = await extensions.handlers(ListHandlers(HOOK, subject))
-        if not handlers:
+        handler = await HOOK.handler(extensions, subject)
+        if not handler:
             return False
-        if len(handlers) > 1:
-            raise ExtensionError(f"found multiple {HOOK} hooks ({','.join(handlers)}): only one hook is supported")
-        request = {"current": current, "desired": wanted}
-        key, now = f"{handlers[0]}/{field_ownership.digest(request)}", self._deps.clock.monotonic()
+        key, now = f"{handler}/{field_ownership.digest({'current': current, 'desired': wanted})}", self._deps.clock.monotonic()
         self._answers = {k: a for k, a in self._answers.items() if a.until > now}
-        if key in self._answers:
-            return self._answers[key].yes
-        answer = await extensions.call(CallHandler(HOOK, handlers[0], subject, request))
-        after = {part: patched(obj, answer.get(f"{part}Patch"), _TEMPLATE) for part, obj in current.items()}
-        yes = matches(after, wanted)
-        self._answers[key] = _Answer(yes, now + _ANSWER_LASTS)
-        return yes
+        if key not in self._answers:
+            yes = await HOOK.can_update(extensions, handler, subject, current, wanted)
+            self._answers[key] = _Answer(yes, now + _ANSWER_LASTS)
+        return self._answers[key].yes

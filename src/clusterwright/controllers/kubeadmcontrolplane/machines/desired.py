@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterwright.api.meta import Json, OwnerReference, Unstructured
+from clusterwright.api.wellknown import (
+    CLONED_FROM_GROUP_KIND_ANNOTATION,
+    CLONED_FROM_NAME_ANNOTATION,
+    CLUSTER_NAME_LABEL,
+    CONTROL_PLANE_LABEL,
+    CONTROL_PLANE_NAME_LABEL,
+    KCP_PRE_TERMINATE_HOOK,
+    REMEDIATION_FOR_ANNOTATION,
+)
 from clusterwright.controllers.kubeadmcontrolplane import names
-from clusterwright.controllers.kubeadmcontrolplane.machines import ControlPlaneMachine
 from clusterwright.kubeadm.naming import label_value
 from clusterwright.kubeadm.versions import parse_version
 
@@ -78,9 +86,9 @@ def labels(owner: Owner) -> dict[str, str]:
     metadata = owner.machine_template.get("metadata") or {}
     return {
         **(metadata.get("labels") or {}),
-        names.CLUSTER_NAME: owner.cluster,
-        names.CONTROL_PLANE: "",
-        names.CONTROL_PLANE_NAME: label_value(owner.name),
+        CLUSTER_NAME_LABEL: owner.cluster,
+        CONTROL_PLANE_LABEL: "",
+        CONTROL_PLANE_NAME_LABEL: label_value(owner.name),
     }
 
 
@@ -107,7 +115,7 @@ def readiness_gates(owner: Owner) -> list[Json]:
 
 def new_machine(owner: Owner, *, name: str, failure_domain: str, infrastructure_ref: Json, config_ref: Json) -> Json:
     """A Machine that does not exist yet."""
-    annotation = {names.REMEDIATION_FOR: owner.remediation_in_progress} if owner.remediation_in_progress is not None else {}
+    annotation = {REMEDIATION_FOR_ANNOTATION: owner.remediation_in_progress} if owner.remediation_in_progress is not None else {}
     return _machine(
         owner,
         name=name,
@@ -119,21 +127,21 @@ def new_machine(owner: Owner, *, name: str, failure_domain: str, infrastructure_
     )
 
 
-def updated_machine(owner: Owner, machine: ControlPlaneMachine, *, version: str | None = None) -> Json:
+def updated_machine(owner: Owner, stored: Unstructured, *, version: str | None = None) -> Json:
     """An existing Machine as it should be: what identifies it stays, metadata and timeouts follow the template."""
-    kept = machine.annotations.get(names.REMEDIATION_FOR)
-    spec = machine.spec
+    kept = stored.metadata.annotations.get(REMEDIATION_FOR_ANNOTATION)
+    spec: Mapping[str, Any] = stored.json.get("spec") or {}
     config_ref = (spec.get("bootstrap") or {}).get("configRef")
     intent = _machine(
         owner,
-        name=machine.name,
-        version=machine.version if version is None else version,
+        name=stored.metadata.name,
+        version=str(spec.get("version") or "") if version is None else version,
         failure_domain=str(spec.get("failureDomain") or ""),
         infrastructure_ref=dict(spec.get("infrastructureRef") or {}),
         bootstrap={"configRef": dict(config_ref)} if config_ref else {},
-        annotation={names.REMEDIATION_FOR: kept} if kept is not None else {},
+        annotation={REMEDIATION_FOR_ANNOTATION: kept} if kept is not None else {},
     )
-    intent["metadata"]["uid"] = machine.uid
+    intent["metadata"]["uid"] = stored.metadata.uid
     return intent
 
 
@@ -160,7 +168,7 @@ def _machine(
             "name": name,
             "namespace": owner.namespace,
             "labels": labels(owner),
-            "annotations": {**template_annotations(owner), names.PRE_TERMINATE_HOOK: "", **annotation},
+            "annotations": {**template_annotations(owner), KCP_PRE_TERMINATE_HOOK: "", **annotation},
             "ownerReferences": [owner.reference(controller=True)],
         },
         "spec": spec,
@@ -214,8 +222,8 @@ def cloned_from(owner: Owner) -> dict[str, str]:
     """Which template an InfraMachine was made from, as annotations."""
     ref = owner.infrastructure_ref
     return {
-        names.CLONED_FROM_NAME: str(ref.get("name", "")),
-        names.CLONED_FROM_GROUP_KIND: f"{ref.get('kind', '')}.{ref.get('apiGroup', '')}",
+        CLONED_FROM_NAME_ANNOTATION: str(ref.get("name", "")),
+        CLONED_FROM_GROUP_KIND_ANNOTATION: f"{ref.get('kind', '')}.{ref.get('apiGroup', '')}",
     }
 
 

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from clusterwright.api import yamlreader
 from clusterwright.api.bootstrap import DNS, ClusterConfiguration, Etcd, KubeadmConfigSpec
 from clusterwright.api.codec import convert, to_json
+from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectKey
-from clusterwright.controllers.kubeadmcontrolplane.desired import Owner, defaulted_config_spec
-from clusterwright.controllers.kubeadmcontrolplane.scope import CONFIG_MAP, KUBE_SYSTEM
+from clusterwright.controllers.kubeadmcontrolplane.machines.desired import Owner, defaulted_config_spec
+from clusterwright.controllers.kubeadmcontrolplane.names import KUBE_SYSTEM
 from clusterwright.kubeadm.documents import AdditionalData, api_version_for, cluster_document, marshal, parse_cluster_configuration
 from clusterwright.kubeadm.presence import is_defined
 from clusterwright.kubeadm.versions import parse_version
@@ -29,7 +30,7 @@ Mutator = Callable[[ClusterConfiguration], ClusterConfiguration]
 
 async def exists(client: Client) -> bool:
     """Whether kubeadm has left its configuration: the sign of a successful init."""
-    return await client.find(CONFIG_MAP, ObjectKey(KUBE_SYSTEM, NAME)) is not None
+    return await client.find(ConfigMap, ObjectKey(KUBE_SYSTEM, NAME)) is not None
 
 
 def wanted_configuration(owner: Owner) -> ClusterConfiguration | None:
@@ -80,9 +81,9 @@ async def update(client: Client, version: str, mutate: Mutator) -> None:
     """Apply a change and the version to the ConfigMap; no difference, no write. Raises ApiError or ValueError."""
     parsed = parse_version(version)
     for attempt in range(1, _TRIES + 1):
-        found = await client.live.get(CONFIG_MAP, ObjectKey(KUBE_SYSTEM, NAME))
-        text = found.at("data", KEY)
-        if not isinstance(text, str):
+        found = await client.live.get(ConfigMap, ObjectKey(KUBE_SYSTEM, NAME))
+        text = found.data.get(KEY)
+        if text is None:
             raise ValueError(f"unable to find {KEY!r} key in kubeadm ConfigMap")
         current, data = parse_cluster_configuration(text)
         changed = mutate(current)
@@ -91,7 +92,7 @@ async def update(client: Client, version: str, mutate: Mutator) -> None:
             return
         try:
             body = {"data": {KEY: _render(text, changed, told, version)}, "metadata": {"resourceVersion": found.metadata.resource_version}}
-            await client.patch(CONFIG_MAP, found.key, body)
+            await client.patch(ConfigMap, found.key, body)
             return
         except Conflict:
             if attempt == _TRIES:

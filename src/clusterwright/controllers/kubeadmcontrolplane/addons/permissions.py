@@ -1,0 +1,29 @@
+"""Bindings that newer versions of kubeadm count on, and older ones did not make."""
+
+from __future__ import annotations
+
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.runtime.client import Client
+
+CLUSTER_ROLE_BINDING = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
+
+_BINDINGS: tuple[tuple[str, str, Json], ...] = (
+    ("kubeadm:cluster-admins", "cluster-admin", {"kind": "Group", "name": "kubeadm:cluster-admins"}),
+    ("kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin", {"kind": "User", "name": "kube-apiserver-kubelet-client"}),
+)
+
+
+async def ensure_permissions(client: Client) -> None:
+    """Create the bindings that newer kubeadm versions count on; existing ones are left as they are. Raises ApiError."""
+    for name, role, subject in _BINDINGS:
+        if await client.find(CLUSTER_ROLE_BINDING, ObjectKey("", name)) is not None:
+            continue
+        await client.create(
+            {
+                "apiVersion": CLUSTER_ROLE_BINDING.api_version,
+                "kind": CLUSTER_ROLE_BINDING.kind,
+                "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", **subject}],
+            }
+        )

@@ -1,0 +1,55 @@
+"""What is looked after once all Machines are as they should be."""
+
+from __future__ import annotations
+
+from clusterwright.api.meta import Unstructured
+from clusterwright.api.wellknown import CERTIFICATES_EXPIRY_ANNOTATION
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kubeadmcontrolplane.addons.coredns import update_coredns
+from clusterwright.controllers.kubeadmcontrolplane.addons.kube_proxy import update_kube_proxy
+from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
+from clusterwright.controllers.kubeadmcontrolplane.machines.creation import sweep
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
+from clusterwright.runtime.errors import ApiError
+from clusterwright.workload.access import NotConnected
+
+
+async def tend(hands: Hands, run: Run) -> None:
+    """Leftovers, kube-proxy, CoreDNS, and when certificates expire. Without a connection nothing is done. Raises PassFailed."""
+    try:
+        client = await workload_client(hands.deps, run.seen.cluster.key)
+    except NotConnected:
+        return
+    except WorkloadUnavailable as error:
+        raise PassFailed(f"failed to create client to workload cluster: {error}") from error
+    await sweep(hands, run)
+    await update_kube_proxy(run.seen, client)
+    await update_coredns(run.seen, client)
+    if run.seen.initialized:
+        for machine in run.seen.owned:
+            await _write_down_expiry(hands, run.seen, machine)
+
+
+async def _write_down_expiry(hands: Hands, seen: ControlPlaneSnapshot, machine: ControlPlaneMachine) -> None:
+    """When the API server certificate of a Machine expires; once, because a Machine never renews it."""
+    config = machine.config
+    if machine.deleting or not machine.has_node or config is None or CERTIFICATES_EXPIRY_ANNOTATION in config.metadata.annotations:
+        return
+    try:
+        expiry = await hands.deps.workload.serving_certificate_expiry(seen.cluster.key, machine.node, api_server_port(config))
+        stamp = expiry.strftime("%Y-%m-%dT%H:%M:%SZ")
+        body = {"metadata": {"annotations": {CERTIFICATES_EXPIRY_ANNOTATION: stamp}}}
+        await hands.deps.client.patch(config.gvk, config.key, body)
+    except (ApiError, OSError, ValueError) as error:
+        raise PassFailed(f"failed to get certificate expiry for Machine {machine.name}: {error}") from error
+
+
+def api_server_port(config: Unstructured) -> int:
+    """Where the API server of a Machine listens, as its KubeadmConfig has it."""
+    for path in (("initConfiguration", "localAPIEndpoint"), ("joinConfiguration", "controlPlane", "localAPIEndpoint")):
+        port = config.at("spec", *path, "bindPort")
+        if isinstance(port, int) and port:
+            return port
+    return 6443

@@ -1,0 +1,1 @@
+"""The etcd cluster below a control plane: its arithmetic, and every change of its membership."""

@@ -1,0 +1,92 @@
+"""Leaving etcd in good order: members that belong to nobody, and Machines that are on their way out."""
+
+from __future__ import annotations
+
+from clusterwright.api.core import Machine
+from clusterwright.api.kubernetes import Node
+from clusterwright.api.wellknown import KCP_PRE_TERMINATE_HOOK
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError, NotSafe
+from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import project_etcd
+from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, newest
+from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.workload.access import EtcdMember
+
+
+async def remove_stray(hands: Hands, run: Run, stray: EtcdMember) -> None:
+    """Remove an etcd member that belongs to no Machine. Raises PassFailed."""
+    try:
+        await hands.membership(run).remove(stray)
+    except MembershipError as error:
+        shown = stray.name or "(Name not yet assigned)"
+        raise PassFailed(f"failed to remove etcd member {shown}. Please check the etcd status: {error}") from error
+
+
+async def let_go(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
+    """Take the Machine's member out of etcd, then let the Machine controller go on. Raises PassFailed."""
+    if len(run.seen.owned) <= 1 or not run.seen.managed_etcd or await _leave_etcd(hands, run, machine):
+        await remove_hook(hands, run, machine.name)
+
+
+async def _leave_etcd(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
+    """Whether the Machine has no member any more; not while its removal would not be safe. Raises PassFailed if it fails."""
+    members, owned = run.seen.inspection.members, run.seen.owned
+    if run.seen.inspection.nodes_error is not None:
+        raise PassFailed(f"unable to remove pre-terminate hook: {run.seen.inspection.nodes_error}")
+    if not members:
+        raise PassFailed("unable to remove pre-terminate hook, etcd member list is empty")
+    name = await member_name(hands, run, machine)
+    if name is None:
+        return True
+    if not project_etcd(members, owned, remove=name).safe:
+        return False
+    membership, candidate = hands.membership(run), newest(m for m in owned if not m.deleting)
+    if candidate is not None:
+        try:
+            await membership.forward_leadership(machine, candidate)
+        except MembershipError as error:
+            raise PassFailed(f"failed to move leadership to candidate Machine {candidate.name}: {error}") from error
+    member = next((m for m in members if m.name == name), None)
+    if member is None:
+        return True
+    try:
+        await membership.remove(member)
+    except NotSafe as error:
+        text = f"Waiting to remove the etcd member of deleting Machine {machine.name}: {error}"
+        run.record("Warning", "ControlPlaneUnhealthy", text)
+        return False
+    except MembershipError as error:
+        raise PassFailed(f"failed to remove etcd member for deleting Machine {machine.name}: {error}") from error
+    return True
+
+
+async def remove_hook(hands: Hands, run: Run, name: str) -> None:
+    """Let the Machine controller go on with a Machine; raises PassFailed."""
+    body = {"metadata": {"annotations": {KCP_PRE_TERMINATE_HOOK: None}}}
+    try:
+        answer = await hands.deps.client.patch(Machine, run.seen.machine(name).key, body)
+    except NotFound:
+        return
+    except ApiError as error:
+        raise PassFailed(f"failed to remove pre-terminate hook from control plane Machine {name}: {error}") from error
+    hands.took_over(run, name, answer)
+
+
+async def member_name(hands: Hands, run: Run, machine: ControlPlaneMachine) -> str | None:
+    """The name of the Machine's etcd member, which is its Node's; None if the Node cannot be told."""
+    if machine.has_node:
+        return machine.node
+    provider_id = machine.provider_id
+    if not provider_id and machine.infrastructure is not None:
+        found = machine.infrastructure.at("spec", "providerID")
+        provider_id = found if isinstance(found, str) else ""
+    if not provider_id:
+        return None
+    try:
+        client = await workload_client(hands.deps, run.seen.cluster.key)
+        nodes = [n for n in await client.list(Node) if n.spec.provider_id == provider_id]
+    except (ApiError, WorkloadUnavailable):
+        return None
+    return nodes[0].metadata.name if len(nodes) == 1 else None

@@ -1,0 +1,89 @@
+"""What acts on Machines share: a pass, what is said on Machines, and how that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.core import Machine
+from clusterwright.api.meta import Unstructured
+from clusterwright.controllers.applying import Applier
+from clusterwright.controllers.kit.conditions import with_outcome, with_v1beta1_outcome
+from clusterwright.controllers.kit.passing import Pass, PassFailed
+from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.client import Original
+from clusterwright.runtime.errors import NotFound
+from clusterwright.runtime.models import decode
+from clusterwright.runtime.patch import Patcher
+from clusterwright.tables import Decision, Outcome
+
+Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot]
+
+
+def say(run: Run, name: str, type: str, outcome: Outcome | None, v1beta1: Outcome | None = None) -> None:
+    """Set a condition of a Machine, in both forms, to be written by `Hands.patch`; None keeps it."""
+    machine = run.seen.machine(name)
+    obj = with_v1beta1_outcome(with_outcome(machine.object, type, outcome, run.seen.now), type, v1beta1, run.seen.now)
+    if obj is not machine.object:
+        run.seen = run.seen.with_machine(replace(machine, object=obj))
+
+
+def say_decided(run: Run, name: str, type: str, decision: Decision) -> None:
+    """Set a condition of a Machine as a table decided it."""
+    say(run, name, type, decision.outcome, decision.v1beta1)
+
+
+def annotate(run: Run, annotations: Mapping[str, str | None]) -> None:
+    """Let the control plane have these annotations; None takes one away."""
+    metadata = run.object.metadata
+    kept = {k: v for k, v in {**metadata.annotations, **annotations}.items() if v is not None}
+    run.become(msgspec.structs.replace(run.object, metadata=msgspec.structs.replace(metadata, annotations=kept)))
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """Writes Machines of a control plane under way, and what belongs to them."""
+
+    deps: Dependencies
+    patcher: Patcher
+    applier: Applier
+
+    def took_over(self, run: Run, name: str, answer: Unstructured) -> None:
+        """A Machine is now as the API server answered; this pass's findings on it stay."""
+        raw = msgspec.json.encode(answer.json)
+        original: Original[Machine] = Original(decode(Machine, raw), raw)
+        run.seen = run.seen.with_machine(run.seen.machine(name).answered(original))
+
+    async def patch(self, run: Run, which: Iterable[str], owned: tuple[str, ...]) -> None:
+        """Write what was said on Machines; all are attempted, failures are raised together. One that is gone is no failure."""
+        failures: list[str] = []
+        for name in which:
+            machine = run.seen.machine(name)
+            original = machine.original
+            if original is None or machine.object == original.object:
+                continue
+            try:
+                answer = await self.patcher.patch(original, machine.object, owned_conditions=owned, owned_v1beta1_conditions=owned)
+            except NotFound:
+                continue
+            except Exception as error:
+                if not _all_not_found(error):
+                    failures.append(f"failed to patch Machine {name}: {error}")
+                continue
+            if answer is not None:
+                self.took_over(run, name, answer)
+        if failures:
+            raise PassFailed("; ".join(failures))
+
+    def membership(self, run: Run) -> Membership:
+        """The etcd cluster, through the Nodes that were found."""
+        return Membership(self.deps.workload, run.seen.cluster.key, sorted(run.seen.inspection.nodes))
+
+
+def _all_not_found(error: Exception) -> bool:
+    return isinstance(error, ExceptionGroup) and error.split(NotFound)[1] is None

@@ -1,0 +1,139 @@
+"""Creating a Machine with what belongs to it; and taking away what a failure left."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from clusterwright.api.core import Machine
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL, REMEDIATION_IN_PROGRESS_ANNOTATION
+from clusterwright.controllers.kit.lookup import Found
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import mark
+from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run, annotate
+from clusterwright.controllers.kubeadmcontrolplane.machines import desired
+from clusterwright.controllers.kubeadmcontrolplane.machines.selection import domain_for_new
+from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER, METADATA_MANAGER
+from clusterwright.controllers.kubeadmcontrolplane.observing import KUBEADM_CONFIG
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, slot
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerTimeout
+
+
+async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
+    """Create an InfraMachine, a KubeadmConfig and a Machine. Raises PassFailed.
+
+    The name is the same whenever the situation is, so that a pass that does not see its own last creation repeats it and makes
+    nothing new. What was made before a refusal is taken away again; after a failure that may have taken effect it stays, and
+    the next pass goes on with it.
+    """
+    try:
+        await _create(hands, run, join=join)
+    except (ApiError, ValueError) as error:
+        text = f"Failed to create control plane Machine for cluster {run.seen.cluster.key} control plane: {error}"
+        run.record("Warning", "FailedScaleUp" if join else "FailedInitialization", text)
+        raise PassFailed(text) from error
+    annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
+
+
+async def _create(hands: Hands, run: Run, *, join: bool) -> None:
+    seen, client = run.seen, hands.deps.client
+    owner, reference = seen.owner, seen.object.spec.machine_template.spec.infrastructure_ref
+    try:
+        name = _next_name(seen)
+    except BadNamingTemplate as error:
+        raise PassFailed(f"failed to compute desired Machine: cannot generate Machine name: {error}") from error
+    if not isinstance(seen.template, Found):
+        raise PassFailed(f"{reference.kind} {reference.name} does not exist")
+    infrastructure = desired.new_infrastructure(owner, seen.template.object, name=name)
+    config = desired.new_config(owner, name=name, join=join)
+    machine = desired.new_machine(
+        owner,
+        name=name,
+        failure_domain=domain_for_new(seen.owned, seen.cluster.failure_domains),
+        infrastructure_ref={"apiGroup": reference.api_group, "kind": infrastructure["kind"], "name": name},
+        config_ref={"apiGroup": KUBEADM_CONFIG.group, "kind": KUBEADM_CONFIG.kind, "name": name},
+    )
+    made: list[Unstructured] = []
+    for intent, failure in (
+        (infrastructure, "InfrastructureTemplateCloningFailed"),
+        (config, "BootstrapTemplateCloningFailed"),
+        (machine, "MachineGenerationFailed"),
+    ):
+        try:
+            async with hands.applier.turn(intent):  # or who adopts it gets between the two
+                answer = await hands.applier.create(seen.key, intent, FIELD_MANAGER)
+                if answer.metadata.deletion_timestamp is not None:
+                    # left from a creation that was refused: the name is free again when it is gone
+                    raise PassFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
+                if intent is not machine:
+                    made.append(answer)
+                    wanted = desired.metadata_intent(owner, answer)
+                    await hands.applier.hand_over(seen.key, answer, wanted, FIELD_MANAGER, METADATA_MANAGER)
+        except ApiError as error:
+            run.mark(mark("MachinesCreated", "False", "Error", failure, str(error)))
+            errors = [str(error)]
+            if await _was_refused(client, machine, error):
+                errors += await _clean_up(client, made)
+            raise PassFailed("; ".join(errors)) from error
+
+
+def _next_name(seen: ControlPlaneSnapshot) -> str:
+    naming = seen.object.spec.machine_naming
+    situation = [m.uid or m.name for m in seen.owned]
+    if seen.remediation_in_progress is not None:
+        situation.append(seen.remediation_in_progress)
+    taken = {*(m.name for m in seen.owned), *seen.inspection.nodes, *(m.name for m in seen.inspection.members or ())}
+    return machine_name(
+        template=naming.template if naming is not None else "",
+        cluster=seen.cluster.key.name,
+        control_plane=seen.key.name,
+        uid=seen.object.metadata.uid,
+        slot=slot(situation),
+        taken=taken,
+    )
+
+
+async def _was_refused(client: Client, machine: Json, error: ApiError) -> bool:
+    """Whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
+    if isinstance(error, ConnectionFailed | ServerTimeout):
+        return False
+    try:
+        return await client.live.find(Machine, ObjectKey(machine["metadata"]["namespace"], machine["metadata"]["name"])) is None
+    except ApiError:
+        return False
+
+
+async def _clean_up(client: Client, made: list[Unstructured]) -> list[str]:
+    errors: list[str] = []
+    for obj in made:
+        try:
+            await client.delete(obj.gvk, obj.key, uid=obj.metadata.uid)
+        except NotFound:
+            continue
+        except ApiError as error:
+            errors.append(f"failed to clean up {obj.kind} {obj.key}: {error}")
+    return errors
+
+
+async def sweep(hands: Hands, run: Run) -> None:
+    """Delete what was made for a Machine that never came to be: a KubeadmConfig and an InfraMachine that still belong to us."""
+    seen, client = run.seen, hands.deps.client
+    reference, labels = seen.object.spec.machine_template.spec.infrastructure_ref, desired.labels(seen.owner)
+    kinds = [KUBEADM_CONFIG]
+    if isinstance(seen.template, Found) and reference.kind.endswith("Template"):
+        version = seen.template.object.gvk.version
+        kinds.append(GroupVersionKind(reference.api_group, version, reference.kind.removesuffix("Template")))
+    selector = {name: labels[name] for name in (CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)}
+    uid, present = seen.object.metadata.uid, {m.name for m in seen.owned}
+    try:
+        for kind in kinds:
+            for obj in await client.list(kind, namespace=seen.key.namespace, labels=selector):
+                metadata = obj.metadata
+                is_ours = any(r.uid == uid for r in metadata.owner_references)
+                if is_ours and metadata.name not in present and metadata.deletion_timestamp is None:
+                    with suppress(NotFound):
+                        await client.delete(kind, obj.key, uid=metadata.uid)
+    except ApiError as error:
+        raise PassFailed(f"failed to delete leftovers: {error}") from error

@@ -1,0 +1,215 @@
+# ruff: noqa: E501 - tables are laid out to be read as such
+"""Updates in place: whether a Machine that is not what the spec asks for can become it, and how that is begun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from clusterwright.api.core import Machine
+from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.wellknown import (
+    DELETE_MACHINE_ANNOTATION,
+    PENDING_HOOKS_ANNOTATION,
+    REMEDIATE_MACHINE_ANNOTATION,
+    UPDATE_IN_PROGRESS_ANNOTATION,
+)
+from clusterwright.controllers.kit.lookup import Found
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
+from clusterwright.controllers.kubeadmcontrolplane.machines import desired
+from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import is_cloned, joining_configs
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER
+from clusterwright.controllers.owned_machines import UPDATE_MACHINE_HOOK, pending_hooks
+from clusterwright.controllers.update_advice import Hook
+from clusterwright.controllers.update_patches import reduced
+from clusterwright.runtime.errors import ApiError, Forbidden, Invalid
+from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
+from clusterwright.topology.extensions import ExtensionError
+from clusterwright.topology.patches.jsonpatch import PatchFailed
+
+HOOK: Final = Hook(name="CanUpdateMachine", path=("spec",), machine="machine")
+_MARK: Final = {UPDATE_IN_PROGRESS_ANNOTATION: ""}
+
+
+# ----------------------------------------------------------------------------------------- whether it is tried
+
+
+class Rollout(Enum):
+    """How the chosen Machine becomes what the spec asks for."""
+
+    REPLACE = "delete it"
+    WAIT = "wait for the others to become healthy"
+    ASK = "ask the runtime extension whether it can update it in place; delete it if not"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPlaceFacts:
+    """The chosen Machine; whether the preflight checks pass, and whether they do without it."""
+
+    machine: ControlPlaneMachine
+    is_enabled: bool
+    is_needed: bool
+    passed: bool
+    passed_without: bool
+
+
+@guard("gate InPlaceUpdates")
+def enabled(f: InPlaceFacts) -> bool:
+    return f.is_enabled
+
+
+@guard("somebody asked for its deletion or its remediation")
+def marked(f: InPlaceFacts) -> bool:
+    return bool({DELETE_MACHINE_ANNOTATION, REMEDIATE_MACHINE_ANNOTATION} & f.machine.annotations.keys())
+
+
+@guard("a new Machine is wanted, whatever it is like: spec.rollout.after or before")
+def renewal_wanted(f: InPlaceFacts) -> bool:
+    return f.machine.differences.rollout_due or f.machine.differences.certificates_expiring
+
+
+@guard("fewer Machines than wanted are what the spec asks for")
+def needed(f: InPlaceFacts) -> bool:
+    return f.is_needed
+
+
+@guard("preflight checks pass")
+def passed(f: InPlaceFacts) -> bool:
+    return f.passed
+
+
+@guard("preflight checks pass without it")
+def passed_without(f: InPlaceFacts) -> bool:
+    return f.passed_without
+
+
+# fmt: off
+IN_PLACE: Table[InPlaceFacts] = Table(
+    "InPlaceUpdate",
+    Row("disabled", ~enabled,                 KEEP, act=Rollout.REPLACE),
+    Row("marked",   marked,                   KEEP, act=Rollout.REPLACE),
+    Row("renewal",  renewal_wanted,           KEEP, act=Rollout.REPLACE),
+    Row("enough",   ~needed,                  KEEP, act=Rollout.REPLACE),
+    Row("ailing",   ~passed & passed_without, KEEP, act=Rollout.REPLACE),
+    Row("blocked",  ~passed,                  KEEP, act=Rollout.WAIT),
+    Row("ask",      OTHERWISE,                KEEP, act=Rollout.ASK),
+    about="Whether the Machine that a rollout has chosen is updated where it is. One that alone keeps the preflight checks from passing is better replaced.",
+)
+# fmt: on
+
+
+# ------------------------------------------------------------------------------------------------------ asking
+
+
+async def can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
+    """Whether an extension says that it can make the Machine what the spec asks for; no if there is none. Raises PassFailed."""
+    try:
+        return await _can_update(hands, run, machine)
+    except (ApiError, ExtensionError, PatchFailed) as error:
+        raise PassFailed(f"failed to determine if Machine {machine.name} can be updated in-place: {error}") from error
+
+
+async def _can_update(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
+    seen, extensions = run.seen, hands.deps.extensions
+    if machine.infrastructure is None or machine.config is None or not isinstance(seen.template, Found) or not is_cloned(machine):
+        return False
+    subject: Json = dict(machine.stored.json)
+    handler = await HOOK.handler(extensions, subject)
+    if not handler:
+        return False
+    wanted = desired.updated_machine(seen.owner, machine.stored, version=seen.owner.version)
+    desired_machine = await _levelled(hands, "desired Machine", wanted)
+    template = desired.new_infrastructure(seen.owner, seen.template.object, name=machine.infrastructure.key.name)
+    try:
+        current_infrastructure = await _levelled(hands, "current InfraMachine", _like(machine.infrastructure.json, template["metadata"]))
+        desired_infrastructure = await _levelled(hands, "desired InfraMachine", template)
+    except PassFailed as error:
+        if isinstance(error.__cause__, Invalid | Forbidden):  # who is asked about the change refuses it
+            return False
+        raise
+    current_config, desired_config = joining_configs(seen.owner, machine.config)
+    config = _like(machine.config.json, desired.new_config(seen.owner, name=machine.config.key.name, join=True)["metadata"])
+    current = {
+        "machine": reduced(subject),
+        "infrastructureMachine": reduced(current_infrastructure),
+        "bootstrapConfig": reduced({**config, "spec": current_config}),
+    }
+    target = {
+        "machine": reduced(desired_machine),
+        "infrastructureMachine": reduced(desired_infrastructure),
+        "bootstrapConfig": reduced({**config, "spec": desired_config}),
+    }
+    return await HOOK.can_update(extensions, handler, subject, current, target)
+
+
+async def _levelled(hands: Hands, what: str, intent: Json) -> Json:
+    """The object as the API server would store it, so that its defaults are no difference. Raises PassFailed."""
+    try:
+        return dict((await hands.deps.client.apply(intent, field_manager=FIELD_MANAGER, dry_run=True)).json)
+    except ApiError as error:
+        text = f"failed to generate {HOOK.name} request: server side apply dry-run failed for {what}: {error}"
+        raise PassFailed(text) from error
+
+
+def _like(obj: Mapping[str, Any], metadata: Mapping[str, Any]) -> Json:
+    """An object with other labels and annotations: to bring them in step is nobody's update."""
+    own = obj.get("metadata") or {}
+    kept = {field: own[field] for field in ("name", "namespace") if field in own}
+    changed = {field: dict(metadata[field]) for field in ("labels", "annotations") if metadata.get(field)}
+    spec = {"spec": obj["spec"]} if obj.get("spec") is not None else {}
+    return {"apiVersion": obj.get("apiVersion", ""), "kind": obj.get("kind", ""), "metadata": {**kept, **changed}, **spec}
+
+
+# --------------------------------------------------------------------------------------------------- beginning
+
+
+async def begin_update(hands: Hands, run: Run, name: str) -> None:
+    """Begin an update in place, or complete a beginning that was interrupted: every step may be repeated.
+
+    The Machine is marked first and its hook last, so that the Machine controller acts on the whole. Raises PassFailed.
+    """
+    machine, owner, client, template = run.seen.machine(name), run.seen.owner, hands.deps.client, run.seen.template
+    where = f"failed to complete triggering in-place update for Machine {machine.key}"
+    try:
+        if not machine.is_marked_for_update:
+            answer = await client.patch(Machine, machine.key, {"metadata": {"annotations": _MARK}})
+            hands.took_over(run, name, answer)
+        if machine.infrastructure is None or not isinstance(template, Found) or not is_cloned(machine):
+            raise PassFailed(f"{where}, could not compute desired InfraMachine")
+        if machine.config is None:
+            raise PassFailed(f"{where}, could not compute desired KubeadmConfig")
+        infrastructure = desired.new_infrastructure(owner, template.object, name=machine.infrastructure.key.name)
+        await client.apply(
+            _spec_intent(machine.infrastructure, infrastructure.get("spec"), {**desired.cloned_from(owner), **_MARK}),
+            field_manager=FIELD_MANAGER,
+        )
+        if machine.config.at("spec", "initConfiguration") is not None:
+            await client.patch(machine.config.gvk, machine.config.key, {"spec": {"initConfiguration": None}})
+        config = desired.config_spec(owner, join=True)
+        await client.apply(_spec_intent(machine.config, config, _MARK), field_manager=FIELD_MANAGER)
+        machine = run.seen.machine(name)
+        await client.apply(desired.updated_machine(owner, machine.stored, version=owner.version), field_manager=FIELD_MANAGER)
+        hooks = pending_hooks(machine.object)
+        if UPDATE_MACHINE_HOOK not in hooks:
+            pending = {PENDING_HOOKS_ANNOTATION: ",".join(sorted([*hooks, UPDATE_MACHINE_HOOK]))}
+            # this pass goes on with the Machine as it judged it
+            await client.patch(Machine, machine.key, {"metadata": {"annotations": pending}})
+    except PassFailed:
+        raise
+    except ApiError as error:
+        raise PassFailed(f"{where}: {error}") from error
+    hands.deps.events.record(machine.object, "Normal", "SuccessfulStartInPlaceUpdate", "Machine starting in-place update")
+
+
+def _spec_intent(obj: Unstructured, spec: object, annotations: dict[str, str]) -> Json:
+    metadata = obj.metadata
+    return {
+        "apiVersion": str(obj.json.get("apiVersion", "")),
+        "kind": obj.kind,
+        "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "annotations": annotations},
+        **({"spec": spec} if spec else {}),
+    }

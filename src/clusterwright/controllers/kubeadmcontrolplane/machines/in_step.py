@@ -1,0 +1,83 @@
+"""Keeping existing Machines, and what belongs to them, in step with the template."""
+
+from __future__ import annotations
+
+from dataclasses import replace as with_
+
+from msgspec.structs import replace
+
+from clusterwright.api.core import Machine
+from clusterwright.api.core.shared import MachineDeletionSpec
+from clusterwright.api.meta import Unstructured
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
+from clusterwright.controllers.kubeadmcontrolplane.machines import desired
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER, METADATA_MANAGER, SOON
+from clusterwright.runtime.errors import ApiError, NotFound
+
+_NODE_DELETION_DEFAULT = 10
+
+
+async def keep_in_step(hands: Hands, run: Run) -> bool:
+    """Bring metadata, timeouts and gates of every Machine, and metadata of what belongs to it, in step with the template.
+
+    False after managedFields had to be mended (to look again soon) or a Machine was gone: the pass ends. Raises PassFailed.
+    """
+    mended, uids = False, set[str]()
+    try:
+        for machine in run.seen.owned:
+            uids |= {machine.uid, *(o.metadata.uid for o in (machine.infrastructure, machine.config) if o is not None)}
+            if machine.deleting:
+                await _follow_timeouts(hands, run, machine)
+            else:
+                mended |= await _bring_in_step(hands, run, machine)
+    except NotFound:
+        return False
+    except ApiError as error:
+        raise PassFailed(f"failed to sync Machines: {error}") from error
+    hands.applier.keep_only(run.seen.key, uids)
+    if mended:
+        run.vote(SOON)
+    return not mended
+
+
+async def _bring_in_step(hands: Hands, run: Run, machine: ControlPlaneMachine) -> bool:
+    """Whether managedFields had to be mended."""
+    key, owner = run.seen.key, run.seen.owner
+    applied = await hands.applier.ensure(key, machine.stored, desired.updated_machine(owner, machine.stored), FIELD_MANAGER)
+    mended = applied.mended
+    if applied.object is not None:
+        hands.took_over(run, machine.name, applied.object)
+    changes: dict[str, Unstructured] = {}
+    for part, obj in (("infrastructure", machine.infrastructure), ("config", machine.config)):
+        if obj is None:
+            continue
+        applied = await hands.applier.ensure(key, obj, desired.metadata_intent(owner, obj), METADATA_MANAGER)
+        mended |= applied.mended
+        if applied.object is not None:
+            changes[part] = applied.object
+    if changes:
+        known = run.seen.machine(machine.name)
+        infrastructure, config = changes.get("infrastructure", known.infrastructure), changes.get("config", known.config)
+        run.seen = run.seen.with_machine(with_(known, infrastructure=infrastructure, config=config))
+    return mended
+
+
+async def _follow_timeouts(hands: Hands, run: Run, machine: ControlPlaneMachine) -> None:
+    """A Machine on its way out only follows timeouts and taints."""
+    original = machine.original
+    assert original is not None
+    template = run.object.spec.machine_template.spec
+    wanted = template.deletion or MachineDeletionSpec()
+    seconds = wanted.node_deletion_timeout_seconds
+    deletion = replace(
+        original.object.spec.deletion or MachineDeletionSpec(),
+        node_drain_timeout_seconds=wanted.node_drain_timeout_seconds,
+        node_volume_detach_timeout_seconds=wanted.node_volume_detach_timeout_seconds,
+        node_deletion_timeout_seconds=_NODE_DELETION_DEFAULT if seconds is None else seconds,
+    )
+    after: Machine = replace(original.object, spec=replace(original.object.spec, deletion=deletion, taints=template.taints))
+    answer = await hands.patcher.patch(original, after)
+    if answer is not None:
+        hands.took_over(run, machine.name, answer)

@@ -1,0 +1,228 @@
+"""An owned Machine with what belongs to it, as decisions see it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
+
+from clusterwright.api.core import Machine
+from clusterwright.api.meta import Condition, ObjectKey, Unstructured, V1Beta1Condition
+from clusterwright.conditions import delete_condition, get, is_false, is_true, set_condition
+from clusterwright.controllers import owned_machines
+from clusterwright.controllers.kit.conditions import v1beta1_conditions
+from clusterwright.controllers.kubeadmcontrolplane import names
+from clusterwright.runtime.client import Original
+from clusterwright.tables import Subject
+
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What keeps a Machine from being what the spec asks for; nothing, by default."""
+
+    certificates_expiring: bool = False
+    rollout_due: bool = False
+    wanted_version: str | None = None
+    """None: it has the version that is wanted."""
+    config: bool = False
+    infrastructure: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether something has to change."""
+        return self != NO_DIFFERENCE
+
+
+NO_DIFFERENCE = Differences()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlPlaneMachine:
+    """A Machine that the control plane owns. `infrastructure` and `config` are None if they do not exist.
+
+    `object` is the Machine as this pass would leave it, `original` what the API server last showed of it.
+    """
+
+    object: Machine
+    original: Original[Machine] | None = None
+    infrastructure: Unstructured | None = None
+    config: Unstructured | None = None
+    differences: Differences = NO_DIFFERENCE
+    """From what the spec asks for, as this pass found them."""
+
+    @staticmethod
+    def of(original: Original[Machine]) -> ControlPlaneMachine:
+        """A Machine as read, without what belongs to it."""
+        return ControlPlaneMachine(object=original.object, original=original)
+
+    def answered(self, original: Original[Machine]) -> ControlPlaneMachine:
+        """The Machine as the API server answered a write; what this pass found out about it stays."""
+        fresh, known = original.object, self.object
+        conditions = fresh.status.conditions
+        for type in (*names.MACHINE_OWNED_CONDITIONS, names.OWNER_REMEDIATED):
+            found = get(known.status.conditions, type)
+            conditions = delete_condition(conditions, type)
+            if found is not None:
+                conditions = set_condition(conditions, found, generation=None, now=found.last_transition_time or _BEGINNING)
+        status = replace(fresh.status, conditions=conditions, deprecated=known.status.deprecated)
+        return ControlPlaneMachine(
+            object=replace(fresh, status=status),
+            original=original,
+            infrastructure=self.infrastructure,
+            config=self.config,
+            differences=self.differences,
+        )
+
+    @cached_property
+    def stored(self) -> Unstructured:
+        """The Machine as the API server has it, with fields that we do not know."""
+        assert self.original is not None
+        return Unstructured(msgspec.json.decode(self.original.raw))
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return self.object.key
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.object.metadata.name
+
+    @property
+    def uid(self) -> str:
+        """Its uid."""
+        return self.object.metadata.uid
+
+    @property
+    def created(self) -> datetime | None:
+        """When it was created."""
+        return self.object.metadata.creation_timestamp
+
+    @property
+    def deletion_timestamp(self) -> datetime | None:
+        """When its deletion was asked for."""
+        return self.object.metadata.deletion_timestamp
+
+    @property
+    def deleting(self) -> bool:
+        """Whether its deletion was asked for."""
+        return self.deletion_timestamp is not None
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Its annotations."""
+        return dict(self.object.metadata.annotations)
+
+    @property
+    def node(self) -> str:
+        """The name of its Node; empty: not known."""
+        reference = self.object.status.node_ref
+        return reference.name if reference is not None else ""
+
+    @property
+    def has_node(self) -> bool:
+        """Whether its Node is known; a Machine without is provisioning."""
+        return bool(self.node)
+
+    @property
+    def provider_id(self) -> str:
+        """What its provider calls it; empty: it has not said."""
+        return self.object.spec.provider_id
+
+    @property
+    def failure_domain(self) -> str:
+        """Where it was put."""
+        return self.object.spec.failure_domain
+
+    @property
+    def infrastructure_kind(self) -> str:
+        """The kind of its InfraMachine."""
+        return self.object.spec.infrastructure_ref.kind
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it must be replaced or updated: not what the spec asks for, and not on its way out already."""
+        return self.differences.any and not self.deleting
+
+    @property
+    def age_key(self) -> tuple[datetime, str]:
+        """Orders Machines from the oldest to the newest."""
+        return (self.created or _BEGINNING, self.name)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Its conditions, as set so far."""
+        return self.object.status.conditions
+
+    @property
+    def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
+        """Its deprecated conditions, as set so far."""
+        return v1beta1_conditions(self.object)
+
+    def condition(self, type: str) -> Condition | None:
+        """Its condition of this type."""
+        return get(self.conditions, type)
+
+    def is_true(self, type: str) -> bool:
+        """Whether the condition is there and True."""
+        return is_true(self.conditions, type)
+
+    def is_false(self, type: str) -> bool:
+        """Whether the condition is there and False."""
+        return is_false(self.conditions, type)
+
+    @property
+    def unhealthy(self) -> bool:
+        """Whether a health check found it wanting."""
+        return owned_machines.is_unhealthy(self.object)
+
+    @property
+    def needs_remediation(self) -> bool:
+        """Whether it is unhealthy and its owner was asked to remediate it."""
+        return owned_machines.is_to_be_remediated(self.object)
+
+    @property
+    def is_marked_for_update(self) -> bool:
+        """Whether an update in place was begun."""
+        return owned_machines.is_marked_for_update(self.object)
+
+    @property
+    def is_update_pending(self) -> bool:
+        """Whether the Machine controller still has to run the update hook."""
+        return owned_machines.UPDATE_MACHINE_HOOK in owned_machines.pending_hooks(self.object)
+
+    @property
+    def is_updating(self) -> bool:
+        """Whether an update in place is under way, from its first mark to its last."""
+        return owned_machines.is_updating(self.object)
+
+    def lacks_any(self, types: Iterable[str]) -> bool:
+        """Whether one of the conditions is missing or not True."""
+        return any(not self.is_true(t) for t in types)
+
+    def failing_since(self, types: Iterable[str]) -> datetime | None:
+        """The earliest transition among the conditions that are there and not True."""
+        found = (c for t in types if (c := self.condition(t)) is not None and c.status != "True")
+        return min((c.last_transition_time for c in found if c.last_transition_time), default=None)
+
+
+def oldest(machines: Iterable[ControlPlaneMachine]) -> ControlPlaneMachine | None:
+    """The one created first; name breaks ties."""
+    return min(machines, key=lambda m: m.age_key, default=None)
+
+
+def newest(machines: Iterable[ControlPlaneMachine]) -> ControlPlaneMachine | None:
+    """The one created last; name breaks ties."""
+    return max(machines, key=lambda m: m.age_key, default=None)
+
+
+def subjects(machines: Iterable[ControlPlaneMachine]) -> tuple[Subject, ...]:
+    """Machines, for the `about` of a guard."""
+    return tuple(Subject("cluster.x-k8s.io", "Machine", m.key.namespace, m.name) for m in machines)

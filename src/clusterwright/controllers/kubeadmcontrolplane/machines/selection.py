@@ -1,0 +1,54 @@
+"""Which Machine goes, and where the next one comes. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from clusterwright.api.wellknown import DELETE_MACHINE_ANNOTATION
+from clusterwright.controllers.kubeadmcontrolplane import names
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine, oldest
+
+
+def select_to_remove(
+    machines: Sequence[ControlPlaneMachine],
+    outdated: Sequence[ControlPlaneMachine],
+    domains: Sequence[str],
+    *,
+    managed_etcd: bool,
+) -> ControlPlaneMachine | None:
+    """The Machine to delete or update next: marked by the user, sick, outdated, any; of these the oldest of the fullest domain."""
+
+    def marked(machine: ControlPlaneMachine) -> bool:
+        return DELETE_MACHINE_ANNOTATION in machine.annotations
+
+    def sick(machine: ControlPlaneMachine) -> bool:
+        return any(machine.is_false(t) for t in names.health_conditions(managed_etcd=managed_etcd))
+
+    preferences = (
+        [m for m in outdated if marked(m)],
+        [m for m in machines if marked(m)],
+        [m for m in outdated if sick(m)],
+        list(outdated),
+        list(machines),
+    )
+    eligible = next((group for group in preferences if group), [])
+    domain = _fullest_domain(machines, eligible, domains)
+    return oldest(m for m in eligible if m.failure_domain == domain)
+
+
+def _fullest_domain(machines: Sequence[ControlPlaneMachine], eligible: Sequence[ControlPlaneMachine], domains: Sequence[str]) -> str:
+    stray = oldest(m for m in eligible if m.failure_domain not in domains)
+    if stray is not None or not domains:
+        return stray.failure_domain if stray is not None else ""
+    of_eligible, of_all = Counter(m.failure_domain for m in eligible), Counter(m.failure_domain for m in machines)
+    return min(domains, key=lambda d: (-of_eligible[d], -of_all[d], d))
+
+
+def domain_for_new(machines: Sequence[ControlPlaneMachine], domains: Sequence[str]) -> str:
+    """The failure domain with the fewest Machines that will stay; empty where the Cluster has none for control planes."""
+    if not domains:
+        return ""
+    staying = Counter(m.failure_domain for m in machines if not m.differences.any and not m.deleting)
+    of_all = Counter(m.failure_domain for m in machines)
+    return min(domains, key=lambda d: (staying[d], of_all[d], d))

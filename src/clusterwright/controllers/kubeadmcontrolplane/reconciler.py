@@ -1,0 +1,375 @@
+"""The pass of the KubeadmControlPlane controller: tables choose, one after the other; what they choose is done here."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final, assert_never
+
+import msgspec
+
+from clusterwright.api.controlplane import KubeadmControlPlane, KubeadmControlPlaneInitializationStatus
+from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wellknown import (
+    CLUSTER_NAME_LABEL,
+    CONTROL_PLANE_LABEL,
+    KCP_PRE_TERMINATE_HOOK,
+    KUBEADM_CONTROL_PLANE_FINALIZER,
+    REMEDIATION_IN_PROGRESS_ANNOTATION,
+)
+from clusterwright.conditions import delete_condition, is_false, v1beta1
+from clusterwright.controllers.applying import Applier
+from clusterwright.controllers.kit.adopt import Providers
+from clusterwright.controllers.kit.conditions import with_condition, with_v1beta1, with_v1beta1_status
+from clusterwright.controllers.kit.lookup import Unreadable
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kubeadmcontrolplane import conditions_v1beta1, names, plan
+from clusterwright.controllers.kubeadmcontrolplane.addons import kubeadm_config
+from clusterwright.controllers.kubeadmcontrolplane.certificates import look_after_certificates, look_after_kubeconfig
+from clusterwright.controllers.kubeadmcontrolplane.conditions import CONCLUSIONS, OWNED
+from clusterwright.controllers.kubeadmcontrolplane.conditions_v1beta1 import CONCLUSIONS_V1BETA1, OWNED_V1BETA1, mark
+from clusterwright.controllers.kubeadmcontrolplane.due import next_moment
+from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
+from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import MembershipError
+from clusterwright.controllers.kubeadmcontrolplane.guards import first_to_leave, stray_member
+from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run, annotate, say_decided
+from clusterwright.controllers.kubeadmcontrolplane.inspection import inspect, say_unknown
+from clusterwright.controllers.kubeadmcontrolplane.machines import remediation
+from clusterwright.controllers.kubeadmcontrolplane.machines.in_place import begin_update
+from clusterwright.controllers.kubeadmcontrolplane.machines.in_step import keep_in_step
+from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
+from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import (
+    REMEDIATE,
+    GarbledHistory,
+    RemediationData,
+    RemediationFacts,
+    Remedy,
+)
+from clusterwright.controllers.kubeadmcontrolplane.observing import Observer, owner_cluster
+from clusterwright.controllers.kubeadmcontrolplane.plan import Deletion, Leaving, Preparation
+from clusterwright.controllers.kubeadmcontrolplane.rollout import scale
+from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot, Descendants
+from clusterwright.controllers.kubeadmcontrolplane.status import counted
+from clusterwright.controllers.kubeadmcontrolplane.wakes import WorkloadWatches
+from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
+from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.reconcile import Reconciler
+from clusterwright.workload.access import NotConnected
+
+SHAPE: Final = Shape(kind=KubeadmControlPlane, finalizer=KUBEADM_CONTROL_PLANE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
+_LONGEST: Final = timedelta(days=1)
+"""Longer waits are taken in steps: no event loop keeps a timer of years exactly."""
+
+
+class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
+    """The steps that are a control plane's own."""
+
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
+        self._hands = Hands(deps, Patcher(deps.client, deps.clock, deps.random), Applier(deps.client))
+        self._providers = Providers(deps)
+        self._observer = Observer(deps, self._providers, self._hands.patcher)
+        self._watches = WorkloadWatches(deps)
+
+    async def owner(self, obj: KubeadmControlPlane) -> Cluster | None:
+        """The Cluster that owns it."""
+        return await owner_cluster(self._deps, obj)
+
+    def is_paused(self, owner: Cluster) -> bool:
+        """Whether the Cluster is paused."""
+        return bool(owner.spec.paused)
+
+    async def observe(self, obj: KubeadmControlPlane, owner: Cluster) -> ControlPlaneSnapshot | None:
+        """All that the management cluster tells; the workload cluster is looked at when that is known."""
+        seen = await self._observer.observe(obj, owner)
+        if seen is not None:
+            await self._watches.ensure(seen)
+        return seen
+
+    def forget(self, key: ObjectKey) -> None:
+        """The control plane is gone."""
+        self._providers.forget(key)
+        self._hands.applier.forget(key)
+        self._watches.forget(key)
+
+    async def act(self, run: Run) -> None:
+        """What is to be done; then, whatever came of it, whether kubeadm has succeeded."""
+        try:
+            await (self._delete(run) if run.seen.deleting else self._advance(run))
+        except ApiError as error:
+            run.errors.append(error)
+        await self._detect_initialization(run)
+
+    async def _advance(self, run: Run) -> None:
+        """Each step is a table; the first whose choice ends the pass is the last."""
+        if await self._prepare(run) and await inspect(self._hands, run) and await self._leave(run) and await self._remediate(run):
+            await scale(self._hands, run)
+
+    def conclude(self, run: Run) -> None:
+        """Conditions in both forms, counters; and when time alone will change something."""
+        run.conclude(*CONCLUSIONS)
+        last: RemediationData | None = None
+        try:
+            last = remediation.last_remediation(run.seen.remediation_in_progress, run.seen.owned)
+        except GarbledHistory as error:
+            run.fail(str(error), error)
+        run.become(counted(run.seen, last))
+        run.conclude(*CONCLUSIONS_V1BETA1)
+        run.become(with_v1beta1(run.object, conditions_v1beta1.ready(run.seen), run.seen.now))
+        if run.seen.deleting:
+            return
+        if not run.votes and is_false(run.seen.conditions, names.COMPONENTS_HEALTHY):
+            run.vote(names.POLL)
+        moment = next_moment(run.seen)
+        if moment is not None:
+            self._deps.enqueue_after(run.object.key, min(moment - run.seen.now, _LONGEST), "time has come")
+
+    # --------------------------------------------------------------------------------------------- preparation
+
+    async def _prepare(self, run: Run) -> bool:
+        decision = run.decide(plan.PREPARE, run.seen.template.cause if isinstance(run.seen.template, Unreadable) else None)
+        if not run.seen.managed_etcd and not decision.error:  # its health is not ours to report; what an older version wrote goes
+            _forget_etcd_health(run)
+        match decision.chosen(Preparation):
+            case Preparation.NOTHING:
+                say_unknown(run, decision.outcome)
+                return False
+            case Preparation.CERTIFICATES:
+                if await look_after_certificates(self._deps, run):
+                    say_unknown(run, decision.outcome)
+                return False
+            case Preparation.ALL:
+                ready = (
+                    await look_after_certificates(self._deps, run)
+                    and await look_after_kubeconfig(self._deps, run)
+                    and await keep_in_step(self._hands, run)
+                )
+                if ready:
+                    run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.seen), run.seen.now))
+                return ready
+            case None:
+                return False
+            case never:
+                assert_never(never)
+
+    # ----------------------------------------------------------------------------------------------- who leaves
+
+    async def _leave(self, run: Run) -> bool:
+        decision = run.decide(plan.LEAVE)
+        choice = decision.chosen(Leaving)
+        match choice:
+            case Leaving.REMOVE_MEMBER:
+                stray = stray_member(run.seen)
+                assert stray is not None
+                await leaving.remove_stray(self._hands, run, stray)
+            case Leaving.LET_GO:
+                machine = first_to_leave(run.seen)
+                assert machine is not None
+                await leaving.let_go(self._hands, run, machine)
+            case Leaving.FINISH_UPDATES:
+                for machine in run.seen.owned:
+                    if machine.is_marked_for_update and not machine.is_update_pending:
+                        await begin_update(self._hands, run, machine.name)
+            case Leaving.WAIT | None:
+                pass
+            case never:
+                assert_never(never)
+        return choice is None and not decision.error
+
+    # ---------------------------------------------------------------------------------------------- remediation
+
+    async def _remediate(self, run: Run) -> bool:
+        """Delete one Machine that a health check found wanting, if that is safe, so that scaling up replaces it."""
+        await self._forget_recovered(run)
+        lock = run.seen.remediation_in_progress
+        try:
+            if lock is not None and remediation.lock_is_stale(RemediationData.parse(lock), run.seen.owned):
+                annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
+        except GarbledHistory as error:
+            raise PassFailed(str(error)) from error
+        facts, cause = await self._remediation_facts(run)
+        decision = run.decide_on(REMEDIATE, facts, cause)
+        remedy = decision.chosen(Remedy)
+        if facts.machine is None:
+            return True
+        if remedy is not None:
+            return await self._delete_unhealthy(run, facts, facts.machine, remedy)
+        say_decided(run, facts.machine.name, names.OWNER_REMEDIATED, decision)
+        await self._hands.patch(run, [facts.machine.name], (names.OWNER_REMEDIATED,))
+        return not decision.error
+
+    async def _forget_recovered(self, run: Run) -> None:
+        touched: list[str] = []
+        for machine in run.seen.owned:
+            obj = machine.object
+            if remediation.recovered(machine):
+                kept = delete_condition(obj.status.conditions, names.OWNER_REMEDIATED)
+                obj = msgspec.structs.replace(obj, status=msgspec.structs.replace(obj.status, conditions=kept))
+            if remediation.recovered_v1beta1(machine):
+                old = v1beta1.delete_condition(machine.v1beta1_conditions, names.OWNER_REMEDIATED)
+                obj = with_v1beta1_status(obj, conditions=old)
+            if obj is not machine.object:
+                run.seen = run.seen.with_machine(replace(machine, object=obj))
+                touched.append(machine.name)
+        await self._hands.patch(run, touched, (names.OWNER_REMEDIATED,))
+
+    async def _remediation_facts(self, run: Run) -> tuple[RemediationFacts, Exception | None]:
+        seen = run.seen
+        max_retry, retry_period, min_healthy_period = remediation.settings(seen.spec.get("remediation") or {})
+        wanted = seen.topology_version
+        facts = RemediationFacts(
+            machine=remediation.choose(seen.owned, managed_etcd=seen.managed_etcd),
+            machines=seen.owned,
+            in_progress=seen.remediation_in_progress is not None,
+            managed_etcd=seen.managed_etcd,
+            members=seen.inspection.members,
+            nodes_listed=seen.inspection.nodes_error is None,
+            initialized=seen.initialized,
+            pending_topology_version=wanted if wanted and wanted != seen.object.spec.version else "",
+            max_retry=max_retry,
+            retry_period=retry_period,
+            min_healthy_period=min_healthy_period,
+            now=seen.now,
+        )
+        if facts.machine is None or facts.in_progress or not (seen.initialized and seen.managed_etcd):
+            return facts, None
+        facts = replace(facts, member=await leaving.member_name(self._hands, run, facts.machine))
+        try:
+            await workload_client(self._deps, seen.cluster.key)
+        except (NotConnected, WorkloadUnavailable) as error:
+            return replace(facts, unreachable=str(error)), error
+        return facts, None
+
+    async def _delete_unhealthy(self, run: Run, facts: RemediationFacts, machine: ControlPlaneMachine, remedy: Remedy) -> bool:
+        """Delete the Machine, and lock; what came of it is said on the Machine. False: the pass ends here."""
+        failure: PassFailed | None = None
+        if remedy is Remedy.FORWARD_AND_DELETE:
+            try:
+                await self._hands.membership(run).forward_leadership(machine, facts.candidate)
+            except MembershipError as error:
+                name = facts.candidate.name if facts.candidate is not None else ""
+                failure = PassFailed(f"failed to move leadership to candidate Machine {name}: {error}")
+        if failure is None:
+            try:
+                await self._deps.client.delete(Machine, machine.key, uid=machine.uid)
+            except NotFound:
+                pass
+            except ApiError as error:
+                failure = PassFailed(f"failed to delete unhealthy machine {machine.name}: {error}")
+        said, old = remediation.deleted() if failure is None else remediation.failed(str(failure))
+        known, now = run.seen.machine(machine.name), run.seen.now
+        run.seen = run.seen.with_machine(replace(known, object=with_v1beta1(with_condition(known.object, said, now), old, now)))
+        if failure is not None:
+            await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
+            raise failure
+        data = RemediationData(machine=machine.name, time=now, retry_count=facts.retry_count)
+        annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: data.dump()})
+        with suppress(PassFailed):  # it is deleted, whatever stands on it
+            await self._hands.patch(run, [machine.name], (names.OWNER_REMEDIATED,))
+        run.vote(names.AT_ONCE)
+        return False
+
+    # ---------------------------------------------------------------------------------------------------- deletion
+
+    async def _delete(self, run: Run) -> None:
+        if run.seen.owned:
+            run.become(with_v1beta1(run.object, conditions_v1beta1.machines_ready(run.seen), run.seen.now))
+            if not run.seen.managed_etcd:
+                _forget_etcd_health(run)
+            with suppress(PassFailed):
+                await inspect(self._hands, run)
+            run.errors.clear()  # what cannot be looked at keeps nobody from being deleted
+            descendants = await self._descendants(run.seen)
+            run.seen = replace(run.seen, descendants=descendants)
+        found = run.seen.descendants
+        match run.decide(plan.DELETE, found.cause if isinstance(found, Unreadable) else None).chosen(Deletion):
+            case Deletion.RELEASE:
+                run.become(without_finalizer(run.object, KUBEADM_CONTROL_PLANE_FINALIZER))
+            case Deletion.DELETE:
+                await self._delete_machines(run)
+            case Deletion.WAIT | None:
+                pass
+            case never:
+                assert_never(never)
+
+    async def _descendants(self, seen: ControlPlaneSnapshot) -> Descendants | Unreadable:
+        client, labels = self._deps.client, {CLUSTER_NAME_LABEL: seen.cluster.key.name}
+        try:
+            machines = await client.list(Machine, namespace=seen.key.namespace, labels=labels)
+            pools = (
+                await client.list(MachinePool, namespace=seen.key.namespace, labels=labels)
+                if seen.features.get("MachinePool", True)
+                else ()
+            )
+        except ApiError as error:
+            return Unreadable(str(error), error)
+        return Descendants(
+            pools=tuple(p.metadata.name for p in pools),
+            workers=tuple(m.metadata.name for m in machines if CONTROL_PLANE_LABEL not in m.metadata.labels),
+            machines=len(machines),
+        )
+
+    async def _delete_machines(self, run: Run) -> None:
+        failures: list[str] = []
+        for machine in run.seen.owned:
+            try:
+                if KCP_PRE_TERMINATE_HOOK in machine.annotations:
+                    await leaving.remove_hook(self._hands, run, machine.name)
+                if not machine.deleting:
+                    await self._deps.client.delete(Machine, machine.key, uid=machine.uid)
+            except NotFound:
+                continue
+            except PassFailed as error:
+                failures.append(str(error))
+            except ApiError as error:
+                failures.append(f"failed to delete Machine {machine.name}: {error}")
+        if failures:
+            text = f"Failed to delete control plane Machines for cluster {run.seen.cluster.key} control plane: {'; '.join(failures)}"
+            run.record("Warning", "FailedDelete", text)
+            run.fail(text)
+            run.seen = replace(run.seen, deletion_failed=True)
+
+    # ----------------------------------------------------------------------------------------------- initialization
+
+    async def _detect_initialization(self, run: Run) -> None:
+        """Latch `controlPlaneInitialized` once kubeadm's ConfigMap is there.
+
+        A single Machine that is about to be replaced is not asked: its cluster will not live.
+        """
+        seen = run.seen
+        is_untold = not seen.deleting and not v1beta1.is_true(seen.v1beta1_conditions, "Available")
+        is_doomed = len(seen.owned) == 1 and any(m.needs_remediation or m.deleting for m in seen.owned)
+        may_latch = not seen.initialized and not is_doomed
+        if not may_latch and not is_untold:
+            return
+        try:
+            client: Client = await workload_client(self._deps, seen.cluster.key)
+            found = await kubeadm_config.exists(client)
+        except ApiError:
+            return
+        except WorkloadUnavailable as error:
+            run.fail(str(error), error)
+            return
+        if found and may_latch:
+            latch = KubeadmControlPlaneInitializationStatus(control_plane_initialized=True)
+            run.become(msgspec.structs.replace(run.object, status=msgspec.structs.replace(run.object.status, initialization=latch)))
+        if found and is_untold:
+            run.mark(mark("Available", "True"))
+
+
+def _forget_etcd_health(run: Run) -> None:
+    kept = delete_condition(run.object.status.conditions, names.ETCD_CLUSTER_HEALTHY)
+    if kept != run.object.status.conditions:
+        run.become(msgspec.structs.replace(run.object, status=msgspec.structs.replace(run.object.status, conditions=kept)))
+
+
+def make(deps: Dependencies) -> Reconciler:
+    """The reconciler."""
+    return KindReconciler(deps, SHAPE, ControlPlanes(deps))
