@@ -17,6 +17,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import UPGRADE_STEP_ANNOTATION
 from clusterwright.cli import samples
 from clusterwright.conditions import get
+from clusterwright.testing import virtual_plane
 from support.topologies import (
     CLUSTER,
     HOUR,
@@ -26,7 +27,6 @@ from support.topologies import (
     VERSIONS,
     Scripted,
     machines,
-    managed,
     only_class_left,
     topology,
     until_resting,
@@ -40,7 +40,7 @@ from support.topologies import (
 
 def test_a_cluster_of_a_class_comes_up_and_an_unchanged_topology_is_not_written() -> None:
     async def scenario() -> None:
-        async with managed() as p:
+        async with virtual_plane() as p:
             # the Cluster is there before its class: the class's coming wakes it
             with pytest.raises(Exception, match="not found"):
                 await p.client.get(ClusterClass, ObjectKey("default", "in-memory"))
@@ -69,7 +69,7 @@ def test_health_checks_come_from_the_class_and_go_with_it() -> None:
         objects = samples.cluster_class(seconds=1)
         objects[-1]["spec"]["controlPlane"]["healthCheck"] = check
         objects[-1]["spec"]["workers"]["machineDeployments"][0]["healthCheck"] = check
-        async with managed() as p:
+        async with virtual_plane() as p:
             await p.apply(objects)
             await p.client.create(samples.topology("c"))
             await p.until_available("c", workers=1)
@@ -87,7 +87,7 @@ def test_health_checks_come_from_the_class_and_go_with_it() -> None:
 
 def test_a_variable_that_templates_use_rolls_workers_and_another_rolls_nothing() -> None:
     async def scenario() -> None:
-        async with managed() as p:
+        async with virtual_plane() as p:
             await p.apply(samples.cluster_class(seconds=1, variables=[SIZE, NOTE], patches=PATCHES))
             await p.client.create(samples.topology("c", workers={"md-0": 2}))
             await p.until_available("c", workers=2)
@@ -116,7 +116,7 @@ def test_a_variable_that_templates_use_rolls_workers_and_another_rolls_nothing()
 
 def test_a_class_whose_template_changes_is_followed_without_a_rollout_where_only_labels_do() -> None:
     async def scenario() -> None:
-        async with managed() as p:
+        async with virtual_plane() as p:
             await p.apply(samples.cluster_class(seconds=1))
             await p.client.create(samples.topology("c", workers={"md-0": 1}))
             await p.until_available("c", workers=1)
@@ -148,7 +148,7 @@ def test_a_class_whose_template_changes_is_followed_without_a_rollout_where_only
 
 def test_a_rebase_to_another_class() -> None:
     async def scenario() -> None:
-        async with managed() as p:
+        async with virtual_plane() as p:
             await p.apply(samples.cluster_class(seconds=1))
             await p.apply(samples.cluster_class("other", seconds=1, variables=[SIZE], patches=PATCHES))
             await p.client.create(samples.topology("c", workers={"md-0": 1}))
@@ -174,7 +174,7 @@ def test_a_rebase_to_another_class() -> None:
 
 def test_an_upgrade_over_three_minor_versions_goes_step_by_step() -> None:
     async def scenario() -> None:
-        async with managed() as p:
+        async with virtual_plane() as p:
             await p.apply(samples.cluster_class(seconds=1, kubernetesVersions=VERSIONS))
             await p.client.create(samples.topology("c", version=VERSIONS[0], workers={"md-0": 1, "md-1": 1}))
             await p.until_available("c", workers=2)
@@ -209,7 +209,7 @@ def test_an_upgrade_over_three_minor_versions_goes_step_by_step() -> None:
 def test_hooks_hold_up_creation_upgrade_and_deletion() -> None:
     async def scenario() -> None:
         scripted = Scripted()
-        async with managed(extensions=scripted, gates={"RuntimeSDK": True}) as p:
+        async with virtual_plane(extensions=scripted, features={"RuntimeSDK": True}) as p:
 
             async def said(text: str) -> bool:
                 found = get((await p.cluster("c")).status.conditions, "TopologyReconciled")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from random import Random
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.cli import samples
 from clusterwright.conditions import is_true
-from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
-from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import Plane, management_server, plane
-from clusterwright.simulation.world import START
+from clusterwright.simulation.plane import Plane
 from clusterwright.topology.extensions import CallAll, CallHandler, ExtensionError, ListHandlers
 
 HOUR = 3600.0
@@ -48,16 +43,6 @@ PATCHES = [
         ],
     }
 ]
-
-
-@asynccontextmanager
-async def managed(*, extensions: Any = None, gates: dict[str, bool] | None = None) -> AsyncIterator[Plane]:
-    clock = LoopClock(START)
-    features = {**EMBEDDED_FEATURES, **(gates or {})}
-    server = management_server(clock, Random(1), features)
-    async with plane(clock, server=server, features=features, extensions=extensions) as p:
-        yield p
-    server.close()
 
 
 def virtual(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:

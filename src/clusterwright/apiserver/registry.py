@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.interfaces import Resource
@@ -11,16 +12,35 @@ ResourceKey = tuple[str, str, str]
 """Group, version, plural."""
 
 
+class Index(dict[ResourceKey, Resource]):
+    """Resources by their key, never changed once they are asked for; the other ways to them are made when they are first gone."""
+
+    @cached_property
+    def by_kind(self) -> dict[ResourceKey, Resource]:
+        """By group, version and kind."""
+        found: dict[ResourceKey, Resource] = {}
+        for resource in self.values():
+            found.setdefault((resource.group, resource.version, resource.kind), resource)
+        return found
+
+    @cached_property
+    def by_table(self) -> dict[str, list[Resource]]:
+        """By the table that holds their objects."""
+        found: dict[str, list[Resource]] = {}
+        for resource in self.values():
+            found.setdefault(storage_key(resource), []).append(resource)
+        return found
+
+
 class Registry:
     """Resources by group, version and plural. `base` is shared and never changed; the rest belongs to one server."""
 
-    __slots__ = ("__weakref__", "_base", "_own", "_tables", "_versions", "generation")
+    __slots__ = ("__weakref__", "_base", "_own", "_versions", "generation")
 
     def __init__(self, base: Mapping[ResourceKey, Resource]) -> None:
-        self._base = base
-        self._own: dict[ResourceKey, Resource] = {}
+        self._base = base if isinstance(base, Index) else Index(base)
+        self._own = Index()
         self._versions: dict[str, Versions] = {}
-        self._tables: dict[str, Resource] = {}
         self.generation = 0
         """Grows with every change; discovery and OpenAPI documents are cached by it."""
 
@@ -31,54 +51,51 @@ class Registry:
 
     def by_kind(self, group: str, version: str, kind: str) -> Resource | None:
         """The resource whose objects have this kind."""
-        for resource in self:
-            if resource.kind == kind and resource.group == group and resource.version == version:
-                return resource
-        return None
+        key = (group, version, kind)
+        found = self._base.by_kind.get(key)
+        return found if found is not None and self._is_served(found) else self._own.by_kind.get(key)
 
     def __iter__(self) -> Iterator[Resource]:
         yield from (r for k, r in self._base.items() if k not in self._own)
         yield from self._own.values()
 
+    def _is_served(self, resource: Resource) -> bool:
+        """Whether one of the base is not overridden."""
+        return (resource.group, resource.version, resource.plural) not in self._own
+
     def add(self, resources: Iterable[Resource]) -> None:
         """Serve these."""
-        for resource in resources:
-            self._own[resource.group, resource.version, resource.plural] = resource
-        self._changed()
+        self._change({**self._own, **index(resources)})
 
     def remove(self, group: str, plural: str) -> None:
         """Serve this resource no longer, in any version."""
-        for key in [k for k in self._own if k[0] == group and k[2] == plural]:
-            del self._own[key]
-        self._changed()
+        self._change({k: r for k, r in self._own.items() if (k[0], k[2]) != (group, plural)})
 
-    def _changed(self) -> None:
+    def _change(self, own: Mapping[ResourceKey, Resource]) -> None:
+        self._own = Index(own)
         self.generation += 1
         self._versions.clear()
-        self._tables.clear()
 
     def versions(self, resource: Resource) -> Versions:
         """All versions of the resource's kind that share its objects."""
         key = storage_key(resource)
         found = self._versions.get(key)
         if found is None:
-            handlers = {r.api_version: r.handler for r in self if storage_key(r) == key}
-            found = self._versions[key] = Versions(handlers, resource.converter)
+            found = self._versions[key] = Versions({r.api_version: r.handler for r in self._sharing(key)}, resource.converter)
         return found
 
     def equivalents(self, resource: Resource) -> list[Resource]:
         """All resources of the same objects: the versions of a kind, and the same kind in another group."""
-        key = storage_key(resource)
-        return [r for r in self if storage_key(r) == key]
+        return self._sharing(storage_key(resource))
+
+    def _sharing(self, table: str) -> list[Resource]:
+        return [*filter(self._is_served, self._base.by_table.get(table, ())), *self._own.by_table.get(table, ())]
 
     def of_table(self, table: str) -> Resource | None:
         """The resource that stores a table's objects."""
-        if not self._tables:
-            for resource in self:
-                key = storage_key(resource)
-                if key not in self._tables or resource.api_version == (resource.storage or resource.api_version):
-                    self._tables[key] = resource
-        return self._tables.get(table)
+        sharing = self._sharing(table)
+        stored = [r for r in sharing if r.api_version == (r.storage or r.api_version)]
+        return stored[-1] if stored else next(iter(sharing), None)
 
     def groups(self) -> set[str]:
         """All groups served."""
@@ -90,6 +107,6 @@ def storage_key(resource: Resource) -> str:
     return resource.storage_key
 
 
-def index(resources: Iterable[Resource]) -> dict[ResourceKey, Resource]:
+def index(resources: Iterable[Resource]) -> Index:
     """Resources by their key."""
-    return {(r.group, r.version, r.plural): r for r in resources}
+    return Index({(r.group, r.version, r.plural): r for r in resources})

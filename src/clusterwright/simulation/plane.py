@@ -176,10 +176,11 @@ async def plane(
     transport: Transport | None = None,
     features: Mapping[str, bool] = EMBEDDED_FEATURES,
     extensions: Extensions | None = None,
+    setup: Callable[[Manager], None] | None = None,
 ) -> AsyncIterator[Plane]:
     """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it.
 
-    With `docker` it acts on the Docker kinds and backends, as `up` does.
+    With `docker` it acts on the Docker kinds and backends, as `up` does. `setup` gets the manager before it runs.
     """
     random = Random(seed)
     keys = keys or FixedKeySource(seed)
@@ -195,6 +196,8 @@ async def plane(
         features=features,
         extensions=extensions,
     )
+    if setup is not None:
+        setup(manager)
     running = asyncio.create_task(manager.run(), name="manager")
     try:
         yield Plane(own_server, own_cloud, clock, manager)
