@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,11 +41,22 @@ class Passes:
     """One world, several passes. `events` are what was recorded, `error` is how the last pass failed."""
 
     def __init__(
-        self, *objects: Json, class_spec: dict[str, Any] | None = None, observation: dict[str, Any] | None = None, **topology: Any
+        self,
+        *objects: Json,
+        class_spec: dict[str, Any] | None = None,
+        observation: dict[str, Any] | None = None,
+        alter: Callable[[list[Json], Json], None] = lambda _class, _cluster: None,
+        **topology: Any,
     ):
-        class_objects = reconciled(samples.cluster_class(**(class_spec or {})))
+        """`alter` may change the objects of the class, itself the last, and the Cluster before they are there."""
+        inline = [
+            {"name": v["name"], "definitions": [{"from": "inline", "required": v.get("required", False), "schema": v["schema"]}]}
+            for v in (class_spec or {}).get("variables", ())
+        ]
+        class_objects = reconciled(samples.cluster_class(**(class_spec or {})), inline)
         cluster = samples.topology("c", **topology)
         cluster["metadata"] |= {"uid": "c-uid", "generation": 1}
+        alter(class_objects, cluster)
         watched = {"apiVersion": "clusterwright.dev/v1alpha1", "kind": "Observation", "now": "2026-05-01T12:00:00Z", **(observation or {})}
         bundle = assemble([*crds(), *class_objects, cluster, *objects, watched])
         self.world = World(bundle, datetime(2026, 5, 1, 12, tzinfo=UTC), sample_keys())
