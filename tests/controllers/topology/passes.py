@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
 
 from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
@@ -21,6 +22,7 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import sample_keys
 
 KEY = ObjectKey("default", "c")
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CORE = "cluster.x-k8s.io/v1beta2"
 OWNED = {"cluster.x-k8s.io/cluster-name": "c", "topology.cluster.x-k8s.io/owned": ""}
 
@@ -35,6 +37,22 @@ def reconciled(objects: list[Json], variables: list[Json] | None = None) -> list
         "conditions": [{"type": "VariablesReady", "status": "True", "reason": "VariablesReady", "message": ""}],
     }
     return made
+
+
+class MovableClock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return (self.time - NOW).total_seconds()
+
+    async def sleep(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
 
 
 class Passes:
@@ -59,15 +77,16 @@ class Passes:
         alter(class_objects, cluster)
         watched = {"apiVersion": "clusterwright.dev/v1alpha1", "kind": "Observation", "now": "2026-05-01T12:00:00Z", **(observation or {})}
         bundle = assemble([*crds(), *class_objects, cluster, *objects, watched])
-        self.world = World(bundle, datetime(2026, 5, 1, 12, tzinfo=UTC), sample_keys())
+        self.world = World(bundle, NOW, sample_keys())
         self.client: Client = self.world.client
         entry = registry.find("Cluster", "topology/cluster")
         assert entry is not None
-        self.reconciler = registry.definition(entry).make(self.world.dependencies())
+        self.clock = MovableClock()
+        self.reconciler = registry.definition(entry).make(replace(self.world.dependencies(), clock=self.clock))
         self.error = ""
         self.requeue: float | None = None
 
-    async def run(self, times: int = 1) -> Passes:
+    async def run(self, times: int = 1) -> Self:
         for _ in range(times):
             self.world.journal.actions.clear()
             self.error, self.requeue = "", None

@@ -48,13 +48,13 @@ async def passed(*patches: Json, variables: dict[str, Any] | None = None, worker
     values = variables or {}
     types = {str: "string", int: "integer", float: "number", bool: "boolean"}
     made = [variable(n, type=types[type(v)]) if type(v) in types else variable(n, **_schema(v)) for n, v in values.items()]
-    given = [{"name": n, "value": v} for n, v in values.items()]
+    given: dict[str, Any] = {"variables": [{"name": n, "value": v} for n, v in values.items()]} if values else {}
     spec = {"patches": list(patches), "variables": [*made, *more.pop("definitions", [])]}
     return await Passes(
         *more.pop("objects", ()),
         class_spec=spec,
         workers={"a": 1} if workers is None else workers,
-        **({"variables": given} if given else {}),
+        **given,
         **more,
     ).run()
 
@@ -303,6 +303,7 @@ async def test_90_148_what_the_server_refuses_is_told_without_a_name_that_change
     said = await p.condition()
     assert said[1] == "ReconcileFailed"
     assert said[2].endswith("failed to create kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io")
+    await p.settle("v1.34.1")
     await p.run()
     assert await p.condition() == said
 
