@@ -64,6 +64,9 @@ def test_what_is_there_already_is_not_created_again(run: Run) -> None:
 
 def test_get_shows_clusters_and_their_parts(run: Run) -> None:
     assert said(run, "get", "clusters").splitlines()[1].startswith("c ")
+    head, row = said(run, "get", "clusters", "-o", "wide").splitlines()
+    assert head.endswith("VERDICT")
+    assert row[head.index("VERDICT") :].startswith("Fine: ")
     assert said(run, "get", "cl/c", "-o", "name") == "cluster.cluster.x-k8s.io/c\n"
     assert yaml.safe_load(said(run, "get", "kcp", "c", "-o", "yaml"))["kind"] == "KubeadmControlPlane"
     assert yaml.safe_load(said(run, "get", "kubeconfig", "c"))["kind"] == "Config"

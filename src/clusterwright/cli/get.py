@@ -19,6 +19,7 @@ from clusterwright.api.wire import Request
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Usage
 from clusterwright.cli.tree import table
+from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import from_response
 from clusterwright.runtime.rest import RestClient
 
@@ -71,8 +72,10 @@ async def _run(arguments: argparse.Namespace, resource: Resource, named: Sequenc
     as_table = arguments.output in {"table", "wide"}
     async with connect.connected(connection) as client:
         answers = [await _read(client, place, query, _TABLE if as_table else "application/json") for place in places]
+        is_wide = arguments.output == "wide"
+        verdicts = await _verdicts(client, namespace, named) if is_wide and resource.kind == "Cluster" else None
     if as_table:
-        lines = _rows(answers, is_wide=arguments.output == "wide", with_namespace=arguments.all_namespaces and resource.namespaced)
+        lines = _rows(answers, is_wide=is_wide, with_namespace=arguments.all_namespaces and resource.namespaced, verdicts=verdicts)
         if len(lines) == 1:
             where = f" in namespace {namespace}" if namespace and resource.namespaced else ""
             print(f"No {resource.plural} found{where}.", file=sys.stderr)
@@ -105,15 +108,30 @@ def _shown(item: Mapping[str, Any], resource: Resource) -> Mapping[str, Any]:
     return {"apiVersion": resource.gvk.api_version, "kind": resource.kind, **item, "metadata": metadata}
 
 
-def _rows(answers: Sequence[Mapping[str, Any]], *, is_wide: bool, with_namespace: bool) -> list[list[str]]:
-    """Head and rows of Tables of one kind; a column of a priority above 0 is for the wide form."""
+async def _verdicts(client: RestClient, namespace: str, named: Sequence[subjects.Subject]) -> dict[ObjectKey, str]:
+    """What to think of each Cluster, in a line. It takes a look at all there is, so only those get it who ask for the wide form."""
+    from clusterwright.offline import glance
+
+    places = {subject.namespace or namespace for subject in named} or {namespace}
+    now = SystemClock().now()
+    fleets = [await glance.read(client, place, now) for place in sorted(places)]
+    return {key: verdict.headline for fleet in fleets for key, verdict in fleet.verdicts().items()}
+
+
+def _rows(
+    answers: Sequence[Mapping[str, Any]], *, is_wide: bool, with_namespace: bool, verdicts: Mapping[ObjectKey, str] | None = None
+) -> list[list[str]]:
+    """Head and rows of Tables of one kind, and verdicts if there are any; a column of a priority above 0 is for the wide form."""
     columns = answers[0]["columnDefinitions"]
     shown = [index for index, column in enumerate(columns) if is_wide or not column.get("priority")]
-    rows = [[*(["NAMESPACE"] if with_namespace else []), *(columns[i]["name"].upper() for i in shown)]]
+    said = ["VERDICT"] if verdicts is not None else []
+    rows = [[*(["NAMESPACE"] if with_namespace else []), *(columns[i]["name"].upper() for i in shown), *said]]
     for answer in answers:
         for row in answer["rows"]:
-            place = [row["object"]["metadata"].get("namespace", "")] if with_namespace else []
-            rows.append([*place, *(_cell(row["cells"][i]) for i in shown)])
+            metadata = row["object"]["metadata"]
+            place = [metadata.get("namespace", "")] if with_namespace else []
+            said = [verdicts.get(ObjectKey(metadata.get("namespace", ""), metadata["name"]), "")] if verdicts is not None else []
+            rows.append([*place, *(_cell(row["cells"][i]) for i in shown), *said])
     return rows
 
 

@@ -73,7 +73,9 @@ def _get(parser: ArgumentParser) -> None:
     parser.add_argument("-A", "--all-namespaces", action="store_true")
     parser.add_argument("-l", "--selector", default="", help="labels, e.g. role=web,!old")
     parser.add_argument("-c", "--cluster", default="", metavar="NAME", help="only what belongs to this cluster")
-    parser.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml", "name"), default="table")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "wide", "json", "yaml", "name"), default="table", help="wide: of clusters, with a verdict"
+    )
     add_connection(parser)
 
 
