@@ -13,7 +13,7 @@ from clusterwright.offline.breaches import BREACH
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
 from clusterwright.offline.credentials import KEYS
-from clusterwright.offline.neglect import CONTRACT, QUORUM
+from clusterwright.offline.neglect import BOOT, CONTRACT, QUORUM
 from clusterwright.offline.testimony import Node
 
 
@@ -151,6 +151,12 @@ def _quorum(case: Case) -> Advice:
     return Advice(who, "start the members that are down; without them nothing here can help", command)
 
 
+def _boot(case: Case) -> Advice:
+    who = f"whoever can look at the console of the machine behind {case.name}"
+    step = "read there how cloud-init and kubeadm went (/var/log/cloud-init-output.log); if they failed, delete the Machine for a new one"
+    return Advice(who, step, case.kubectl("get {} -o yaml"))
+
+
 def _unreachable(case: Case) -> Advice:
     host, port = (case.node.object.at("spec", "controlPlaneEndpoint", part) if case.node.object else None for part in ("host", "port"))
     where = f" at {host}:{port}" if host else ""
@@ -222,6 +228,7 @@ _CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], .
     (lambda c: c.complaint.about == CONTRACT, _contract),
     (lambda c: c.complaint.about == BREACH, _breach),
     (lambda c: c.complaint.about == QUORUM, _quorum),
+    (lambda c: c.complaint.about == BOOT, _boot),
     (lambda c: c.complaint.about == "RemoteConnectionProbe", _unreachable),
     (lambda c: "alarm" in c.complaint.text.lower(), _alarm),
     (lambda c: c.node.kind == "ResourceQuota", _quota),

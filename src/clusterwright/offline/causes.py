@@ -11,12 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from clusterwright.api.contract import NoContract, contract_of
-from clusterwright.api.meta import Json, Unstructured
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from clusterwright.api.meta import Json
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get, is_true
-from clusterwright.offline.absences import Absences
-from clusterwright.offline.breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.complaints import (
     CONNECTION,
     INFRASTRUCTURE,
@@ -34,16 +31,17 @@ from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.kinship import class_of
 from clusterwright.offline.kinship import name_of as node_id
-from clusterwright.offline.neglect import QUORUM, Seat, lost_quorum, without_contract
+from clusterwright.offline.neglect import BOOT, QUORUM
 from clusterwright.offline.testimony import Finding, Node, Sight
+from clusterwright.offline.unsaid import Unsaid
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
 _BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootstrap [Dd]ata|dataSecretName")
-_CLASS_PATCH = re.compile(r"\bpatch(es)?\b")
+_CLASS_PATCH = re.compile(r'\bpatches\b|\bpatch "')
 
 
-class Investigation(Absences):
+class Investigation(Unsaid):
     """The objects of a cluster with their complaints, and the graph of whose trouble comes from whom."""
 
     def __init__(
@@ -58,69 +56,10 @@ class Investigation(Absences):
         """See Testimony."""
         super().__init__(objects, subject, findings, sight, is_household=is_household)
         self.look_for_absences()
-        self._look_for_contracts()
-        self._look_for_quorum()
+        self.look_for_neglect()
         for node in list(self.nodes.values()):
             if node.complaints:
                 self._connect(node)
-
-    def _look_for_contracts(self) -> None:
-        """Providers' kinds that others name and whose CRD does not say which contract it follows, and objects that do not keep theirs."""
-        for node in [n for n in self.nodes.values() if n.object is not None and n.complaints and "#" not in n.id]:
-            assert node.object is not None
-            for reference in references(node.object.at("spec"), home=node.namespace):
-                # what is made from a template is in no better state than its definition
-                for kind in dict.fromkeys((reference.kind, reference.kind.removesuffix("Template"))):
-                    self._look_at_definition(node, reference, kind)
-
-    def _look_at_definition(self, node: Node, reference: Reference, kind: str) -> None:
-        definition = self._definitions.get((reference.group, kind))
-        if definition is None:
-            return
-        complaint = without_contract(definition) or breach_of_definition(definition)
-        if complaint is None:
-            self._look_for_breach(node, reference, definition)
-            return
-        name = node_id(definition.kind, "", definition.metadata.name)
-        found = self.nodes.setdefault(name, Node(name, definition.kind, "", definition.metadata.name, definition, [complaint]))
-        node.because_of[found.id] = f"refers to a {kind} in {reference.path}"
-
-    def _look_for_breach(self, node: Node, reference: Reference, definition: Unstructured) -> None:
-        """A provider's object that breaks the contract of what it is to the object that names it."""
-        role, target = ROLES.get((node.kind, reference.path)), self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
-        if role is None or target is None or target.object is None or target.deleting or target.tier is Tier.PAUSED:
-            return
-        try:
-            version = contract_of({"name": definition.metadata.name, "labels": definition.metadata.labels}, target.object.gvk.version)
-        except NoContract:
-            return
-        complaint = breach(role, target.object, version, self._now)
-        if complaint is None and node.kind == "Cluster" and reference.path == "spec.infrastructureRef" and node.object is not None:
-            complaint = without_endpoint(target.object, node.object, version)
-        if complaint is not None and not any(c.tier is complaint.tier for c in target.complaints):
-            target.complaints.append(complaint)
-
-    def _look_for_quorum(self) -> None:
-        """The etcd members of a control plane that has them on its Machines."""
-        if self.cluster is None or self.cluster.object is None or self.cluster.deleting:
-            return
-        for name in self._control_plane():
-            node = self.nodes.get(name)
-            if node is None or node.object is None or node.kind == "Machine" or node.deleting:
-                continue
-            below = [self.nodes[c] for c in self._children.get(name, ()) if c in self.nodes and c.startswith("Machine/")]
-            seats = [Seat(n.object, self._conditions(n), self._behind(n)) for n in below if n.object is not None]
-            complaint = lost_quorum(seats, reachable=self._shared("connection") is None and not self._unreachable)
-            if complaint is not None:
-                node.complaints = [complaint]
-
-    def _behind(self, machine: Node) -> Complaint | None:
-        """What is wrong with the infrastructure of a Machine that has been up."""
-        assert machine.object is not None
-        kind, name = (machine.object.at("spec", "infrastructureRef", part) for part in ("kind", "name"))
-        found = self.nodes.get(node_id(str(kind), machine.namespace, str(name)))
-        worst = found.worst if found is not None and found.object is not None and has_delivered(found.object) else None
-        return worst if worst is not None and worst.tier in {Tier.ERROR, Tier.UNHEALTHY} else None
 
     # --------------------------------------------------------------------------------------------- edges
 
@@ -135,7 +74,7 @@ class Investigation(Absences):
             node.because_of.clear()
             self._connect_unreconciled(node)
             return
-        if any(c.tier is Tier.PAUSED or c.about in {TEMPLATE, QUORUM} for c in node.complaints):
+        if any(c.tier is Tier.PAUSED or c.about in {TEMPLATE, QUORUM, BOOT} for c in node.complaints):
             node.because_of.clear()  # nothing will happen to it before it is released, or nothing good before it is corrected
             return
         if node.deleting:
@@ -244,16 +183,6 @@ class Investigation(Absences):
             node.because_of[authority.id] = "no kubeconfig can be made without it"
         elif not initialization:
             self._miss(node, secret, Reference("", "Secret", name, "the connection"))
-
-    def _control_plane(self) -> list[str]:
-        """The control-plane object, or the Machines that stand for it."""
-        assert self.cluster is not None
-        assert self.cluster.object is not None
-        reference = self.cluster.object.at("spec", "controlPlaneRef")
-        if isinstance(reference, Mapping) and reference.get("name"):
-            return [node_id(str(reference.get("kind")), self.cluster.namespace, str(reference["name"]))]
-        machines = [n for n in self.nodes.values() if n.kind == "Machine" and n.object is not None]
-        return [n.id for n in machines if n.object is not None and CONTROL_PLANE_LABEL in n.object.metadata.labels]
 
     def _partners(self, node: Node) -> list[str]:
         """What the object refers to and what it owns, as far as it is there."""

@@ -17,6 +17,8 @@ AT_ONCE: Final = timedelta(seconds=15)
 """A controller that runs has said something of a new object by then."""
 QUORUM: Final = "quorum"
 """What a complaint about a lost quorum is about."""
+BOOT: Final = "boot"
+"""What a complaint about a machine is about that runs without anything coming of it."""
 CONTRACT: Final = "contract"
 """What a complaint about a CRD without a contract label is about."""
 _CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
@@ -75,6 +77,16 @@ def without_contract(definition: Unstructured) -> Complaint | None:
     label = f"{CONTRACT_LABEL_PREFIX}v1beta2"
     text = f"has no label like {label}={'_'.join(versions)}: nobody can tell which contract its versions follow"
     return Complaint(Tier.ERROR, text, about=CONTRACT, path=f"metadata.labels[{label}]")
+
+
+def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...]) -> Complaint | None:
+    """That the machine of a control plane runs, with its bootstrap data, and no control plane has come up on it yet."""
+    begun = get(conditions, "InfrastructureReady")
+    provisioned = machine.at("status", "initialization", "infrastructureProvisioned") is True
+    if not provisioned or machine.at("status", "nodeRef") or begun is None or begun.status != "True":
+        return None
+    text = "its machine runs, but no control plane has come up on it yet; what happens there only its console tells"
+    return Complaint(Tier.WAITING, text, since(begun), BOOT, path="status.nodeRef")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,107 @@
+"""What is wrong with a cluster though none of its objects says so: contracts, quorum, machines that boot in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clusterwright.api.contract import NoContract, contract_of
+from clusterwright.api.meta import Unstructured
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.offline.absences import Absences
+from clusterwright.offline.breaches import ROLES, breach, breach_of_definition, without_endpoint
+from clusterwright.offline.complaints import Complaint, Reference, Tier, has_delivered, references
+from clusterwright.offline.kinship import name_of as node_id
+from clusterwright.offline.neglect import Seat, booting_in_vain, lost_quorum, without_contract
+from clusterwright.offline.testimony import Node
+
+
+class Unsaid(Absences):
+    """Adds to what objects say, and to what they name in vain, what follows from several of them together."""
+
+    def look_for_neglect(self) -> None:
+        """Looks at everything that nobody complains of."""
+        self._look_for_contracts()
+        self._look_for_quorum()
+        self._look_for_boots()
+
+    def _look_for_contracts(self) -> None:
+        """Providers' kinds that others name and whose CRD does not say which contract it follows, and objects that do not keep theirs."""
+        for node in [n for n in self.nodes.values() if n.object is not None and n.complaints and "#" not in n.id]:
+            assert node.object is not None
+            for reference in references(node.object.at("spec"), home=node.namespace):
+                # what is made from a template is in no better state than its definition
+                for kind in dict.fromkeys((reference.kind, reference.kind.removesuffix("Template"))):
+                    self._look_at_definition(node, reference, kind)
+
+    def _look_at_definition(self, node: Node, reference: Reference, kind: str) -> None:
+        definition = self._definitions.get((reference.group, kind))
+        if definition is None:
+            return
+        complaint = without_contract(definition) or breach_of_definition(definition)
+        if complaint is None:
+            self._look_for_breach(node, reference, definition)
+            return
+        name = node_id(definition.kind, "", definition.metadata.name)
+        found = self.nodes.setdefault(name, Node(name, definition.kind, "", definition.metadata.name, definition, [complaint]))
+        node.because_of[found.id] = f"refers to a {kind} in {reference.path}"
+
+    def _look_for_breach(self, node: Node, reference: Reference, definition: Unstructured) -> None:
+        """A provider's object that breaks the contract of what it is to the object that names it."""
+        role, target = ROLES.get((node.kind, reference.path)), self.nodes.get(node_id(reference.kind, node.namespace, reference.name))
+        if role is None or target is None or target.object is None or target.deleting or target.tier is Tier.PAUSED:
+            return
+        try:
+            version = contract_of({"name": definition.metadata.name, "labels": definition.metadata.labels}, target.object.gvk.version)
+        except NoContract:
+            return
+        complaint = breach(role, target.object, version, self._now)
+        if complaint is None and node.kind == "Cluster" and reference.path == "spec.infrastructureRef" and node.object is not None:
+            complaint = without_endpoint(target.object, node.object, version)
+        if complaint is not None and not any(c.tier is complaint.tier for c in target.complaints):
+            target.complaints.append(complaint)
+
+    def _look_for_quorum(self) -> None:
+        """The etcd members of a control plane that has them on its Machines."""
+        if self.cluster is None or self.cluster.object is None or self.cluster.deleting:
+            return
+        for name in self._control_plane():
+            node = self.nodes.get(name)
+            if node is None or node.object is None or node.kind == "Machine" or node.deleting:
+                continue
+            below = [self.nodes[c] for c in self._children.get(name, ()) if c in self.nodes and c.startswith("Machine/")]
+            seats = [Seat(n.object, self._conditions(n), self._behind(n)) for n in below if n.object is not None]
+            complaint = lost_quorum(seats, reachable=self._shared("connection") is None and not self._unreachable)
+            if complaint is not None:
+                node.complaints = [complaint]
+
+    def _look_for_boots(self) -> None:
+        """The first machines of a control plane that is not there yet, where nobody else complains: they are what it waits for."""
+        if self._shared("initialization") is None or self.cluster is None or self.cluster.deleting:
+            return
+        for node in list(self.nodes.values()):
+            if node.kind != "Machine" or node.object is None or node.deleting or CONTROL_PLANE_LABEL not in node.object.metadata.labels:
+                continue
+            named = [
+                self.nodes.get(node_id(r.kind, node.namespace, r.name)) for r in references(node.object.at("spec"), home=node.namespace)
+            ]
+            complaint = booting_in_vain(node.object, self._conditions(node))
+            if complaint is not None and all(n is not None and not n.complaints for n in named):
+                node.complaints = [complaint]
+
+    def _behind(self, machine: Node) -> Complaint | None:
+        """What is wrong with the infrastructure of a Machine that has been up."""
+        assert machine.object is not None
+        kind, name = (machine.object.at("spec", "infrastructureRef", part) for part in ("kind", "name"))
+        found = self.nodes.get(node_id(str(kind), machine.namespace, str(name)))
+        worst = found.worst if found is not None and found.object is not None and has_delivered(found.object) else None
+        return worst if worst is not None and worst.tier in {Tier.ERROR, Tier.UNHEALTHY} else None
+
+    def _control_plane(self) -> list[str]:
+        """The control-plane object, or the Machines that stand for it."""
+        assert self.cluster is not None
+        assert self.cluster.object is not None
+        reference = self.cluster.object.at("spec", "controlPlaneRef")
+        if isinstance(reference, Mapping) and reference.get("name"):
+            return [node_id(str(reference.get("kind")), self.cluster.namespace, str(reference["name"]))]
+        machines = [n for n in self.nodes.values() if n.kind == "Machine" and n.object is not None]
+        return [n.id for n in machines if n.object is not None and CONTROL_PLANE_LABEL in n.object.metadata.labels]
