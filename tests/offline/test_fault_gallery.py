@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
-from clusterwright.offline.verdict import State, Verdict
+from clusterwright.offline.verdict import Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from offline import faults_of_kinds
+from offline.faulty import BAD, PAUSED, SLOW, Fault, Make
 from offline.live import (
     CLUSTER,
     CONFIG_TEMPLATE,
@@ -40,20 +41,7 @@ from offline.live import (
     whole,
 )
 
-Make = Callable[[Plane], Awaitable[None]]
-PAUSED = "cluster.x-k8s.io/paused"
 HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What is done, and what is then true: the objects that may be named (alternatives by `|`), and a word of who must act."""
-
-    name: str
-    make: Make
-    truth: str
-    who: str
-    states: frozenset[State] = frozenset({State.BROKEN, State.WAITING})
 
 
 def annotated(fault: str, *, control_plane: bool) -> Make:
@@ -198,20 +186,20 @@ async def wrong_key(p: Plane) -> None:
 
 GARBAGE = {"data": {"value": "Z2FyYmFnZQ=="}}
 FAULTS = [
-    Fault("machine never boots", slow("vm", "c-control-plane"), "DevMachine/c-*", "infrastructure provider", frozenset(State)),
-    Fault("api server never starts", slow("apiServer", "c-control-plane"), "DevMachine/c-*", "infrastructure provider", frozenset(State)),
-    Fault("etcd never starts", slow("etcd", "c-control-plane"), "DevMachine/c-*", "infrastructure provider", frozenset(State)),
-    Fault("worker never boots", slow("vm", "md"), "DevMachine/md-*", "infrastructure provider", frozenset(State)),
-    Fault("worker never joins", slow("node", "md"), "DevMachine/md-*|Machine/md-*", "", frozenset(State)),
+    Fault("machine never boots", slow("vm", "c-control-plane"), "DevMachine/c-*", "infrastructure provider", SLOW),
+    Fault("api server never starts", slow("apiServer", "c-control-plane"), "DevMachine/c-*", "infrastructure provider", SLOW),
+    Fault("etcd never starts", slow("etcd", "c-control-plane"), "DevMachine/c-*", "infrastructure provider", SLOW),
+    Fault("worker never boots", slow("vm", "md"), "DevMachine/md-*", "infrastructure provider", SLOW),
+    Fault("worker never joins", slow("node", "md"), "DevMachine/md-*", "infrastructure provider", SLOW),
     Fault("worker kubelet stops", annotated("kubelet-stops", control_plane=False), "Machine/md-*", "whoever runs the machine"),
     Fault("worker node dies", annotated("node-dies", control_plane=False), "Machine/md-*", "whoever runs the machine"),
     Fault("leader kubelet stops", annotated("kubelet-stops", control_plane=True), "Machine/c-*", "whoever runs the machine"),
-    Fault("leader node dies", annotated("node-dies", control_plane=True), "Cluster/c", "whoever runs the API server", frozenset(State)),
-    Fault("leader api server stops", annotated("api-server-stops", control_plane=True), "Cluster/c", "API server", frozenset(State)),
+    Fault("leader node dies", annotated("node-dies", control_plane=True), "KubeadmControlPlane/c", "machines of the control plane"),
+    Fault("leader api server stops", annotated("api-server-stops", control_plane=True), "DevMachine/c-*", "infrastructure provider"),
     Fault("etcd corrupt", annotated("etcd-corrupt", control_plane=True), "Machine/c-*|KubeadmControlPlane/c", "etcd"),
     Fault("etcd without space", annotated("etcd-no-space", control_plane=True), "Machine/c-*|KubeadmControlPlane/c", "etcd"),
-    Fault("etcd stops", annotated("etcd-stops", control_plane=True), "Cluster/c", "whoever runs the API server", frozenset(State)),
-    Fault("endpoint unreachable", unreachable, "Cluster/c", "network", frozenset(State)),
+    Fault("etcd stops", annotated("etcd-stops", control_plane=True), "KubeadmControlPlane/c", "machines of the control plane"),
+    Fault("endpoint unreachable", unreachable, "Cluster/c", "network"),
     Fault("infrastructure missing", without("DevCluster", "c"), "DevCluster/c", "author of Cluster"),
     Fault("control plane missing", without("KubeadmControlPlane", "c"), "KubeadmControlPlane/c", "author of Cluster"),
     Fault("machine template missing", without("DevMachineTemplate", "c-control-plane"), "DevMachineTemplate/c-control-plane", "author of"),
@@ -249,6 +237,7 @@ FAULTS = [
     Fault("class missing", topology(lambda objects: objects[-1:]), "ClusterClass/in-memory", "author of Cluster"),
     Fault("template of class missing", topology(without_template), "DevClusterTemplate/*", "author of"),
     Fault("file from no key", wrong_key, "Secret/there", "author of"),
+    *faults_of_kinds.FAULTS,
 ]
 
 
@@ -266,7 +255,7 @@ def test_the_gallery_is_large_enough() -> None:
 )
 def test_the_verdict_names_what_was_done(fault: Fault) -> None:
     async def main() -> list[Verdict]:
-        async with plane(LoopClock(START)) as p:
+        async with plane(LoopClock(START), features=fault.features) as p:
             await fault.make(p)
             found = []
             for pause in (5, 55, 540):
@@ -283,3 +272,4 @@ def test_the_verdict_names_what_was_done(fault: Fault) -> None:
     assert fault.who in minute.who, minute.who
     assert minute.next
     assert is_named(late, fault.truth), told
+    assert late.state in BAD, told

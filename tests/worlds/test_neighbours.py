@@ -6,7 +6,8 @@ import copy
 from collections.abc import Callable
 
 import pytest
-from recorded import NOW, Json, World, deleting, every, find, first_cause, is_named, load, remove, says, warns
+
+from worlds.recorded import NOW, Json, World, deleting, every, find, first_cause, is_named, load, remove, says, warns
 
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 

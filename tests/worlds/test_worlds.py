@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from recorded import HERE, NAMES, NOW, Json, World, deleting, every, find, first_cause, is_named, load, remove, says, warns
 
 import clusterwright
 from clusterwright.cli.main import main
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.complaints import references
 from clusterwright.offline.explain import explain
+from worlds.recorded import HERE, NAMES, NOW, Json, World, deleting, every, find, first_cause, is_named, load, remove, says, warns
 
 # --------------------------------------------------------------------------------------- recorded worlds
 

@@ -20,6 +20,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import demo, manager, running, settings, webview
 from clusterwright.cli.defaults import LOCAL
+from clusterwright.runtime import digest
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import PooledKeySource
@@ -35,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.against:
         return manager.run_against(arguments, Kubeconfig.load([arguments.against]).resolve())
     configure(arguments.log_format, arguments.log_level)
+    if arguments.log_format == "text" and arguments.log_level != "debug":
+        digest.for_people()
     try:
         return asyncio.run(_run(arguments))
     except (serve.BadOption, StoreBroken, InvalidKubeconfig, ApiError) as error:

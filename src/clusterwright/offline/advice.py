@@ -48,6 +48,11 @@ class Case:
         return f"kubectl{where} {words.replace('{}', f'{resource}/{node.name}')}"
 
 
+_DENIED: Final = re.compile(
+    r'failed calling webhook "(?P<down>[^"]+)"'
+    r'|admission webhook "(?P<webhook>[^"]+)" denied'
+    r"|ValidatingAdmissionPolicy '(?P<policy>[^']+)'"
+)
 _HOOK: Final = re.compile(r"^(pre-drain|pre-terminate)\.delete\.hook\.machine\.cluster\.x-k8s\.io")
 _PROVIDERS: Final = {"infrastructure.": "infrastructure", "bootstrap.": "bootstrap", "controlplane.": "control plane"}
 _NODE: Final = frozenset({"NodeHealthy", "NodeReady", "HealthCheckSucceeded", "NodeKubeadmLabelsAndTaintsSet"})
@@ -185,6 +190,17 @@ def _machine_of_node(case: Case) -> Advice:
     return Advice(who, "repair it, or delete the Machine if something makes a new one", case.kubectl("describe {}"))
 
 
+def _denied(case: Case) -> Advice:
+    found = _DENIED.search(case.complaint.text)
+    assert found is not None
+    words, name = found.lastgroup or "", found[found.lastgroup or 0]
+    if words == "down":
+        command = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+        return Advice(f"whoever runs the webhook {name}", "bring it back: nothing is written without it that it has to see", command)
+    who = f"whoever made the admission {words} {name}, and the owner of {case.name}"
+    return Advice(who, "do what its answer asks for, or have the rule changed", case.kubectl("describe {}"))
+
+
 def _quota(case: Case) -> Advice:
     return Advice(f"the owner of ResourceQuota {case.node.name}", "raise the quota, or free what it counts", case.kubectl("edit {}"))
 
@@ -232,6 +248,7 @@ _CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], .
     (lambda c: c.complaint.about == "RemoteConnectionProbe", _unreachable),
     (lambda c: "alarm" in c.complaint.text.lower(), _alarm),
     (lambda c: c.node.kind == "ResourceQuota", _quota),
+    (lambda c: bool(_DENIED.search(c.complaint.text)), _denied),
     (lambda c: c.node.kind == "Machine" and (c.complaint.about in _NODE or bool(_COMPONENT.search(c.complaint.about))), _machine_of_node),
     (lambda c: c.node.kind in {"Secret", "ConfigMap"} or c.complaint.about == TEMPLATE, _content),
     (lambda c: bool(_provider_word(c)), _provider),

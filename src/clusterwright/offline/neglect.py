@@ -27,8 +27,11 @@ _UNREPORTED: Final = ("Template", "Binding", "ClusterResourceSet", "ExtensionCon
 """Ends of kinds that report nothing, or only when they have something to do."""
 
 
-def unreconciled(obj: Unstructured, now: datetime | None) -> Complaint | None:
-    """That no controller has said anything of an object of Cluster API since it was made, or since its spec was changed."""
+def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "") -> Complaint | None:
+    """That no controller has said anything of an object of Cluster API since it was made, or since its spec was changed.
+
+    `heard`: when an Event last told of it. A controller that fails may have nothing else to say.
+    """
     group = obj.gvk.group
     if now is None or not (group == _GROUP or group.endswith(f".{_GROUP}")) or obj.kind.endswith(_UNREPORTED):
         return None
@@ -43,7 +46,7 @@ def unreconciled(obj: Unstructured, now: datetime | None) -> Complaint | None:
     changed = _spec_changed(obj)
     if not isinstance(observed, int) or not isinstance(generation, int) or observed >= generation or changed is None:
         return None
-    if now - changed < AT_ONCE:
+    if now - changed < AT_ONCE or heard >= f"{changed:%Y-%m-%dT%H:%M:%SZ}":
         return None
     text = f"nothing has reconciled it since its spec was changed {ago(now - changed)} ago"
     return Complaint(Tier.UNRECONCILED, text, f"{changed:%Y-%m-%dT%H:%M:%SZ}", path="status.observedGeneration")

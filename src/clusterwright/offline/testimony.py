@@ -38,6 +38,7 @@ from clusterwright.offline.neglect import unreconciled
 SLACK = timedelta(seconds=10)
 """An Event may come a little before the condition that it explains."""
 ABSENT = re.compile(r"not found|does not exist|no such|missing", re.IGNORECASE)
+NEVER_MADE = re.compile(r"\b(failed|error|unable|cannot) (to )?(creat|clon)", re.IGNORECASE)
 KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
 
@@ -219,12 +220,16 @@ class Testimony:
                 text = node.object.at(*path)
                 if isinstance(text, str) and text:
                     node.complaints.append(Complaint(Tier.ERROR, f"{name}: {text}", raw=text))
-        if not pause and (neglected := unreconciled(node.object, self._now)) is not None:
+        if not pause and (neglected := unreconciled(node.object, self._now, self._heard(node))) is not None:
             node.complaints.append(neglected)
         node.complaints += self._stall(node, conditions)
         if node.complaints:
             node.complaints += self._warnings(node)
         node.complaints = without_summaries(node.complaints)
+
+    def _heard(self, node: Node) -> str:
+        """When an Event last told of the object."""
+        return max((time_of(e) for e in self.events.get(node.id, ())), default="")
 
     def _stall(self, node: Node, conditions: Sequence[Condition]) -> list[Complaint]:
         """Machines that should have been made at once and were not; controllers tell only their logs what the API server refused."""
@@ -269,9 +274,9 @@ class Testimony:
         return [e for e in told if e.get("type") == "Warning" and time_of(e) >= oldest and not self._names_the_gone(node, e)]
 
     def _names_the_gone(self, node: Node, event: Json) -> bool:
-        """Whether an Event tells of an object that is no more, other than to say that it is missing."""
+        """Whether an Event tells of an object that is no more, other than to say that it is missing or could not be made."""
         text = str(event.get("message") or "")
-        if ABSENT.search(text):
+        if ABSENT.search(text) or NEVER_MADE.search(text):
             return False
         named = [(m[1], m[2].rpartition("/")[2]) for m in KIND_AND_NAME.finditer(text) if m[1] in self._kinds]
         return any(node_id(kind, node.namespace, name.rstrip(".")) not in self._there for kind, name in named)

@@ -20,6 +20,8 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerTimeout
 
 MACHINE = gvk_of(Machine)
+REFUSED = "MachineCreationFailed"
+"""The reason of the deprecated condition where the API server did not take a Machine."""
 
 
 class CreationFailed(Exception):
@@ -43,12 +45,13 @@ class Creator:
     def _owner(self) -> ObjectKey:
         return self.maker.metadata.key
 
-    async def create(self, name: str) -> Unstructured:
+    async def create(self, name: str, *, was_refused: bool) -> Unstructured:
         """A BootstrapConfig, an InfraMachine and a Machine, all of this name. Raises CreationFailed.
 
         What was made before a refusal is taken away again. After a failure that may have taken effect it stays: the next pass
         comes to the same name and goes on with it. Both templates are read before anything is made: what is made and taken
-        away again wakes us, so that a missing template would keep us busy for ever.
+        away again wakes us, so that a missing template would keep us busy for ever. For the same reason the API server is asked
+        first whether it would take the Machine, where the last one `was_refused` by a quota, a policy or a webhook.
         """
         maker, made = self.maker, list[Unstructured]()
         machine = desired.new_machine(maker, name)
@@ -56,12 +59,17 @@ class Creator:
         if maker.config_ref is not None:
             sources.insert(0, ("BootstrapTemplateCloningFailed", maker.config_ref))
         templates = [await self._template(reason, reference) for reason, reference in sources]
+        if was_refused:
+            try:
+                await self.client.apply(machine, field_manager=FIELD_MANAGER, dry_run=True)
+            except ApiError as error:
+                raise CreationFailed(Refusal(REFUSED, f"failed to create Machine {name}: {error}"), error) from error
         for (reason, reference), template in zip(sources, templates, strict=True):
             made.append(await self._clone(reason, reference, template, name, machine, made))  # what was made must be known
         try:
             return await self.applier.create(self._owner, machine, FIELD_MANAGER)
         except ApiError as error:
-            raise await self._failed("MachineCreationFailed", f"failed to create Machine {name}: {error}", error, machine, made) from error
+            raise await self._failed(REFUSED, f"failed to create Machine {name}: {error}", error, machine, made) from error
 
     def _text(self, reference: Mapping[str, Any], error: Exception) -> str:
         return f"failed to clone {reference.get('kind', '')} {self.maker.metadata.namespace}/{reference.get('name', '')}: {error}"

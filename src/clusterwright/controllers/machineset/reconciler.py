@@ -29,7 +29,7 @@ from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machineset import desired, remediation
 from clusterwright.controllers.machineset.conditions import OWNED, TABLES
 from clusterwright.controllers.machineset.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_TABLES
-from clusterwright.controllers.machineset.creation import CreationFailed, Creator
+from clusterwright.controllers.machineset.creation import REFUSED, CreationFailed, Creator
 from clusterwright.controllers.machineset.deletion_order import UnknownOrder, in_order
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
 from clusterwright.controllers.machineset.hands import Hands, Run
@@ -323,6 +323,8 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         count = count if seen.room is None else min(count, seen.room)
         taken = [m.metadata.name for m in await client.list(Machine, namespace=run.object.metadata.namespace)]
         creator = Creator(client, self._applier, maker)
+        created = v1beta1.get(v1beta1.reporter_conditions(run.original.object), "MachinesCreated")
+        was_refused = created is not None and created.status == "False" and created.reason == REFUSED
         try:
             present = [*(m.metadata.uid for m in existing), _since(run.original.object)]
             names = desired.new_names(maker, count, present=present, taken=taken)
@@ -331,12 +333,12 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                 now = await client.find(MachineSet, run.object.key)
                 if now is None or now.metadata.generation != run.object.metadata.generation:
                     return  # it was told otherwise meanwhile, and will look again
-                await creator.create(name)
+                await creator.create(name, was_refused=was_refused)
                 run.record("Normal", "SuccessfulCreate", f"Created Machine {name}")
         except CreationFailed as error:
             self._refused(run, error.refusal, error)
         except (ApiError, BadNamingTemplate) as error:
-            self._refused(run, Refusal("MachineCreationFailed", f"failed to create Machine: {error}"), error)
+            self._refused(run, Refusal(REFUSED, f"failed to create Machine: {error}"), error)
 
     def _refused(self, run: Run, refusal: Refusal, cause: Exception) -> None:
         run.seen = with_(run.seen, refusal=refusal)

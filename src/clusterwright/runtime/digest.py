@@ -1,0 +1,101 @@
+"""Logs for people at a terminal: one line for each thing that fails, said once and counted, instead of every try.
+
+A pass that fails is tried again, mostly with success: what it needs was on its way. So a failure of the foreseen kind is told only when it
+has lasted a while, and again when it has another reason or has come up ten, a hundred times. Traces of what nobody has foreseen, and all
+that is left out here, are in the full logs (`json`, or the level `debug`).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from clusterwright.runtime.logging import ROOT, redact
+
+LASTING: Final = 3.0
+"""Seconds after which a failure is worth a line."""
+FORGOTTEN: Final = 120.0
+"""Seconds without a failure, beyond the announced pause, after which the next one is a new one."""
+_CLASS: Final = re.compile(r"^[A-Z]\w+: ")
+_COUNTED: Final = ("failures", "retry_in_seconds", "reasons", "stacktrace", "error", "controller", "namespace", "name", "times")
+
+
+@dataclass(slots=True)
+class _Failing:
+    first: float
+    last: float
+    pause: float = 0.0
+    told: str = ""
+    count: int = 0
+    next_count: int = 10
+
+
+class Digest(logging.Filter):
+    """Lets through what is worth a line; a record that stands for several has the field `times`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._failing: dict[tuple[str, ...], _Failing] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is shown."""
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        if record.levelno < logging.WARNING or "error" not in fields:
+            return True
+        subject = (record.name, record.getMessage(), *(str(fields.get(f, "")) for f in ("controller", "namespace", "name", "kind")))
+        self._forget(record.created)
+        one = self._failing.setdefault(subject, _Failing(record.created, record.created))
+        one.last, one.pause = record.created, float(fields.get("retry_in_seconds") or 0)
+        text = _reason(fields)
+        if record.exc_info is None and "failures" in fields and record.created - one.first < LASTING:
+            one.count += 1
+            return False
+        if text == one.told:
+            one.count += 1
+            if one.count < one.next_count:
+                return False
+        else:
+            one.count = 1 if one.told else one.count + 1
+            one.told = text
+        one.next_count = one.count * 10
+        record.fields = {**fields, "times": one.count}
+        return True
+
+    def _forget(self, now: float) -> None:
+        self._failing = {k: f for k, f in self._failing.items() if now - f.last < FORGOTTEN + f.pause}
+
+
+class TerminalFormatter(logging.Formatter):
+    """One short line per record: when, how bad, what about, why."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without secrets."""
+        at = f"{datetime.fromtimestamp(record.created, UTC).astimezone():%H:%M:%S}"
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        about = " ".join(filter(None, (str(fields.get("controller", "")), _object(fields))))
+        why = _reason(fields)
+        if record.exc_info and record.exc_info[0] is not None:
+            why = f"unforeseen {record.exc_info[0].__name__}: {why or record.exc_info[1]} (--log-level debug shows where)"
+        message = record.getMessage()
+        parts = [f"{about}: {why}"] if about and why else [" ".join(filter(None, (message, about))) + (f": {why}" if why else "")]
+        parts += [f"{name}={value}" for name, value in fields.items() if name not in _COUNTED]
+        parts += [f"({fields['times']} times)"] if fields.get("times", 1) > 1 else []
+        return redact(f"{at} {record.levelname:<7} {' '.join(parts)}".replace("\n", " "))
+
+
+def for_people() -> None:
+    """Have the project's logs, once they are configured, written for people."""
+    for handler in logging.getLogger(ROOT).handlers:
+        handler.addFilter(Digest())
+        handler.setFormatter(TerminalFormatter())
+
+
+def _object(fields: dict[str, Any]) -> str:
+    return "/".join(str(fields[part]) for part in ("namespace", "name") if fields.get(part))
+
+
+def _reason(fields: dict[str, Any]) -> str:
+    return _CLASS.sub("", str(fields.get("error", "")))
