@@ -314,7 +314,7 @@ def pool_without_nodes(w: World) -> str:
     cluster = find(w, "Cluster")["metadata"]
     mine = {"namespace": cluster["namespace"], "name": "pool", "labels": {"cluster.x-k8s.io/cluster-name": cluster["name"]}}
     reference = {"apiGroup": INFRASTRUCTURE, "kind": "AWSMachinePool", "name": "pool"}
-    pool = {
+    pool: Json = {
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "MachinePool",
         "metadata": {**mine, "generation": 1},
