@@ -23,12 +23,12 @@ from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.dashboard.feed import GONE, Feed
 from clusterwright.dashboard.views import UNSHOWN, fleet_row, object_view, parents, verdict_shown
 from clusterwright.dashboard.waterfall import waterfall
-from clusterwright.offline.causes import Investigation
+from clusterwright.offline import glance
 from clusterwright.offline.kinship import mentioned, name_of
 from clusterwright.offline.record import slim_definition
 from clusterwright.offline.testimony import Sight
 from clusterwright.offline.timeline import Decided, timeline
-from clusterwright.offline.verdict import State, Verdict, judge
+from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
@@ -265,10 +265,7 @@ class Fleet:
             self._due[key] = now + LOOK_AGAIN
 
     def _verdict(self, key: ObjectKey, objects: Sequence[Json], events: Sequence[Json], now: datetime) -> Verdict:
-        subject = name_of("Cluster", *key)
-        everything = [*objects, *events, *self.definitions]
-        investigation = Investigation(everything, subject, {}, Sight(now, self.seen, {}, ""))
-        return judge(investigation, investigation.causes(), now)
+        return glance.Fleet([*objects, *events, *self.definitions], Sight(now, self.seen)).verdict(key)
 
     def _whole(self, objects: Sequence[Json], events: Sequence[Json], verdict: Verdict) -> dict[str, Json]:
         shown = [o for o in map(Unstructured, objects) if o.kind not in UNSHOWN]
