@@ -44,9 +44,15 @@ check: $(STAMP) ## format, lint, types, imports, generated documents, dependenci
 	$(BIN)/python -m clusterwright.cli.docs --check
 	$(BIN)/python -m clusterwright.cli.dependencies --check
 
-docs: $(STAMP) ## render docs/tables and the bill of materials from the code
+$(VENV)/.stamp-docs: $(STAMP) requirements/docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	touch $@
+
+docs: $(VENV)/.stamp-docs ## render what docs/ shows of the code and its outputs, and build the site in build/site
 	$(BIN)/python -m clusterwright.cli.docs
 	$(BIN)/python -m clusterwright.cli.dependencies
+	$(BIN)/python -m tests.docs.outputs
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 $(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt

@@ -10,7 +10,7 @@ from pathlib import Path
 from clusterwright.admission.rendering import as_markdown as admission_page
 from clusterwright.cli import packages
 from clusterwright.offline.catalogue import catalogue
-from clusterwright.tables import as_markdown
+from clusterwright.tables import as_json, as_markdown
 
 FOLDER = Path("docs") / "tables"
 ARCHITECTURE = Path("docs") / "architecture.md"
@@ -26,7 +26,28 @@ def pages() -> dict[str, str]:
     for controller, tables in catalogue().items():
         index += f"| [{controller}]({controller}.md) | {', '.join(t.name for t in tables)} |\n"
     index += "\nWhat is refused before any controller sees it: [rules of admission](admission.md).\n"
-    return {"README.md": index, "admission.md": admission_page(), **rendered}
+    index += "Every condition with its reasons: [conditions](conditions.md).\n"
+    return {"README.md": index, "admission.md": admission_page(), "conditions.md": conditions_page(), **rendered}
+
+
+def conditions_page() -> str:
+    """Every condition that a table decides: its statuses and reasons, and when each is so."""
+    page = "# Conditions and reasons\n\nRendered from the code by `make docs`; do not edit. "
+    page += "What a condition says is decided by the first row that holds; the tables have all of it.\n"
+    for controller, tables in catalogue().items():
+        decided = [t for t in map(as_json, tables) if "(v1beta1)" not in t["name"] and any(r.get("reason") for r in t["rows"])]
+        if not decided:
+            continue
+        page += f"\n## [{controller}]({controller}.md)\n\n| Condition | Status | Reason | When |\n|---|---|---|---|\n"
+        for table in decided:
+            seen: dict[tuple[str, str], list[str]] = {}
+            for row in table["rows"]:
+                if row.get("reason"):
+                    seen.setdefault((row["status"], row["reason"]), []).append(row["guard"])
+            for (status, reason), guards in seen.items():
+                when = "; or ".join(f"`{g}`" for g in dict.fromkeys(guards)).replace("|", "\\|").replace("\n", " ")
+                page += f"| {table['name']} | `{status}` | `{reason}` | {when} |\n"
+    return page
 
 
 def run(argv: Sequence[str]) -> int:
