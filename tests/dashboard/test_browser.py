@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run, run_in, start, stop
-from clusterwright.api.core import Cluster
+from clusterwright.api.core import Cluster, MachineDeployment
+from clusterwright.api.infrastructure import DevMachine, DevMachineTemplate
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import connect, samples
+from clusterwright.inmemory.faults import FAULT
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
 from dashboard.conftest import Served
@@ -78,11 +80,6 @@ async def page_of(plane: Plane | Served, folder: Path) -> AsyncIterator[Page]:
         assert {u for u in page.requested if not u.startswith(f"{address}/dashboard/")} <= {"about:blank"}
 
 
-async def picture(page: Page, name: str) -> None:
-    if folder := os.environ.get("CLUSTERWRIGHT_PICTURES"):
-        await page.picture(Path(folder) / name)
-
-
 def rows(state: str) -> str:
     return f"[...document.querySelectorAll('#fleet .body .row')].some(r => r.dataset.key === 'default/web' && r.textContent.includes('{state}'))"
 
@@ -93,7 +90,6 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         assert made.returncode == 0, made.stderr
         await page.until(rows(""))
         await page.until(rows("Fine"))
-        await picture(page, "fleet.png")
 
         # with the keyboard alone: to the list, into the cluster, down the tree, to a condition, and its table
         await page.run("document.getElementById('filter').focus()")
@@ -119,7 +115,6 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         assert await page.run("document.activeElement.id") == "why"
         fired = await page.run("document.querySelector('#why tr[aria-current=true] th').textContent")
         assert fired == "available"
-        await picture(page, "cluster.png")
 
         await page.run("document.getElementById('tab-objects').focus()")
         await page.press("ArrowRight")
@@ -128,7 +123,6 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         await page.until("document.querySelectorAll('#waterfall .lane').length >= 2")
         await page.run("document.getElementById('theme').click()")
         assert await page.run("document.documentElement.dataset.theme") == "dark"
-        await picture(page, "provisioning.png")
 
         # what happens elsewhere shows here, by itself
         async with plane.client() as client:
@@ -200,3 +194,38 @@ async def test_a_thousand_clusters_are_a_list_of_those_in_sight(served: Served, 
         await page.until("document.getElementById('count').textContent === '11 of 1000'")
         await client.delete(Cluster, ObjectKey("default", "c770"))
         await page.until("document.getElementById('count').textContent === '10 of 999'")
+
+
+@pytest.mark.skipif(
+    "CLUSTERWRIGHT_PICTURES" not in os.environ, reason="pictures are made when asked for: CLUSTERWRIGHT_PICTURES=docs/pictures"
+)
+async def test_pictures_of_a_fleet_in_trouble(plane: Plane, tmp_path: Path) -> None:
+    folder = Path(os.environ["CLUSTERWRIGHT_PICTURES"])
+    names = ("shop", "billing", "search", "search-staging", "mail", "archive")
+    for name in names:
+        made = await asyncio.to_thread(plane.run, "create", "cluster", name, "--worker-machines", "2", "--wait")
+        assert made.returncode == 0, made.stderr
+    async with plane.client() as client:
+        await client.delete(DevMachineTemplate, ObjectKey("default", "shop-md-0"))
+        await client.patch(MachineDeployment, ObjectKey("default", "shop-md-0"), {"spec": {"replicas": 4}})
+        sick = next(m for m in await client.list(DevMachine, namespace="default") if m.metadata.name.startswith("billing-md-0"))
+        await client.patch(DevMachine, sick.key, {"metadata": {"annotations": {FAULT: "kubelet-stops"}}})
+        await client.patch(Cluster, ObjectKey("default", "archive"), {"spec": {"paused": True}})
+    async with page_of(plane, tmp_path) as page:
+        await page.call("Emulation.setDeviceMetricsOverride", width=1180, height=480, deviceScaleFactor=1, mobile=False)
+        for name, state in (("shop", "Broken"), ("billing", "Broken"), ("archive", "Waiting"), ("mail", "Fine")):
+            await page.until(rows(state).replace("default/web", f"default/{name}"))
+        await page.picture(folder / "fleet.png")
+        await page.call("Emulation.setDeviceMetricsOverride", width=1180, height=660, deviceScaleFactor=1, mobile=False)
+        await page.run("location.hash = '#/default/shop'")
+        await page.until("document.querySelector('[data-id=\"MachineDeployment/default/shop-md-0\"]')")
+        await page.run("document.querySelector('[data-id=\"MachineDeployment/default/shop-md-0\"]').click()")
+        await page.run("document.querySelector('[data-condition=ScalingUp]').click()")
+        await page.until("document.querySelector('#why tr.fired')")
+        await page.run("document.getElementById('main').scrollTop = 0")
+        await page.picture(folder / "cluster.png")
+        await page.run("document.getElementById('theme').click()")
+        await page.run("location.hash = '#/default/mail/waterfall'")
+        await page.until("document.querySelectorAll('#waterfall .lane').length >= 4")
+        await page.call("Emulation.setDeviceMetricsOverride", width=1180, height=380, deviceScaleFactor=1, mobile=False)
+        await page.picture(folder / "provisioning.png")

@@ -13,16 +13,17 @@ import pytest
 import yaml
 from tests.docs.outputs import PAGES, ROOT, masked, outputs, rendered
 
-from clusterwright.api.contract import CONTRACTS, Path as FieldPath
+from clusterwright.api.contract import CONTRACTS
+from clusterwright.api.contract import Path as FieldPath
 from clusterwright.cli import grammar
 
 EVERY = (*PAGES, *sorted((ROOT / "docs").glob("*/*.md")))
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_COMMAND = re.compile(r"(?:^ {4}(?:\$ )?(?:\.venv/bin/)?|`(?:\.venv/bin/)?)clusterwright ([a-z]+)", re.M)
+_COMMAND = re.compile(r"(?:^ {4}(?:\$ )?(?:\.venv/bin/)?|`(?:\.venv/bin/)?)clusterwright ([a-z]+)", re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
-    heads = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
@@ -35,7 +36,7 @@ def test_outputs_are_what_the_product_says() -> None:
 
 @pytest.mark.parametrize("page", EVERY, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"^ {4}.*$", "", page.read_text(), flags=re.M)  # not those in outputs and code
+    text = re.sub(r"^ {4}.*$", "", page.read_text(), flags=re.MULTILINE)  # not those in outputs and code
     for link in _LINK.findall(text):
         if re.match(r"https?:", link):
             continue
@@ -76,10 +77,16 @@ def test_every_page_is_in_the_site() -> None:
     assert all((ROOT / "docs" / name).exists() for name in named)
 
 
-@pytest.mark.skipif(find_spec("mkdocs") is None, reason="the site is not built: mkdocs comes with `make docs`, not with the tests' requirements")
+@pytest.mark.skipif(
+    find_spec("mkdocs") is None, reason="the site is not built: mkdocs comes with `make docs`, not with the tests' requirements"
+)
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr

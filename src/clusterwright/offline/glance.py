@@ -47,7 +47,7 @@ class Fleet:
     def verdict(self, cluster: ObjectKey) -> Verdict:
         """The verdict on a Cluster; raises KeyError if it is not among the objects."""
         subject = name_of("Cluster", *cluster)
-        names = self._kinship.of(self._kinship.objects[subject])
+        names = sorted(self._kinship.of(self._kinship.objects[subject]))  # the same words every time
         objects = [dict(self._kinship.objects[name].json) for name in names]
         events = [event for name in names for event in self._events.get(name, ())]
         investigation = Investigation([*objects, *events, *self._definitions], subject, {}, self._sight, is_household=True)
