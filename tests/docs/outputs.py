@@ -7,6 +7,7 @@ are replaced by made-up ones, in the order of their appearance.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +36,7 @@ from clusterwright.simulation.world import START
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-_BLOCK = re.compile(r"(<!-- output: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- (output|file): (\S+) -->\n).*?(<!-- end -->)", re.S)
 _SUFFIX = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 _MADE_UP = ("7x2kp", "q9vtz", "m4c8d", "w6hbn", "r5jzl", "k8fts", "x4mgv", "z7pdc", "h2wqr", "b9nlk", "t6vxj", "c5gmz")
 _EXAMPLE = "infrastructure.example.com"
@@ -45,7 +46,7 @@ def rendered(text: str, outputs: Mapping[str, str]) -> str:
     """The page with what the product says now, and with files as they are."""
 
     def content(kind: str, name: str) -> str:
-        return outputs[name] if kind == "output" else (ROOT / name).read_text()
+        return outputs[name] if kind == "output" else (ROOT / name).read_text().rstrip()
 
     return _BLOCK.sub(lambda m: f"{m[1]}\n{_indented(content(m[2], m[3]))}\n\n{m[4]}", text)
 
@@ -217,6 +218,7 @@ async def _provider(p: Plane) -> None:
 
 def main() -> None:
     """Bring all pages up to date."""
+    logging.disable(logging.CRITICAL)  # what is broken on purpose is no news
     told = outputs()
     for page in PAGES:
         text = page.read_text()

@@ -91,4 +91,4 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "index.html").read_text()
-    assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", page)
+    assert not re.findall(r"<(?:script|img)[^>]+src=\"(?:https?:)?//|<link[^>]+href=\"(?:https?:)?//", page)
