@@ -51,7 +51,7 @@ $(VENV)/.stamp-docs: $(STAMP) requirements/docs.txt
 docs: $(VENV)/.stamp-docs ## render what docs/ shows of the code and its outputs, and build the site in build/site
 	$(BIN)/python -m clusterwright.cli.docs
 	$(BIN)/python -m clusterwright.cli.dependencies
-	$(BIN)/python -m tests.docs.outputs
+	$(BIN)/python tests/documentation/outputs.py
 	$(BIN)/python -m mkdocs build --strict --quiet
 
 $(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt

@@ -1,4 +1,4 @@
-"""The outputs that the documentation shows, made by running the product: `python -m tests.docs.outputs` writes them into the pages.
+"""The outputs that the documentation shows, made by running the product: `python tests/documentation/outputs.py` writes them into the pages.
 
 A page has `<!-- output: NAME -->` (or `<!-- file: PATH -->`), a block, and `<!-- end -->`. All clusters live on one plane in virtual time; random parts of names
 are replaced by made-up ones, in the order of their appearance.
@@ -36,7 +36,7 @@ from clusterwright.simulation.world import START
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-_BLOCK = re.compile(r"(<!-- (output|file): (\S+) -->\n).*?(<!-- end -->)", re.S)
+_BLOCK = re.compile(r"(<!-- (output|file): (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SUFFIX = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 _MADE_UP = ("7x2kp", "q9vtz", "m4c8d", "w6hbn", "r5jzl", "k8fts", "x4mgv", "z7pdc", "h2wqr", "b9nlk", "t6vxj", "c5gmz")
 _EXAMPLE = "infrastructure.example.com"
@@ -207,13 +207,13 @@ async def _provider(p: Plane) -> None:
     await p.client.create({"apiVersion": f"{_EXAMPLE}/v1", "kind": "ExampleMachineTemplate", **template})
     reference = {"apiGroup": _EXAMPLE, "kind": "ExampleMachineTemplate", "name": "small"}
     await p.client.patch(MachineDeployment, _key("provider-workers"), {"spec": {"template": {"spec": {"infrastructureRef": reference}}}})
-    kind = GroupVersionKind(_EXAMPLE, "v1", "ExampleMachine")
+    machines = GroupVersionKind(_EXAMPLE, "v1", "ExampleMachine")
     made: list[Unstructured] = []
     while not made:
         await asyncio.sleep(1)
-        made = list(await p.client.list(kind, namespace="default"))
-    await p.client.patch(kind, made[0].key, {"spec": {"providerID": f"example://{made[0].key.name}"}})
-    await p.client.patch(kind, made[0].key, {"status": {"ready": True}}, subresource="status")
+        made = list(await p.client.list(machines, namespace="default"))
+    await p.client.patch(machines, made[0].key, {"spec": {"providerID": f"example://{made[0].key.name}"}})
+    await p.client.patch(machines, made[0].key, {"status": {"ready": True}}, subresource="status")
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.docs.outputs import PAGES, ROOT, masked, outputs, rendered
 
 from clusterwright.api.contract import CONTRACTS
 from clusterwright.api.contract import Path as FieldPath
 from clusterwright.cli import grammar
+from documentation.outputs import PAGES, ROOT, masked, outputs, rendered
 
 EVERY = (*PAGES, *sorted((ROOT / "docs").glob("*/*.md")))
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
