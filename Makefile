@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-dev
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test soak check bench docs clean
+.PHONY: help setup run demo test test-real soak check bench docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -30,7 +30,10 @@ demo: $(VENV)/.stamp-base ## a tour that ends by itself: create, scale, upgrade,
 
 # a file stays with one worker: what its tests share, a played corpus or a server, is made once
 test: $(STAMP) ## run all tests
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not soak" tests
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not real" tests
+
+test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd
+	$(BIN)/python -m pytest -v -rs -m real tests
 
 # what a run logs is not kept: that would cost more than the run, and its seed repeats it
 soak: $(STAMP) ## run the full seeded counts

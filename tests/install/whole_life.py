@@ -11,7 +11,7 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.cli import samples
 from clusterwright.inmemory import faults
-from clusterwright.runtime.logging import _fields
+from clusterwright.runtime.logging import bound_fields
 from clusterwright.runtime.rights import right_of
 from clusterwright.simulation.plane import NAMESPACE, Plane
 
@@ -29,7 +29,7 @@ class Recording:
 
     def _note(self, request: Request, response: Response | None = None) -> None:
         right = right_of(request)
-        who = str(_fields.get().get("controller", ""))
+        who = str(bound_fields().get("controller", ""))
         verbs = {right.verb}
         if response is not None and request.method == "PATCH" and response.status == 201:
             verbs.add("create")  # server-side apply made it

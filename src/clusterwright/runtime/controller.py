@@ -84,6 +84,7 @@ class Controller:
         metrics: RuntimeMetrics | None = None,
         tracer: Tracer | None = None,
         shards: Shards | None = None,
+        longest_wait: Callable[[], float] = lambda: float("inf"),
     ) -> None:
         self.name = name
         self.kind = kind
@@ -98,6 +99,7 @@ class Controller:
         self._resync = resync
         self._informer: Informer | None = None
         self._shards = shards
+        self._longest_wait = longest_wait
         self._slots: dict[ObjectKey, int] = {}
         """In which slot the last pass over a key was: who is gone can no longer be asked."""
         self._metrics = metrics
@@ -334,7 +336,7 @@ class Controller:
         if not all(is_foreseen(part) for part in parts):
             self._count("panics")
         waits = [part.retry_after or 0.0 for part in parts if isinstance(part, ApiError)]
-        delay = self.queue.fail(key, "retry", max(waits, default=0.0))
+        delay = self.queue.fail(key, "retry", max(waits, default=0.0), self._longest_wait())
         fields = {"failures": self.queue.failures(key), "retry_in_seconds": round(delay, 3)}
         if all(is_expected(part) for part in parts):
             log.info("Reconcile must wait", error=str(error), **fields)

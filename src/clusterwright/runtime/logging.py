@@ -112,6 +112,11 @@ def bound(**fields: Any) -> Iterator[None]:
         _fields.reset(token)
 
 
+def bound_fields() -> Mapping[str, Any]:
+    """What is added to every line in this context."""
+    return _fields.get()
+
+
 class Formatter(logging.Formatter):
     """One line per record: JSON, or text with `key=value` fields. The stack trace is a field, too."""
 

@@ -27,8 +27,9 @@ from clusterwright.runtime.endpoints import Check, Endpoints, Insight, Probes
 from clusterwright.runtime.events import Recorder
 from clusterwright.runtime.fence import Fence, Fenced
 from clusterwright.runtime.leases import LeaderElector, LeaseTimes
-from clusterwright.runtime.logging import get_logger
+from clusterwright.runtime.logging import bound_fields, get_logger
 from clusterwright.runtime.metrics import Registry, RuntimeMetrics
+from clusterwright.runtime.outages import Outages
 from clusterwright.runtime.predicates import all_of, has_watch_filter
 from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
 from clusterwright.runtime.resources import Kind
@@ -116,9 +117,10 @@ class Manager:
         self.metrics = RuntimeMetrics(self.registry)
         self.rights = Rights(self._stands_still)
         self.fence = self.options.fence or Fence(clock)
-        heard: Transport = Listening(Measured(apart or transport, self.metrics, clock), self.rights)
+        self._outages = Outages(clock)
+        heard: Transport = Listening(Measured(apart or transport, self.metrics, clock, self._outages), self.rights)
         self._apart = RestClient(heard, clock=clock, user_agent=self.options.component)
-        paced: Transport = Listening(Measured(Fenced(transport, self.fence), self.metrics, clock), self.rights)
+        paced: Transport = Listening(Measured(Fenced(transport, self.fence), self.metrics, clock, self._outages), self.rights)
         if self.options.qps:
             paced = Throttled(paced, clock, qps=self.options.qps, burst=self.options.burst, metrics=self.metrics)
         self.rest = RestClient(paced, clock=clock, user_agent=self.options.component)
@@ -176,6 +178,7 @@ class Manager:
             metrics=self.metrics,
             tracer=self._tracer,
             shards=self._shards,
+            longest_wait=self._outages.longest_wait,
         )
         self.controllers.append(controller)
         return controller
@@ -222,7 +225,8 @@ class Manager:
             if not self._started:
                 return f"no controller begins before it is granted; {', '.join(waiting)} need it" if waiting else "waiting to begin"
             return f"controllers that see no changes: {', '.join(waiting)}"
-        return "passes that need it fail and are tried again"
+        controller = bound_fields().get("controller", "")
+        return f"passes of {controller} that need it fail and are tried again" if controller else "what needs it is tried again"
 
     def _resource_name(self, kind: Kind) -> str:
         found = self.rest.resources.peek(kind)

@@ -7,8 +7,9 @@ the same request succeeds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -16,8 +17,11 @@ from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.runtime.logging import get_logger
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_RESULT_OF_RBAC = " cannot "
-"""Authorizers say `User "x" cannot list resource ...`; admission, which answers 403 as well, says something else."""
+_DENIED = re.compile(r' cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
+"""Authorizers say `User "x" cannot list resource "r" in API group "g" ...`; admission, which answers 403 as well, says something else.
+
+They name what is missing, which is not always what was asked for: an apply of what is not there needs the right to create it.
+"""
 
 _log = get_logger("rights")
 
@@ -50,18 +54,30 @@ class Rights:
     def answered(self, request: Request, status: int, body: bytes) -> None:
         """Take note of an answer."""
         if status != 403:
-            if self.missing and status < 400 and self.missing.pop(right := right_of(request), None) is not None:
-                _log.warning("A right was granted", right=str(right))
+            if self.missing and status < 400:
+                self._granted(request, status)
             return
         try:
             message = msgspec.json.decode(body, type=_Status).message
         except msgspec.DecodeError:
             return
-        right = right_of(request)
-        if _RESULT_OF_RBAC not in message or right in self.missing:
+        denied = _DENIED.search(message)
+        if denied is None:
+            return
+        verb, resource, group = denied.groups()
+        plural, slash, subresource = resource.partition("/")
+        right = Right(verb, (f"{plural}.{group}" if group else plural) + slash + subresource, right_of(request).namespace)
+        if right in self.missing:
             return
         self.missing[right] = what = self._stands_still(right)
         _log.warning("A right is missing", right=str(right), stands_still=what, answer=message)
+
+    def _granted(self, request: Request, status: int) -> None:
+        right = right_of(request)
+        made = (replace(right, verb="create"),) if request.method == "PATCH" and status == 201 else ()
+        for now in (right, *made):
+            if self.missing.pop(now, None) is not None:
+                _log.warning("A right was granted", right=str(now))
 
     @property
     def complaint(self) -> str:

@@ -8,15 +8,17 @@ from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.metrics import RuntimeMetrics
+from clusterwright.runtime.outages import Outages
 
 
 class Measured:
-    """Counts requests by verb and code, and times them."""
+    """Counts requests by verb and code, and times them; tells `outages` how the API server is."""
 
-    def __init__(self, inner: Transport, metrics: RuntimeMetrics, clock: Clock) -> None:
+    def __init__(self, inner: Transport, metrics: RuntimeMetrics, clock: Clock, outages: Outages) -> None:
         self._inner = inner
         self._metrics = metrics
         self._clock = clock
+        self._outages = outages
 
     async def send(self, request: Request) -> Response:
         """One request, measured."""
@@ -25,7 +27,9 @@ class Measured:
             response = await self._inner.send(request)
         except ConnectionFailed:
             self._metrics.requests.add(request.method, "<error>")
+            self._outages.heard(0)
             raise
+        self._outages.heard(response.status)
         self._metrics.requests.add(request.method, str(response.status))
         self._metrics.request_seconds.observe(self._clock.monotonic() - started, request.method)
         return response
@@ -36,7 +40,9 @@ class Measured:
             response, lines = await self._inner.stream(request)
         except ConnectionFailed:
             self._metrics.requests.add("WATCH", "<error>")
+            self._outages.heard(0)
             raise
+        self._outages.heard(response.status)
         self._metrics.requests.add("WATCH", str(response.status))
         return response, lines
 

@@ -209,10 +209,13 @@ class WorkQueue:
         if key not in self._timers and self._earliest.get(key, 0.0) <= asyncio.get_running_loop().time():
             self._earliest.pop(key, None)
 
-    def fail(self, key: ObjectKey, reason: str = "", at_least: float = 0.0) -> float:
-        """The pass failed: ask again after a delay that doubles with each failure in a row. The delay in seconds."""
+    def fail(self, key: ObjectKey, reason: str = "", at_least: float = 0.0, at_most: float = float("inf")) -> float:
+        """The pass failed: ask again after a delay that doubles with each failure in a row. The delay in seconds.
+
+        `at_least` wins over `at_most`: who names a time is not asked before it.
+        """
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = max(self._backoff.delay(failures), at_least)
+        delay = max(min(self._backoff.delay(failures), at_most), at_least)
         if self._metrics:
             self._metrics.retries.add(self.name, self.name)
         self.add_after(key, delay, reason)

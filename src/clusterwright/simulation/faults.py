@@ -95,6 +95,10 @@ class FaultyTransport:
         self._on_crash = on_crash
         self.is_dead = False
 
+    def suffer(self, plan: FaultPlan) -> None:
+        """Let this go wrong from now on, but crashes, which are for those that were made for them."""
+        self._plan = replace(plan, crash=0.0, watch_crash=0.0)
+
     def calm(self) -> None:
         """Let nothing go wrong from now on."""
         self._plan = NO_FAULTS
