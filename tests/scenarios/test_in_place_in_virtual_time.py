@@ -161,7 +161,7 @@ def _other_template() -> Json:
     }
 
 
-def test_a_machine_deployment_that_is_changed_back_in_the_middle_ends_where_it_began() -> None:
+def test_x34_a_machine_deployment_that_is_changed_back_in_the_middle_ends_where_it_began() -> None:
     async def scenario() -> None:
         async with world() as w:
 
@@ -188,7 +188,7 @@ def test_a_machine_deployment_that_is_scaled_while_it_is_updated_has_what_it_ask
     virtual(scenario)
 
 
-def test_an_update_that_fails_stops_the_rollout_and_is_told() -> None:
+def test_x33_an_update_that_fails_stops_the_rollout_and_is_told() -> None:
     async def scenario() -> None:
         module = example_module()
         extension, updates = module.Extension(), module.Updates()

@@ -1,6 +1,6 @@
 """What is written, what the condition says of it, and which templates go, at the edges 128 to 163 of the specification's list.
 
-36, 62 and 111 are among the recorded passes too; 131 and 145 also happen, in time, in `tests/scenarios/test_topology_in_virtual_time.py`.
+62 (a control plane of the old contract) is among the recorded passes and in `tests/api/test_contract.py`; 131 and 145 also happen, in time, in `tests/scenarios/test_topology_in_virtual_time.py`.
 """
 
 from __future__ import annotations
@@ -223,7 +223,35 @@ async def test_145_another_class_of_workers_keeps_the_name_and_rotates_what_diff
     assert await used(p) == before, "their templates are the same"
 
 
+async def test_111_pools_with_nodes_need_a_connection_and_pools_without_need_none() -> None:
+    p = await Passes(workers={}, pools={"mp": 1}).run()
+    await p.settle(VERSION)
+    await p.run()
+    assert p.error == ""
+    pool = await p.one("MachinePool")
+    node = {"apiVersion": "v1", "kind": "Node", "name": "n"}
+    gvk, key = kind("MachinePool"), ObjectKey("default", pool["metadata"]["name"])
+    await p.client.patch(gvk, key, {"status": {"nodeRefs": [node]}}, subresource="status")
+    await p.run()
+
+    assert p.error, "what their Nodes run is not known"
+
+
 # ---------------------------------------------------------------------------------------------------------- the condition
+
+
+async def test_157_a_repair_leaves_the_condition_as_it_is() -> None:
+    p = await settled()
+    await p.patch({"metadata": {"annotations": {"runtime.cluster.x-k8s.io/pending-hooks": "AfterClusterUpgrade"}}})
+    before = await p.condition()
+    deployment = await p.one("MachineDeployment")
+    p.reconciler._deps.options.pop("assume-managed-fields", None)  # type: ignore[attr-defined]
+    emptied = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
+    key = ObjectKey("default", deployment["metadata"]["name"])
+    await p.client.patch(kind("MachineDeployment"), key, emptied, type="json")
+    await p.run()
+
+    assert (p.error, p.requeue, await p.condition()) == ("", 1.0, before)
 
 
 async def test_151_both_ways_to_pause_are_told() -> None:

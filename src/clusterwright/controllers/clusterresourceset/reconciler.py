@@ -117,9 +117,18 @@ class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnaps
     # --------------------------------------------------------------------------------------------- deletion
 
     async def _delete(self, run: SetPass) -> None:
-        """Let go of the bindings of the Clusters that match; that of any other goes with its last owner."""
+        """Let go of every binding that has something of the set, whatever Clusters match now.
+
+        One that has nothing else, of a Cluster that does not match, is left to the garbage collector: it goes with its last owner.
+        """
         resource_set = run.object
-        for key in run.seen.clusters:
+        try:
+            bindings = await self._client.list(BINDING, namespace=resource_set.metadata.namespace)
+        except ApiError as error:
+            run.fail(f"failed to list ClusterResourceSetBindings during ClusterResourceSet deletion: {error}", error)
+            return
+        shared = (b.key for b in bindings if concerns(b, resource_set) and without(b, resource_set) is not None)
+        for key in dict.fromkeys([*run.seen.clusters, *sorted(shared)]):
             try:
                 await self._unbind(run, key)
             except ApiError as error:
