@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from apiserver.apiserver_testing import widget_crds
+from clusterwright.cli import samples
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on the PATH: nothing here was tried with it")
@@ -258,6 +259,31 @@ def test_scale_and_wait(kubectl: Kubectl, namespace: str):
     assert "condition met" in output
     assert kubectl.run("get", "-n", namespace, "widget", "w", "-o", "jsonpath={.spec.replicas}") == "5"
     kubectl.run("wait", "-n", namespace, "widget/w", "--for=jsonpath={.spec.replicas}=5", "--timeout=600s")
+
+
+def scalable() -> list[dict[str, Any]]:
+    """One of each of our kinds that can be scaled."""
+    made = [
+        *samples.control_plane("c", replicas=1),
+        *samples.workers("c", "md", replicas=1),
+        *samples.workers("c", "ms", kind="MachineSet", replicas=1),
+        *samples.machine_pool("c", "mp", replicas=1),
+    ]
+    kinds = {"KubeadmControlPlane", "MachineDeployment", "MachineSet", "MachinePool"}
+    return [{**o, "metadata": {k: v for k, v in o["metadata"].items() if k != "namespace"}} for o in made if o["kind"] in kinds]
+
+
+@pytest.mark.parametrize("name", ["kcp/c", "machinedeployment/md", "machineset/ms", "machinepool/mp"])
+def test_our_kinds_are_scaled(kubectl: Kubectl, namespace: str, name: str):
+    kubectl.run("apply", "-n", namespace, "-f", "-", stdin=scalable())
+    said = kubectl.run("scale", "-n", namespace, name, "--replicas=3")
+    wrong = kubectl.run("scale", "-n", namespace, name, "--current-replicas=7", "--replicas=9", code=1)
+    scale = json.loads(kubectl.run("get", "-n", namespace, name, "--subresource=scale", "-o", "json"))
+
+    assert "scaled" in said
+    assert "Expected replicas to be 7, was 3" in wrong
+    assert (scale["kind"], scale["spec"]["replicas"]) == ("Scale", 3)
+    assert json.loads(kubectl.run("get", "-n", namespace, name, "-o", "json"))["spec"]["replicas"] == 3
 
 
 def test_delete_waits_for_finalizers(kubectl: Kubectl, namespace: str):

@@ -74,7 +74,7 @@ def test_05_infrastructure_that_vanished_is_told(a: Any, was: bool) -> None:
     assert failure == ("InvalidConfiguration" if was else None)
 
 
-def test_06_scaling_to_zero_and_back(a: Any) -> None:
+def test_06_60_scaling_to_zero_and_back(a: Any) -> None:
     asked = a.decide(a.running(spec={"replicas": 0}))
     followed = a.decide(a.running(spec={"replicas": 0}), a.infra(spec={"providerIDList": []}, status={"replicas": 0}))
     back = a.decide(a.running(spec={"replicas": 5}))
