@@ -258,6 +258,7 @@ def _add(
                 features=features,
                 enqueue=controller.enqueue,
                 enqueue_after=controller.enqueue_after,
+                may_wait=controller.may_wait,
                 trace=trace,
                 extensions=extensions,
                 runtime=runtime,
@@ -271,7 +272,7 @@ def _add(
         make,
         watches=definition.watches,
         concurrency=definition.concurrency,
-        settle=definition.settle,
+        patient=definition.patient,
         look=definition.look,
     )
     wake = definition.workload_wake

@@ -18,7 +18,7 @@ from clusterwright.runtime.leases import LEASE, LeadershipLost, LeaseTimes
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.mapping import to_itself, to_label, to_owners
 from clusterwright.runtime.predicates import changed
-from clusterwright.runtime.reconcile import Result, Watch
+from clusterwright.runtime.reconcile import WHEN_IDLE, Result, Watch
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.sample import GROUP, Child, Parent, ParentSpec, crds
@@ -323,9 +323,9 @@ async def test_changes_that_settle_first_are_seen_by_one_pass_and_nothing_else_w
 
 
 @virtual
-async def test_a_change_of_the_status_alone_settles_but_the_first_and_any_other_do_not():
+async def test_a_change_of_the_status_alone_is_patient_but_the_first_and_any_other_are_not():
     bench = Bench()
-    await bench.start(settle=0.5)
+    await bench.start(patient=True)
     key = await bench.make()
     await asyncio.sleep(1)
     bench.passes.clear()
@@ -341,6 +341,55 @@ async def test_a_change_of_the_status_alone_settles_but_the_first_and_any_other_
     assert await passes_after({"status": {"conditions": [condition]}}, "status") == [0.0]
     assert await passes_after({"status": {"conditions": [{**condition, "status": "False"}]}}, "status") == [0.5]
     assert await passes_after({"metadata": {"labels": {"a": "b"}}}) == [0.0]
+    await bench.stop()
+
+
+@virtual
+async def test_a_change_that_can_wait_waits_until_nobody_in_the_process_has_anything_to_do():
+    bench = Bench()
+    await bench.start(watches=(Watch(Child, to_owners(GROUP, "Parent"), settle=lambda old, new: 0.0 if old is None else WHEN_IDLE),))
+    key = await bench.make()
+    uid = (await bench.user.get(Parent, key)).metadata.uid
+    owner = OwnerReference(api_version=f"{GROUP}/v1", kind="Parent", name=key.name, uid=uid)
+    await bench.user.create(Child(metadata=ObjectMeta(namespace="default", name="kay", owner_references=(owner,))))
+    await asyncio.sleep(1)
+    bench.passes.clear()
+
+    begun = asyncio.get_running_loop().time()
+    other = bench.manager.add_controller("other", Parent, lambda controller: Reconciler(bench, None))
+    for busy in ("a", "b"):
+        other.queue.add(ObjectKey("default", busy))
+    await bench.user.patch(Child, ObjectKey("default", "kay"), {"metadata": {"labels": {"a": "b"}}})
+    await asyncio.sleep(3.2)
+    assert bench.passes == []
+    other.queue.close()
+    bench.manager.controllers.remove(other)
+    await asyncio.sleep(1)
+
+    assert [round(at - begun, 1) for _, at in bench.passes] == [3.5]
+    await bench.stop()
+
+
+@virtual
+async def test_words_are_left_for_later_but_not_for_ever():
+    bench = Bench()
+    said = []
+
+    async def reconcile(key):
+        if not bench.controller.may_wait(key):
+            said.append(round(asyncio.get_running_loop().time() - begun, 1))
+        return Result.await_change()
+
+    await bench.start(reconcile)
+    begun = asyncio.get_running_loop().time()
+    key = await bench.make()
+    await asyncio.sleep(1)
+    assert said == [0.5]
+
+    bench.manager.add_controller("busy", Parent, lambda controller: Reconciler(bench, None)).queue.add(key)
+    await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
+    await asyncio.sleep(30)
+    assert said == [0.5, 11.0]
     await bench.stop()
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.runtime.workqueue import Backoff, Priority, ShutDown, WorkQueue
+from clusterwright.runtime.workqueue import PATIENCE, Backoff, Priority, ShutDown, WorkQueue
 from clusterwright.simulation.loop import run_virtual
 
 A, B, C = (ObjectKey("ns", name) for name in "abc")
@@ -229,3 +229,28 @@ def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(steps):
             queue.done(key)
 
     run_virtual(main())
+
+
+@virtual
+async def test_a_patient_key_comes_when_it_is_quiet_or_has_waited_long_enough_or_with_another_reason():
+    quiet = True
+    queue = WorkQueue("q", is_quiet=lambda: quiet)
+    begun = now()
+    queue.add_when_idle(A, "words")
+    request = await queue.get()
+    assert (request.key, request.reasons, now() - begun) == (A, ("words",), 0.5)
+    queue.done(A)
+
+    quiet, begun = False, now()
+    queue.add_when_idle(A)
+    await asyncio.sleep(3)
+    queue.add_when_idle(A)  # the first asking counts
+    assert (await take(queue), now() - begun) == (A, PATIENCE)
+    queue.done(A)
+
+    queue.add_when_idle(A)
+    queue.add(A)
+    await take(queue)
+    queue.done(A)
+    await asyncio.sleep(2 * PATIENCE)
+    assert queue.is_idle

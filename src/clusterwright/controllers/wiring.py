@@ -54,6 +54,8 @@ class Dependencies:
     """The same, as who discovers and registers them sees it; None: there is none."""
     enqueue_after: Callable[[ObjectKey, timedelta, str], None] = lambda _key, _delay, _reason: None
     """Wake a key after a while: to tell what time alone changes, where the pass itself waits for nothing."""
+    may_wait: Callable[[ObjectKey], bool] = lambda _key: False
+    """Whether a pass that has only words to write (`runtime.words`) leaves them for later; it is then run again."""
     options: Mapping[str, Any]
     """Flags by name, e.g. `watch-filter`, `remote-conditions-grace-period`; absent means the default."""
 
@@ -95,8 +97,8 @@ class ControllerDefinition:
     make: Callable[[Dependencies], Reconciler]
     workload_wake: WorkloadWake | None = None
     concurrency: int = 10
-    settle: float = 0.0
-    """Seconds that a change of an object's status alone waits for more: it is mostly the write of a pass that is just over."""
+    patient: bool = False
+    """A change of an object's status alone waits until there is nothing else to do: it is mostly the write of a pass that is just over."""
     look: float = 0.0
     """Seconds after which an object is looked at again, where facts matter that no watch reports; 0: only by the resync."""
     access: tuple[Access, ...] = ()

@@ -27,11 +27,11 @@ from clusterwright.runtime.errors import ApiError, Terminal, is_expected
 from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import Logger, bound, get_logger, is_foreseen, leaves
 from clusterwright.runtime.metrics import RuntimeMetrics
-from clusterwright.runtime.reconcile import Predicate, Reconciler, Watch
+from clusterwright.runtime.reconcile import WHEN_IDLE, Predicate, Reconciler, Watch
 from clusterwright.runtime.resources import Kind
 from clusterwright.runtime.shards import Shards
 from clusterwright.runtime.tracing import NoTracer, Tracer
-from clusterwright.runtime.workqueue import Backoff, Priority, Request, ShutDown, WorkQueue
+from clusterwright.runtime.workqueue import PATIENCE, Backoff, Priority, Request, ShutDown, WorkQueue
 
 DEADLINE = 300.0
 _MAPPING_TRIES = 8
@@ -48,6 +48,7 @@ class _Change:
     old: Entry | None
     new: Entry | None
     initial: bool
+    settle: float
     tries: int = 0
 
 
@@ -77,7 +78,7 @@ class Controller:
         watches: tuple[Watch, ...] = (),
         when: Predicate | None = None,
         concurrency: int = 10,
-        settle: float = 0.0,
+        patient: bool = False,
         deadline: float = DEADLINE,
         backoff: Backoff | None = None,
         resync: Resync | None = None,
@@ -85,16 +86,18 @@ class Controller:
         tracer: Tracer | None = None,
         shards: Shards | None = None,
         longest_wait: Callable[[], float] = lambda: float("inf"),
+        is_quiet: Callable[[], bool] | None = None,
     ) -> None:
+        """`is_quiet`: whether nobody in the process has anything to do, but for at most one pass that is under way."""
         self.name = name
         self.kind = kind
-        self.queue = WorkQueue(name, backoff=backoff, metrics=metrics)
+        self.queue = WorkQueue(name, backoff=backoff, metrics=metrics, is_quiet=is_quiet)
         self._cache = cache
         self._reader = reader
         self._watches = watches
         self._when = when
         self._concurrency = concurrency
-        self._settle = settle
+        self._patient = patient
         self._deadline = deadline
         self._resync = resync
         self._informer: Informer | None = None
@@ -109,6 +112,8 @@ class Controller:
         self._watched: dict[tuple[Any, Any], None] = {}
         self._mapping = False
         self._active = 0
+        self._withheld: dict[ObjectKey, float] = {}
+        self._is_quiet = is_quiet or (lambda: True)
         self._reconciler = make(self)
         if metrics:
             metrics.workers.set(concurrency, name)
@@ -121,6 +126,16 @@ class Controller:
     def enqueue_after(self, key: ObjectKey, delay: timedelta, reason: str) -> None:
         """Wake a key after a while, unless something else does before."""
         self.queue.add_after(key, delay.total_seconds(), reason)
+
+    def may_wait(self, key: ObjectKey) -> bool:
+        """Whether a pass that has only words to write leaves them for later; if so, it is run again when there is nothing else to do."""
+        now = asyncio.get_running_loop().time()
+        waited = now - self._withheld.setdefault(key, now)
+        if waited >= PATIENCE or (waited > 0 and self._is_quiet()):
+            del self._withheld[key]
+            return False
+        self.queue.add_when_idle(key, "more to tell")
+        return True
 
     async def watch(self, watch: Watch) -> None:
         """Let changes of one more kind wake keys, from now on; the second time for the same kind and mapping does nothing.
@@ -138,7 +153,7 @@ class Controller:
 
         def handle(old: Entry | None, new: Entry | None, initial: bool) -> None:
             if self._counts(watch.when, watch.kind, informer, old, new, kind_name):
-                self._changes.append(_Change(watch, informer, old, new, initial))
+                self._changes.append(_Change(watch, informer, old, new, initial, self._settling(watch, informer, old, new, initial)))
                 self._wake.set()
 
         informer.subscribe(handle)
@@ -157,10 +172,7 @@ class Controller:
             if self._counts(self._when, self.kind, informer, old, new, kind_name):
                 key = (new or old).key  # type: ignore[union-attr]  # one of them is there
                 reason = _reason(kind_name, key, old, new, initial)
-                if self._settle and old is not None and new is not None and self._is_report(informer, old, new):
-                    self.queue.add_after(key, self._settle, reason)
-                else:
-                    self.queue.add(key, reason, Priority.LOW if initial else Priority.NORMAL)
+                self._ask(key, reason, self._own_settling(informer, old, new), initial)
 
         informer.subscribe(handle)
         for watch in self._watches:
@@ -184,13 +196,19 @@ class Controller:
         """Whether nothing waits to be mapped or reconciled now; keys delayed to later do not count."""
         return self.queue.is_idle and not self._changes and not self._mapping
 
-    def _is_report(self, informer: Informer, old: Entry, new: Entry) -> bool:
-        """Whether only the status changed, which had been written before: mostly the write of a pass that is just over."""
+    def _own_settling(self, informer: Informer, old: Entry | None, new: Entry | None) -> float:
+        """How long a change of an object of our own kind waits.
+
+        Where only the status changed, which had been written before, it is mostly the write of a pass that is just over.
+        """
+        if not self._patient or old is None or new is None:
+            return 0.0
         was, now = _decoded(informer, self.kind, old), _decoded(informer, self.kind, new)
         if not getattr(was.status, "conditions", ()):
-            return False  # the first word of a controller, which goes on when it is heard
+            return 0.0  # the first word of a controller, which goes on when it is heard
         plain = {"status": now.status, "metadata": replace_struct(now.metadata, resource_version=was.metadata.resource_version)}
-        return bool(replace_struct(was, status=now.status) == replace_struct(now, **plain))
+        is_report = replace_struct(was, status=now.status) == replace_struct(now, **plain)
+        return WHEN_IDLE if is_report else 0.0
 
     # Changes to keys.
 
@@ -202,6 +220,18 @@ class Controller:
         except Exception as error:  # a predicate that fails must not lose the change, nor stop the informer
             _log.error("Predicate failed, the change counts", cause=error, controller=self.name, kind=kind_name)
             return True
+
+    def _settling(self, watch: Watch, informer: Informer, old: Entry | None, new: Entry | None, initial: bool) -> float:
+        """How long the change waits for more."""
+        if initial:
+            return 0.0
+        if not callable(watch.settle):
+            return watch.settle
+        try:
+            return watch.settle(_decoded(informer, watch.kind, old), _decoded(informer, watch.kind, new))
+        except Exception as error:  # as for predicates
+            _log.error("Predicate failed, the change counts", cause=error, controller=self.name, kind=gvk_of(watch.kind).kind)
+            return 0.0
 
     async def _map_changes(self) -> None:
         while True:
@@ -232,10 +262,15 @@ class Controller:
                 asyncio.get_running_loop().call_later(0.1 * 2.0**change.tries, self._map_again, change)
             return
         for key in keys:
-            if change.watch.settle and not change.initial:
-                self.queue.add_after(key, change.watch.settle, reason)
-            else:
-                self.queue.add(key, reason, Priority.LOW if change.initial else Priority.NORMAL)
+            self._ask(key, reason, change.settle, change.initial)
+
+    def _ask(self, key: ObjectKey, reason: str, settle: float, initial: bool) -> None:
+        if settle == WHEN_IDLE:
+            self.queue.add_when_idle(key, reason)
+        elif settle:
+            self.queue.add_after(key, settle, reason)
+        else:
+            self.queue.add(key, reason, Priority.LOW if initial else Priority.NORMAL)
 
     def _map_again(self, change: _Change) -> None:
         self._changes.append(change)

@@ -7,6 +7,7 @@ from typing import Any
 from clusterwright.api.meta import GroupVersionKind
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
+from clusterwright.runtime import words
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.mapping import to_owners
 from clusterwright.runtime.predicates import all_of, resource_version_changed
@@ -14,7 +15,10 @@ from clusterwright.runtime.reconcile import Mapper, Watch
 
 
 class OwnerWatches:
-    """Changes of the kinds wake the objects of the controller's own kind that own them; paused objects wake nobody."""
+    """Changes of the kinds wake the objects of the controller's own kind that own them; paused objects wake nobody.
+
+    A change that nobody can act on waits until there is nothing else to do.
+    """
 
     def __init__(self, controller: Controller) -> None:
         own = gvk_of(controller.kind)
@@ -27,9 +31,9 @@ class OwnerWatches:
 
         `also` names further keys that a change wakes; it must be the same function every time.
         """
-        await self._controller.watch(Watch(kind, self._map, self._when))
+        await self._controller.watch(Watch(kind, self._map, self._when, words.awaited))
         if also is not None:
-            await self._controller.watch(Watch(kind, also))
+            await self._controller.watch(Watch(kind, also, settle=words.awaited))
 
 
 def _is_not_paused(old: Any | None, new: Any | None) -> bool:

@@ -154,7 +154,7 @@ class Manager:
         watches: tuple[Watch, ...] = (),
         when: Predicate | None = None,
         concurrency: int = 10,
-        settle: float = 0.0,
+        patient: bool = False,
         look: float = 0.0,
     ) -> Controller:
         """A controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch.
@@ -171,7 +171,7 @@ class Manager:
             watches=tuple(self._filtered(watch) for watch in watches),
             when=all_of(when, has_watch_filter(self.options.watch_filter)),
             concurrency=self.options.concurrency.get(name, concurrency),
-            settle=settle,
+            patient=patient,
             deadline=self.options.reconcile_deadline,
             backoff=self.options.backoff,
             resync=Resync(min(looks), Random(self.random.getrandbits(64))) if looks else None,
@@ -179,6 +179,7 @@ class Manager:
             tracer=self._tracer,
             shards=self._shards,
             longest_wait=self._outages.longest_wait,
+            is_quiet=lambda: sum(c.queue.busy for c in self.controllers) <= 1,
         )
         self.controllers.append(controller)
         return controller

@@ -64,6 +64,11 @@ def status_type(cls: type[Object]) -> Any:
     return codec.without_metadata(get_type_hints(cls, include_extras=True)["status"])
 
 
+def conditions_of(obj: Object) -> tuple[Condition, ...]:
+    """`status.conditions` of a typed object."""
+    return tuple(getattr(getattr(obj, "status", None), "conditions", ()) or ())
+
+
 def with_conditions(obj: T, conditions: tuple[Condition, ...]) -> T:
     """The object with these `status.conditions`; one without a status gets one."""
     status = getattr(obj, "status", None) or status_type(type(obj))()

@@ -19,6 +19,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from clusterwright.api.meta import Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import gvk_of
@@ -63,10 +64,12 @@ class Patcher:
         owned_conditions: Collection[str] = (),
         owned_v1beta1_conditions: Collection[str] = (),
         observed_generation: bool = False,
+        own_generation: bool = False,
     ) -> Unstructured | None:
         """Make the object as read become `after`; the object as last answered, or None if nothing was sent or it is gone.
 
-        `observed_generation`: also move `status.observedGeneration`; alone it is no reason for a request. Both requests are
+        `observed_generation`: also move `status.observedGeneration`; alone it is no reason for a request. With `own_generation` it is the
+        one that our write of the spec has made, if nobody else's word is in it; else the one that was read. Both requests are
         attempted; what failed is raised at the end (two failures as an ExceptionGroup). NotFound is success for an object
         that is being deleted and has no finalizers left.
         """
@@ -78,11 +81,6 @@ class Patcher:
         if not diff:
             return None
         status_diff = diff.pop("status", None) or {}
-        generation = before.metadata.generation
-        moves = observed_generation and generation and (latest.json.get("status") or {}).get("observedGeneration") != generation
-        if moves:
-            status_diff["observedGeneration"] = generation
-        conditions = ConditionChange.between(before, after, owned_conditions, owned_v1beta1_conditions, self._clock.now())
         for path in CONDITION_PATHS:
             _drop(status_diff, path)
 
@@ -93,14 +91,18 @@ class Patcher:
         errors: list[ApiError | ConditionConflict] = []
         for step in steps:
             try:
-                await (work.main(diff, before, after) if step == "main" else work.status(status_diff, conditions))
+                if step == "main":
+                    await work.main(diff, before, after)
+                    continue
+                if observed_generation and not errors:  # what could not be written was not observed
+                    after = work.tell_generation(status_diff, before, after, owned_conditions if own_generation else None)
+                now = self._clock.now()
+                await work.status(status_diff, ConditionChange.between(before, after, owned_conditions, owned_v1beta1_conditions, now))
             except NotFound as error:
                 if not may_be_gone:
                     errors.append(error)
             except (ApiError, ConditionConflict) as error:
                 errors.append(error)
-            if errors and moves:
-                status_diff.pop("observedGeneration", None)  # what could not be written was not observed
         if len(errors) > 1:
             raise ExceptionGroup(f"failed to patch {before.kind} {before.key}", errors)
         if errors:
@@ -147,6 +149,24 @@ class _Work:
                 if not merged or _has_list(others) or attempt == _MAX_TRIES:
                     raise
             await self._read_again()
+
+    def tell_generation(self, diff: Json, before: T, after: T, ours: Collection[str] | None) -> T:
+        """Say in the status `diff` which generation the pass speaks for: the one that was read.
+
+        Where conditions are named, it may be the one that our own write of the spec has made, if the spec is what we left; they say so,
+        too, in the object returned. Else the next pass would have to say all of it again, for that generation.
+        """
+        generation, made = before.metadata.generation, int((self.latest.json.get("metadata") or {}).get("generation") or 0)
+        if ours is not None and made != generation and self._is_spec(after):
+            moved = [replace(c, observed_generation=made) if c.type in ours else c for c in models.conditions_of(after)]
+            generation, after = made, models.with_conditions(after, tuple(moved))
+        if generation and (self.latest.json.get("status") or {}).get("observedGeneration") != generation:
+            diff["observedGeneration"] = generation
+        return after
+
+    def _is_spec(self, after: Object) -> bool:
+        """Whether the spec is what we left."""
+        return bool(models.decode(self.kind, msgspec.json.encode(self.latest.json)).spec == getattr(after, "spec", None))
 
     async def status(self, diff: Json, conditions: ConditionChange | None) -> None:
         """The status diff with both condition lists."""

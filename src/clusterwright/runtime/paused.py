@@ -13,7 +13,7 @@ from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.conditions import get, set_condition
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.clock import Clock
-from clusterwright.runtime.models import with_conditions
+from clusterwright.runtime.models import conditions_of, with_conditions
 from clusterwright.runtime.patch import Patcher
 from clusterwright.tables import OTHERWISE, Row, Table, false, guard, message, true
 
@@ -107,8 +107,3 @@ def paused_condition(obj: Object, *, cluster_paused: bool) -> Condition:
     said = PAUSE.decide(PauseView(obj.kind, cluster_paused, PAUSED_ANNOTATION in obj.metadata.annotations)).outcome
     assert said is not None
     return Condition(type=PAUSED, status=said.status, reason=said.reason, message=said.message)
-
-
-def conditions_of(obj: Object) -> tuple[Condition, ...]:
-    """`status.conditions` of a typed object."""
-    return tuple(getattr(getattr(obj, "status", None), "conditions", ()) or ())

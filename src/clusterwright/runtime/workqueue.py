@@ -6,6 +6,7 @@ Stingy: a key that is added many times before it is handed out is handed out onc
 Serial: a key that is being worked on is never handed out again before it is done; if it was added meanwhile, it comes again.
 Delayed: a key may be asked for later. Of several such votes the soonest counts; being handed out for any reason settles
     them all, because the pass that begins will cast its own.
+Patient: a key may be asked for when there is nothing else to do, here or anywhere in the process; after a while it comes all the same.
 Rate limited: failures of a key are remembered and double its delay until it succeeds.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -21,6 +23,9 @@ from clusterwright.runtime.metrics import RuntimeMetrics
 
 _LOW_TURN = 16
 _MAX_REASONS = 5
+_LOOK = 0.5
+PATIENCE = 10.0
+"""How long a key waits at most for there to be nothing else to do, in seconds."""
 
 
 class Priority(IntEnum):
@@ -70,14 +75,23 @@ class ShutDown(Exception):
 class WorkQueue:
     """The queue of one controller. Not thread-safe: it lives on the event loop, whose time is its time."""
 
-    def __init__(self, name: str, *, backoff: Backoff | None = None, metrics: RuntimeMetrics | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        backoff: Backoff | None = None,
+        metrics: RuntimeMetrics | None = None,
+        is_quiet: Callable[[], bool] | None = None,
+    ) -> None:
         self.name = name
+        self._is_quiet = is_quiet or (lambda: self.is_idle)
         self._backoff = backoff or Backoff()
         self._metrics = metrics
         self._ready: dict[Priority, deque[ObjectKey]] = {Priority.NORMAL: deque(), Priority.LOW: deque()}
         self._dirty: dict[ObjectKey, _Waiting] = {}
         self._processing: dict[ObjectKey, float] = {}
         self._timers: dict[ObjectKey, tuple[asyncio.TimerHandle, str]] = {}
+        self._patient: dict[ObjectKey, asyncio.TimerHandle] = {}
         self._failures: dict[ObjectKey, int] = {}
         self._earliest: dict[ObjectKey, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -120,6 +134,24 @@ class WorkQueue:
         else:
             loop = asyncio.get_running_loop()
             self._at(key, max(loop.time() + seconds, self._earliest.get(key, 0.0)), reason)
+
+    def add_when_idle(self, key: ObjectKey, reason: str = "") -> None:
+        """Ask for a reconcile of the key when there is nothing else to do, unless it comes sooner for another reason.
+
+        Whether there is, is looked at twice a second; after PATIENCE it comes all the same.
+        """
+        if key not in self._patient and key not in self._dirty and not self._closed:
+            self._look_later(key, reason, asyncio.get_running_loop().time() + PATIENCE)
+
+    def _look_later(self, key: ObjectKey, reason: str, latest: float) -> None:
+        self._patient[key] = asyncio.get_running_loop().call_later(_LOOK, self._look, key, reason, latest)
+
+    def _look(self, key: ObjectKey, reason: str, latest: float) -> None:
+        del self._patient[key]
+        if asyncio.get_running_loop().time() < latest and not self._is_quiet():
+            self._look_later(key, reason, latest)
+        else:
+            self.add(key, reason)
 
     def _at(self, key: ObjectKey, when: float, reason: str) -> None:
         if self._closed:
@@ -181,6 +213,8 @@ class WorkQueue:
                 del self._dirty[key]
                 if (timer := self._timers.pop(key, None)) is not None:
                     timer[0].cancel()
+                if (handle := self._patient.pop(key, None)) is not None:
+                    handle.cancel()
                 now = asyncio.get_running_loop().time()
                 self._processing[key] = now
                 if self._metrics:
@@ -235,6 +269,11 @@ class WorkQueue:
         return not self._dirty and not self._processing
 
     @property
+    def busy(self) -> int:
+        """How many keys are ready or being worked on."""
+        return len(self._dirty) + len(self._processing)
+
+    @property
     def delayed(self) -> dict[ObjectKey, tuple[float, str]]:
         """When each delayed key will come, on the loop's clock, and why."""
         return {key: (timer.when(), reason) for key, (timer, reason) in self._timers.items()}
@@ -244,7 +283,10 @@ class WorkQueue:
         self._closed = True
         for timer, _ in self._timers.values():
             timer.cancel()
+        for handle in self._patient.values():
+            handle.cancel()
         self._timers.clear()
+        self._patient.clear()
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():

@@ -33,7 +33,8 @@ _BODIES: Final = 64 * 1024 * 1024
 _ANONYMOUS_BODY: Final = 64 * 1024
 _ANONYMOUS_SECONDS: Final = 5.0
 _ANONYMOUS_BODIES: Final = 1024 * 1024
-_TAKE: Final = 256 * 1024
+_SLICE: Final = 256 * 1024
+"""How much is sent without letting others have their turn."""
 _DROPPED: Final = frozenset({"connection", "host", "content-length", "transfer-encoding", "authorization"})
 
 
@@ -190,13 +191,16 @@ class HttpServer:
         finally:
             self._reading[stranger] -= size
 
-    async def _whole(self, http: web.BaseRequest, answer: Response, schema: str, level: str) -> web.Response:
+    async def _whole(self, http: web.BaseRequest, answer: Response, schema: str, level: str) -> web.StreamResponse:
         """Send an answer; the seat is held until the peer has read it, or was given up."""
-        response = _whole(answer)
+        is_long = len(answer.body) > _SLICE
+        response = _long(answer) if is_long else _whole(answer)
         response.headers["X-Kubernetes-Pf-Flowschema-Uid"] = uid_of(schema)
         response.headers["X-Kubernetes-Pf-Prioritylevel-Uid"] = uid_of(level)
         with suppress(ConnectionError):  # who asked has gone
             await response.prepare(http)
+            if is_long and http.method != "HEAD":
+                await _in_slices(response, answer.body)
             await response.write_eof()
         return response
 
@@ -220,7 +224,7 @@ class HttpServer:
                 return response
 
             try:
-                while waiting := stream.take(_TAKE):  # what was there before goes at the pace of who reads it
+                while waiting := stream.take(_SLICE):  # what was there before goes at the pace of who reads it
                     await response.write(waiting)
             except ConnectionError:
                 return response
@@ -294,6 +298,21 @@ def _headers(response: web.StreamResponse, answer: Response) -> None:
     for text in answer.warnings:
         headers.add("Warning", _warning(text))
     headers["Cache-Control"] = "no-cache, private"
+
+
+def _long(answer: Response) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status)
+    _headers(response, answer)
+    response.content_length = len(answer.body)
+    return response
+
+
+async def _in_slices(response: web.StreamResponse, body: bytes) -> None:
+    """Send a long body at the pace of who reads it; others have their turns in between, however fast that is."""
+    whole = memoryview(body)
+    for start in range(0, len(body), _SLICE):
+        await response.write(whole[start : start + _SLICE])
+        await asyncio.sleep(0)
 
 
 def _whole(answer: Response) -> web.Response:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -30,7 +32,10 @@ from clusterwright.apiserver.storage.store import Entry, Gone, object_key
 _encode = msgspec.json.Encoder().encode
 _MANY: Final = 50
 """From how many objects on a list in another form than the plain one is made beside the event loop."""
+_TURN: Final = 500
+"""How many objects of a list are looked at without letting others have their turn."""
 _JSON_HEADERS = {"content-type": JSON}
+T = TypeVar("T")
 
 
 async def get(call: Call) -> Response:
@@ -226,12 +231,11 @@ async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: i
                 rv = wanted
         source = table.at(rv, namespace)
     try:
-        if selects is None or call.versions.immediate:
-            found = [e for e in source if selects is None or selects(e)]
-        else:
-            everything = list(source)
-            await call.prepare(everything)
-            found = [e for e in everything if selects(e)]
+        found = list(source)
+        if selects is not None:
+            if not call.versions.immediate:
+                await call.prepare(found)
+            found = await _in_turns(found, partial(filter, selects))
     except Gone:
         if token:
             raise _expired(start) from None
@@ -245,6 +249,17 @@ async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: i
         if selects is None:
             list_meta["remainingItemCount"] = remaining
     return found, list_meta
+
+
+async def _in_turns(entries: list[Entry], work: Callable[[Sequence[Entry]], Iterable[T]]) -> list[T]:
+    """All that `work` makes of the entries, some at a time: others have their turns in between."""
+    if len(entries) <= _TURN:
+        return list(work(entries))
+    made: list[T] = []
+    for start in range(0, len(entries), _TURN):
+        made.extend(work(entries[start : start + _TURN]))
+        await asyncio.sleep(0)
+    return made
 
 
 def _expired(start: str) -> Exception:
@@ -264,15 +279,18 @@ async def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Resp
     resource = call.resource
     list_kind = resource.list_kind or resource.kind + "List"
     if call.form is PLAIN:
-        items = [call.raw(e) for e in entries]
+        prefix = 0
         if resource.custom:
             list_meta.setdefault("continue", "")
             head = _encode({"apiVersion": resource.api_version, "kind": list_kind, "metadata": list_meta})
         else:
             prefix = len(_encode({"kind": resource.kind, "apiVersion": resource.api_version}))
-            items = [b"{" + raw[prefix:] for raw in items]
             head = _encode({"kind": list_kind, "apiVersion": resource.api_version, "metadata": list_meta})
-        body = head[:-1] + b',"items":[' + b",".join(items) + b"]}"
+
+        def joined(some: Sequence[Entry]) -> list[bytes]:
+            return [b",".join([b"{" + call.raw(e)[prefix:] for e in some] if prefix else [call.raw(e) for e in some])]
+
+        body = head[:-1] + b',"items":[' + b",".join(await _in_turns(entries, joined)) + b"]}"
         return Response(status=200, headers=_JSON_HEADERS, body=body, warnings=tuple(call.warnings))
 
     def render() -> Response:

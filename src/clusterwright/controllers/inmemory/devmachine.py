@@ -32,7 +32,7 @@ from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, Terminal
-from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.finalizers import with_finalizer, without_finalizer
 
 VM_STARTED = "inmemory.clusterwright.dev/vm-started"
 """When the VM was asked for; only where it takes time to start."""
@@ -82,9 +82,10 @@ def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated)
     shape = Shape(
         kind=family.machine,
         finalizer=DEV_MACHINE_FINALIZER,
-        finalizer_first=True,
+        finalizer_in_act=True,
         owned=_OWNED,
         owned_v1beta1=_OWNED,
+        own_generation=True,
         unpaused_apart=False,
     )
     return KindReconciler(deps, shape, DevMachines(deps, cloud, family, simulated))
@@ -169,7 +170,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         under_way = _Run(scene, scene.obj, self._gates(scene))
         error: Exception | None = None
         try:
-            run.vote(await self._stages(under_way))
+            run.vote(await self._stages(run, under_way))
         except (ApiError, CertificateError) as failure:
             error = failure
         except OSError as failure:  # the endpoint's port cannot be opened: another process may have it, and may let it go
@@ -204,11 +205,14 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             has_bootstrap_data=scene.data_secret_name is not None,
         )
 
-    async def _stages(self, run: _Run) -> timedelta | None:
+    async def _stages(self, whole: MachinePass, run: _Run) -> timedelta | None:
         """Go through the stages; how long the one takes yet that is not over."""
         if not run.progress.may_start:
             return None
         await self._start_vm(run)
+        if DEV_MACHINE_FINALIZER not in run.obj.metadata.finalizers:  # from here on there is something to clean up
+            run.obj = with_finalizer(run.obj, DEV_MACHINE_FINALIZER)
+            await whole.save(replace_struct(run.obj, status=whole.original.object.status))
         if not run.progress.vm_provisioned:
             return run.progress.vm_left
         run.stage = "NodeProvisioned"

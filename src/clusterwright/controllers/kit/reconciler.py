@@ -14,6 +14,7 @@ from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.conditions import ConditionConflict
 from clusterwright.controllers.kit.passing import Pass, Seen, failure
 from clusterwright.controllers.wiring import Dependencies
+from clusterwright.runtime import words
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, Terminal, is_expected
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
@@ -37,8 +38,10 @@ class Shape(Generic[T]):
     kind: type[T]
     finalizer: str = ""
     """Empty: there is nothing to clean up."""
-    finalizer_first: bool = False
-    """It is added before the owner is looked for: for what may be deleted without ever having had one."""
+    finalizer_in_act: bool = False
+    """It is not added in a pass of its own: the kind does it (`Pass.save`), with what else it writes, before it makes anything."""
+    own_generation: bool = False
+    """A pass that changes the spec speaks for the generation which that makes, not for the one that it read: one write less."""
     owned: tuple[str, ...]
     """The types of conditions that only this controller sets; in a conflict they win."""
     owned_v1beta1: tuple[str, ...] = ()
@@ -119,12 +122,10 @@ class KindReconciler(Generic[T, O, S]):
         if not self._kind.concerns(original.object):
             self._kind.forget(key)
             return self._end(key, "not-ours")
-        if shape.finalizer_first and await self._adds_finalizer(original):
-            return self._end(key, "finalizer-added")
         owner = await self._kind.owner(original.object)
         if owner is None:
             return self._end(key, "no-owner")
-        if not shape.finalizer_first and await self._adds_finalizer(original):
+        if not shape.finalizer_in_act and await self._adds_finalizer(original):
             return self._end(key, "finalizer-added")
         paused = self._kind.is_paused(owner)
         check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused, apart=shape.unpaused_apart)
@@ -156,7 +157,8 @@ class KindReconciler(Generic[T, O, S]):
             self._kind.forget(before.key)
             after, complete = without_finalizer(before, self._shape.finalizer), False
         try:
-            await self._patch(run.original, after, complete=complete)
+            if failed or after == before or not words.is_all(before, after) or not self._deps.may_wait(before.key):
+                await self._patch(run.original, after, complete=complete)
         except (ApiError, ConditionConflict, ExceptionGroup) as error:
             run.errors += [part for part in leaves(error) if isinstance(part, Exception)]
         for event in run.events:
@@ -171,4 +173,5 @@ class KindReconciler(Generic[T, O, S]):
             owned_conditions=self._shape.owned,
             owned_v1beta1_conditions=self._shape.owned_v1beta1,
             observed_generation=complete,
+            own_generation=self._shape.own_generation,
         )

@@ -6,7 +6,7 @@ predicate cannot drift from what the tables read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from clusterwright.api.meta import Object, ObjectKey
@@ -19,7 +19,19 @@ from clusterwright.runtime.mapping import to_owners as owners
 from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Mapper, Predicate
 
-__all__ = ["appeared_or_changed", "by_label", "by_reference", "changed", "cluster", "itself", "of_cluster", "owned", "owners", "referrers"]
+__all__ = [
+    "appeared_or_changed",
+    "by_label",
+    "by_reference",
+    "changed",
+    "cluster",
+    "itself",
+    "of_cluster",
+    "owned",
+    "owners",
+    "referrers",
+    "same_cluster",
+]
 
 
 def appeared_or_changed(what: Callable[[Any], Any]) -> Predicate:
@@ -45,6 +57,12 @@ def of_cluster(kind: type[Object], *, having: str = "") -> Mapper:
         return tuple(o.key for o in await reader.list(kind, namespace=obj.metadata.namespace, labels=selector))
 
     return map
+
+
+def same_cluster(labels: Mapping[str, str]) -> str:
+    """A selector of what is of the same Cluster as an object with these labels; of everything, if it has none. Admission sets the label."""
+    name = labels.get(CLUSTER_NAME_LABEL, "")
+    return f"{CLUSTER_NAME_LABEL}={name}" if name else ""
 
 
 def owned(kind: type[Object]) -> Mapper:

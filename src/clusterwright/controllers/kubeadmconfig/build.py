@@ -136,6 +136,7 @@ CONTROLLER = ControllerDefinition(
     ),
     make=make,
     access=(Access("secrets", "create update patch delete"), Access("configmaps", "create update delete")),
+    patient=True,
     workload_wake=WorkloadWake(map=cluster_to_configs),
     concurrency=100,
 )

@@ -37,5 +37,6 @@ CONTROLLER = ControllerDefinition(
     ),
     make=make,
     access=(*providers("patch delete", "infrastructure", "bootstrap"), Access("machinedrainrules.cluster.x-k8s.io", "list")),
+    patient=True,
     workload_wake=WorkloadWake(map=machines_of_cluster, failing_for=GRACE_PERIOD),
 )

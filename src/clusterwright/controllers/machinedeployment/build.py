@@ -8,12 +8,13 @@ from typing import Any
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.conditions import get
-from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
+from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
 from clusterwright.controllers.machinedeployment.reconciler import make
 from clusterwright.controllers.wiring import Access, ControllerDefinition, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 from clusterwright.runtime.selectors import InvalidSelector, is_empty, parsed
+from clusterwright.runtime.words import retold, summed_up
 
 _GROUP = "cluster.x-k8s.io/"
 _TOLD = ("Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating")
@@ -37,7 +38,8 @@ async def deployments_of_machine(machine: Machine, reader: Reader) -> Sequence[O
 async def _selecting(namespace: str, labels: Mapping[str, str], reader: Reader) -> Sequence[ObjectKey]:
     if not labels:
         return ()
-    return tuple(d.key for d in await reader.list(MachineDeployment, namespace=namespace) if _selects(d, labels))
+    found = await reader.list(MachineDeployment, namespace=namespace, labels=same_cluster(labels))
+    return tuple(d.key for d in found if _selects(d, labels))
 
 
 def _selects(deployment: MachineDeployment, labels: Mapping[str, str]) -> bool:
@@ -67,12 +69,12 @@ CONTROLLER = ControllerDefinition(
     name="machinedeployment",
     kind=MachineDeployment,
     watches=(
-        Watch(MachineSet, deployments_of, settle=SETTLE),
-        Watch(Machine, deployments_of_machine, changed(machine_facts), SETTLE),
+        Watch(MachineSet, deployments_of, settle=summed_up(SETTLE)),
+        Watch(Machine, deployments_of_machine, changed(machine_facts), retold(SETTLE)),
         Watch(Cluster, of_cluster(MachineDeployment), changed(is_paused)),
     ),
     make=make,
     access=(*providers("patch", "infrastructure", "bootstrap"), Access("machinesets.cluster.x-k8s.io", "create patch delete")),
-    settle=SETTLE,
+    patient=True,
     concurrency=10,
 )

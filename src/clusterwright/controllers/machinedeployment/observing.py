@@ -80,7 +80,10 @@ class Observer:
             raise PassFailed("its selector is empty, and would match every MachineSet")
         selector, uid = parsed(deployment.spec.selector), deployment.metadata.uid
         ours: list[MachineSet] = []
-        for machine_set in await self.deps.client.list(MachineSet, namespace=deployment.metadata.namespace):
+        client, namespace = self.deps.client, deployment.metadata.namespace
+        owned = await client.list(MachineSet, namespace=namespace, owner=uid)
+        matching = await client.list(MachineSet, namespace=namespace, labels=selector_text(deployment.spec.selector))
+        for _, machine_set in sorted({s.metadata.name: s for s in (*owned, *matching)}.items()):
             controller = next((r for r in machine_set.metadata.owner_references if r.controller), None)
             adopted: MachineSet | None = machine_set
             if controller is None and selector.matches(machine_set.metadata.labels):

@@ -59,6 +59,6 @@ CONTROLLER = ControllerDefinition(
         Access("machines.cluster.x-k8s.io", "patch"),
         Access("machines.cluster.x-k8s.io/status", "patch"),
     ),
-    settle=SETTLE,
+    patient=True,
     workload_wake=WorkloadWake(map=of_cluster(MachineHealthCheck)),
 )

@@ -8,12 +8,13 @@ from typing import Any
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION, UPGRADE_STEP_ANNOTATION
-from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
+from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
 from clusterwright.controllers.machineset.reconciler import make
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
 from clusterwright.runtime.selectors import InvalidSelector, parsed
+from clusterwright.runtime.words import summed_up
 
 _GROUP = "cluster.x-k8s.io/"
 
@@ -27,7 +28,8 @@ async def machine_sets_of(machine: Machine, reader: Reader) -> Sequence[ObjectKe
         return (ObjectKey(metadata.namespace, controller.name),) if is_ours else ()
     if not metadata.labels:
         return ()
-    return tuple(s.key for s in await reader.list(MachineSet, namespace=metadata.namespace) if _selects(s, machine))
+    found = await reader.list(MachineSet, namespace=metadata.namespace, labels=same_cluster(metadata.labels))
+    return tuple(s.key for s in found if _selects(s, machine))
 
 
 async def siblings_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
@@ -78,7 +80,7 @@ CONTROLLER = ControllerDefinition(
     name="machineset",
     kind=MachineSet,
     watches=(
-        Watch(Machine, machine_sets_of, settle=SETTLE),
+        Watch(Machine, machine_sets_of, settle=summed_up(SETTLE)),
         Watch(Machine, siblings_of, is_gone),
         Watch(MachineDeployment, machine_sets_of_deployment, changed(deployment_facts)),
         Watch(Cluster, of_cluster(MachineSet), changed(cluster_facts)),
@@ -89,7 +91,7 @@ CONTROLLER = ControllerDefinition(
         Access("machines.cluster.x-k8s.io", "create patch delete"),
         Access("machines.cluster.x-k8s.io/status", "patch"),
     ),
-    settle=SETTLE,
+    patient=True,
     workload_wake=WorkloadWake(map=of_cluster(MachineSet)),
     concurrency=10,
 )
