@@ -80,6 +80,15 @@ async def page_of(plane: Plane | Served, folder: Path) -> AsyncIterator[Page]:
         assert {u for u in page.requested if not u.startswith(f"{address}/dashboard/")} <= {"about:blank"}
 
 
+async def assert_all_have_names(page: Page) -> None:
+    """Whatever can be used says to a screen reader what it is."""
+    spoken = {"button", "link", "textbox", "searchbox", "tab", "treeitem", "checkbox", "grid", "tree", "tabpanel"}
+    nodes = (await page.call("Accessibility.getFullAXTree"))["nodes"]
+    used = [n for n in nodes if not n.get("ignored") and n.get("role", {}).get("value") in spoken]
+    assert len(used) > 5
+    assert [n for n in used if not n.get("name", {}).get("value")] == []
+
+
 def rows(state: str) -> str:
     return f"[...document.querySelectorAll('#fleet .body .row')].some(r => r.dataset.key === 'default/web' && r.textContent.includes('{state}'))"
 
@@ -91,6 +100,7 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         await page.until(rows(""))
         await page.until(rows("Fine"))
 
+        await assert_all_have_names(page)
         # with the keyboard alone: to the list, into the cluster, down the tree, to a condition, and its table
         await page.run("document.getElementById('filter').focus()")
         for _ in range(12):
@@ -115,6 +125,7 @@ async def test_a_cluster_is_followed_from_its_making_to_its_end(plane: Plane, tm
         assert await page.run("document.activeElement.id") == "why"
         fired = await page.run("document.querySelector('#why tr[aria-current=true] th').textContent")
         assert fired == "available"
+        await assert_all_have_names(page)
 
         await page.run("document.getElementById('tab-objects').focus()")
         await page.press("ArrowRight")

@@ -130,3 +130,25 @@ def test_a_cluster_that_is_not_there_is_told_as_nothing_until_it_is() -> None:
             await fleet.close()
 
     run_virtual(main())
+
+
+def test_clusters_are_shown_before_they_are_judged_and_those_in_trouble_are_judged_first() -> None:
+    async def main() -> None:
+        async with plane(LoopClock(START)) as p:
+            await p.apply(whole())
+            await p.until_available("c", workers=1)
+            await p.apply([{**samples.cluster(f"z{n}")[0]} for n in range(3)])
+            await asyncio.sleep(30)
+            fleet = fleet_of(p)
+            async with aclosing(fleet.follow_all()) as rows:
+                await until(rows, lambda known: len(known) == 4)
+                seen = [dict(fleet.clusters.values)]
+                while any(v["verdict"]["state"] == "looking" for v in fleet.clusters.values.values()):
+                    await asyncio.sleep(0)
+                    seen.append(dict(fleet.clusters.values))
+            await fleet.close()
+
+            judged = [n for known in seen for n, v in known.items() if v["verdict"]["state"] != "looking"]
+            assert list(dict.fromkeys(judged))[-1] == "default/c"
+
+    run_virtual(main())

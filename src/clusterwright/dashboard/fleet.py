@@ -19,6 +19,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.conditions import is_true
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.dashboard.feed import GONE, Feed
 from clusterwright.dashboard.views import UNSHOWN, fleet_row, object_view, parents, verdict_shown
@@ -27,7 +28,7 @@ from clusterwright.offline import glance
 from clusterwright.offline.kinship import mentioned, name_of
 from clusterwright.offline.record import slim_definition
 from clusterwright.offline.testimony import Sight
-from clusterwright.offline.timeline import Decided, timeline
+from clusterwright.offline.timeline import Decided, conditions_shown, timeline
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.clock import Clock
@@ -41,6 +42,8 @@ LOOK_AGAIN: Final = timedelta(seconds=30)
 FLEET_REST: Final = 0.25
 CLUSTER_REST: Final = 0.5
 """Seconds between two differences that are told to a reader."""
+SHARE: Final = 2.0
+"""How long to rest after a judgement, in times of what it took."""
 _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
@@ -222,11 +225,14 @@ class Fleet:
             now = self._clock.now()
             self._dirty |= dict.fromkeys(key for key, due in self._due.items() if due <= now)
             wanted = [key for key in self._dirty if self.clusters.is_read or self._is_followed(key)]
-            # what somebody looks at closely comes first
-            for key in sorted(wanted, key=self._is_followed, reverse=True):
+            calm = {key: self._introduce(key) for key in wanted}
+            # what somebody looks at closely comes first, then what is not well
+            for key in sorted(wanted, key=lambda k: (not self._is_followed(k), calm[k])):
+                begun = self._clock.monotonic()
                 self._dirty.pop(key, None)
                 self._judge(key)
-                await asyncio.sleep(0)
+                # controllers have the larger part of the time
+                await self._clock.sleep(0.0 if self._is_followed(key) else SHARE * (self._clock.monotonic() - begun))
             if not any(self.clusters.is_read or self._is_followed(key) for key in self._dirty):
                 waiting = min(self._due.values(), default=None) if self.clusters.is_read or self._single else None
                 try:
@@ -239,6 +245,16 @@ class Fleet:
     def _is_followed(self, key: ObjectKey) -> bool:
         feed = self._single.get(key)
         return feed is not None and feed.is_read
+
+    def _introduce(self, key: ObjectKey) -> bool:
+        """Show a cluster that is new at once, before it is judged; whether it says that it is well."""
+        entry = self._informers[_CLUSTER].find(key)
+        if entry is None:
+            return True
+        cluster = Unstructured(msgspec.json.decode(entry.raw))
+        if self.clusters.is_read and str(key) not in self.clusters.values:
+            self.clusters.put(str(key), fleet_row(cluster, None))
+        return is_true(conditions_shown(cluster), "Available")
 
     def _judge(self, key: ObjectKey) -> None:
         """Look at one cluster and tell what there is to tell; nothing that it holds may end the view of the others."""

@@ -16,8 +16,12 @@ UNSHOWN: Final = frozenset({"Secret", "Event", "CustomResourceDefinition", "Conf
 """Kinds that verdicts are made of and that have no place in the tree."""
 
 
-def fleet_row(cluster: Unstructured, verdict: Verdict) -> Json:
-    """A cluster in the list of all."""
+LOOKING: Final[Json] = {"state": "looking", "object": None, "what": "", "since": None}
+"""What is shown in the place of a verdict that has yet to be made."""
+
+
+def fleet_row(cluster: Unstructured, verdict: Verdict | None) -> Json:
+    """A cluster in the list of all; without a verdict, as long as there is none."""
     key = cluster.key
     return {
         "namespace": key.namespace,
@@ -26,7 +30,7 @@ def fleet_row(cluster: Unstructured, verdict: Verdict) -> Json:
         "version": _text(cluster.at("spec", "topology", "version")),
         "controlPlane": _counts(cluster.at("status", "controlPlane")),
         "workers": _counts(cluster.at("status", "workers")),
-        "verdict": verdict_shown(verdict),
+        "verdict": LOOKING if verdict is None else verdict_shown(verdict),
         "created": _time(cluster.at("metadata", "creationTimestamp")),
     }
 

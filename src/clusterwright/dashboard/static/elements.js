@@ -23,7 +23,8 @@ export const STATES = {
   waiting: { mark: "‖", word: "Waiting", rank: 1 },
   "could not see": { mark: "?", word: "Could not see", rank: 2 },
   progressing: { mark: "→", word: "Progressing", rank: 3 },
-  fine: { mark: "✓", word: "Fine", rank: 4 },
+  looking: { mark: "…", word: "Looking", rank: 4 },
+  fine: { mark: "✓", word: "Fine", rank: 5 },
 };
 
 /** How a cluster is, by word and mark; the colour only repeats it. */

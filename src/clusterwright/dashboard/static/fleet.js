@@ -83,7 +83,7 @@ export function fleetView(main, frame) {
     const had = document.activeElement?.dataset?.state;
     show(chips, Object.entries(STATES).map(([state, known]) => {
       const number = matching.filter((r) => r.verdict.state === state).length;
-      return el("button", {
+      return (number || state !== "looking") && el("button", {
         type: "button", class: `chip ${state.replaceAll(" ", "-")}`, "data-state": state, "aria-pressed": String(chosen === state),
         onclick: () => { chosen = chosen === state ? "" : state; arrange(); },
       }, `${known.mark} ${known.word} ${number}`);
@@ -126,7 +126,7 @@ export function fleetView(main, frame) {
       frame.live();
       for (const key of keys_) {
         const state = values.get(key)?.verdict.state;
-        if (!isFirst && states.has(key) && state && states.get(key) !== state) {
+        if (!isFirst && states.has(key) && state && states.get(key) !== state && states.get(key) !== "looking") {
           frame.announce(`${key} is ${STATES[state]?.word ?? state} now: ${what(values.get(key).verdict)}`);
         }
         if (state) states.set(key, state);
