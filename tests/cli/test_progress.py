@@ -7,7 +7,8 @@ import pytest
 
 from clusterwright.api.codec import convert
 from clusterwright.api.core import Cluster, ClusterStatus
-from clusterwright.cli.progress import Screen, progress
+from clusterwright.cli.progress import progress
+from clusterwright.cli.screen import Screen
 
 
 class Terminal(io.StringIO):
@@ -24,6 +25,16 @@ def test_on_a_terminal_the_new_text_replaces_the_old_one() -> None:
     screen.say("done")
 
     assert out.getvalue() == "one\ntwo\n\x1b[2F\x1b[Jthree\ndone\n"
+
+
+def test_elsewhere_nothing_is_cut_and_nothing_taken_back() -> None:
+    out = io.StringIO()
+    screen = Screen(out, lambda: (5, 6))
+
+    screen.show("a longer line")
+    screen.show("another")
+
+    assert out.getvalue() == "a longer line\n\nanother\n"
 
 
 def test_what_does_not_fit_is_cut() -> None:

@@ -10,7 +10,8 @@ from clusterwright.cli import samples
 from clusterwright.cli.defaults import LOCAL
 from clusterwright.cli.describe import look
 from clusterwright.cli.program import as_called
-from clusterwright.cli.progress import Screen, until_up
+from clusterwright.cli.progress import until_up
+from clusterwright.cli.screen import Screen
 from clusterwright.cli.tree import render
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import AlreadyExists

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.record import gather
+from clusterwright.cli.screen import Screen
 from clusterwright.cli.tree import Branch, Parts, cluster_tree, render
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import ApiError
-
-_INTERVAL = 1.0
+from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.rest import RestClient
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,20 +31,33 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     connection = connect.resolve(arguments)
     key = ObjectKey(subject.namespace or arguments.namespace or connection.namespace, subject.name)
-    shown: Branch | None = None
+
+    def drawn(tree: Branch) -> str:
+        return render(tree, SystemClock().now(), show_conditions=arguments.show_conditions)
+
     async with connect.connected(connection) as client:
-        while True:
-            tree = await look(client, key)
-            if tree != shown:
-                if shown is not None:
-                    print()
-                print(render(tree, SystemClock().now(), show_conditions=arguments.show_conditions), flush=True)
-                shown = tree
-            if not arguments.watch:
-                break
-            await asyncio.sleep(_INTERVAL)
+        if arguments.watch:
+            await _watch(client, key, drawn)
+            return 0
+        print(drawn(await look(client, key)), flush=True)
     print(f"\n{await _verdict(arguments, key)}")
     return 0
+
+
+async def _watch(client: RestClient, key: ObjectKey, drawn: Callable[[Branch], str]) -> None:
+    """Show the tree whenever it is another one, until the Cluster is gone; in its place on a terminal."""
+    screen, shown = Screen(), await look(client, key)
+    screen.show(drawn(shown))
+    async with aclosing(changes(client, of_cluster(key))) as changed:
+        async for _ in changed:
+            try:
+                tree = await look(client, key)
+            except NotFound:
+                screen.say(f"cluster {key} is gone")
+                return
+            if tree != shown:
+                shown = tree
+                screen.show(drawn(tree))
 
 
 async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> str:

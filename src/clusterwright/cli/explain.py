@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import ModelledResource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.program import as_called
 from clusterwright.cli.record import gather
 from clusterwright.cli.subjects import Subject
 from clusterwright.conditions.words import plural
@@ -176,7 +178,8 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
 def verdict_lines(verdict: Verdict) -> list[str]:
     """A verdict for a terminal: what is shown wherever there is room for more than its headline."""
     lines = [verdict.headline, *(f"    {line}" for line in verdict.what.splitlines()[1:])]
-    told = {"field": verdict.field, "since": verdict.since, "who": verdict.who, "next": verdict.next, "command": verdict.command}
+    told = {"field": verdict.field, "since": verdict.since, "who": verdict.who, "next": verdict.next}
+    told["command"] = re.sub(r"^clusterwright\b", lambda _: as_called(), verdict.command)
     lines += [f"  {name:<7}  {value}" for name, value in told.items() if value]
     if len(verdict.evidence) > 1:
         lines += ["", "How it gets there:"]

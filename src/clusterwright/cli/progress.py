@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import sys
 from collections import Counter
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TextIO
 
 from clusterwright.api.core import Cluster, Machine, ReplicaCounters
 from clusterwright.api.meta import ObjectKey
@@ -17,38 +13,12 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli.describe import look
 from clusterwright.cli.errors import Failed
 from clusterwright.cli.following import changes, of_cluster
+from clusterwright.cli.screen import Screen
 from clusterwright.cli.tree import render
 from clusterwright.conditions import get
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.rest import RestClient
-
-
-class Screen:
-    """Where a text is shown that changes: on a terminal the new one replaces the old one."""
-
-    def __init__(self, out: TextIO | None = None, size: Callable[[], tuple[int, int]] = shutil.get_terminal_size) -> None:
-        self._out = out or sys.stdout
-        self._size = size
-        self._lines = 0
-        self.is_terminal = self._out.isatty()
-
-    def show(self, text: str) -> None:
-        """Replace what is shown; only as much as the terminal has room for."""
-        columns, rows = self._size()
-        lines = [line[: columns - 1] for line in text.splitlines()]
-        if len(lines) > rows - 2:
-            lines = [*lines[: rows - 3], f"... {len(lines) - rows + 3} more"]
-        back = f"\x1b[{self._lines}F\x1b[J" if self._lines else ""
-        self._out.write(back + "".join(f"{line}\n" for line in lines))
-        self._out.flush()
-        self._lines = len(lines)
-
-    def say(self, line: str) -> None:
-        """Say something that stays."""
-        self._lines = 0
-        self._out.write(f"{line}\n")
-        self._out.flush()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,40 @@
+"""Where a text is shown that changes."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+
+class Screen:
+    """Where a text is shown that changes: on a terminal the new one replaces the old one."""
+
+    def __init__(self, out: TextIO | None = None, size: Callable[[], tuple[int, int]] = shutil.get_terminal_size) -> None:
+        self._out = out or sys.stdout
+        self._size = size
+        self._lines = 0
+        self.is_terminal = self._out.isatty()
+
+    def show(self, text: str) -> None:
+        """Replace what is shown, only as much as the terminal has room for; elsewhere it comes below what was shown."""
+        if not self.is_terminal:
+            self._out.write(("\n" if self._lines else "") + f"{text}\n")
+            self._out.flush()
+            self._lines = 1
+            return
+        columns, rows = self._size()
+        lines = [line[: columns - 1] for line in text.splitlines()]
+        if len(lines) > rows - 2:
+            lines = [*lines[: rows - 3], f"... {len(lines) - rows + 3} more"]
+        back = f"\x1b[{self._lines}F\x1b[J" if self._lines else ""
+        self._out.write(back + "".join(f"{line}\n" for line in lines))
+        self._out.flush()
+        self._lines = len(lines)
+
+    def say(self, line: str) -> None:
+        """Say something that stays."""
+        self._lines = 0
+        self._out.write(f"{line}\n")
+        self._out.flush()
