@@ -10,23 +10,32 @@ from typing import Any
 
 import pytest
 
+from clusterwright import admission, app
+from clusterwright.api.bootstrap import KubeadmConfig
+from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.apiserver.server import ApiServer
 from clusterwright.cli import samples
 from clusterwright.conditions import get, is_true
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
+from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.runtimesdk.registry import Registry
+from clusterwright.simulation.faults import ALL_FAULTS
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import Plane, management_server, plane
-from clusterwright.simulation.world import START
+from clusterwright.simulation.plane import Plane, management_server, plane, prepare
+from clusterwright.simulation.world import START, Violation, run
+from clusterwright.simulation.world import World as Faulty
+from clusterwright.webhooks import embedded
 from support.extension import InProcess, example_module
 
 HOUR = 3600.0
 OLD, NEW = "v1.34.0", "v1.34.1"
-CORE = "cluster.x-k8s.io/v1beta2"
+FEATURES = {**EMBEDDED_FEATURES, "RuntimeSDK": True, "InPlaceUpdates": True}
 
 
 class World:
@@ -47,25 +56,32 @@ class World:
         """Change the spec of the Machines that the MachineDeployment wants."""
         await self.p.client.patch(MachineDeployment, ObjectKey("default", "md"), {"spec": {"template": {"spec": template}}})
 
-    async def until_rolled_out(self, version: str, replicas: int = 3) -> None:
+    async def until_rolled_out(self, version: str, replicas: int = 3, within: float = HOUR) -> None:
         async def holds() -> bool:
             status, found = (await self.deployment()).status, await self.workers()
             counts = {status.replicas, status.up_to_date_replicas, status.available_replicas}
             return counts == {replicas} and len(found) == replicas and {m.spec.version for m in found.values()} == {version}
 
-        await self.p.until(holds, f"{replicas} workers are at {version}", within=HOUR, step=1.0)
+        await self.p.until(holds, f"{replicas} workers are at {version}", within=within, step=1.0)
+
+
+@asynccontextmanager
+async def managed(extension: Any) -> AsyncIterator[tuple[Plane, InProcess]]:
+    """A plane with this extension registered."""
+    clock = LoopClock(START)
+    server = management_server(clock, Random(1), FEATURES)
+    post = InProcess(extension)
+    registry = Registry()
+    registry.warm_up([post.config])
+    nobody: Any = None
+    async with plane(clock, server=server, features=FEATURES, extensions=RuntimeClient(registry, post, nobody, clock.monotonic)) as p:
+        yield p, post
+    server.close()
 
 
 @asynccontextmanager
 async def world(extension: Any = None, **rolling: Any) -> AsyncIterator[World]:
-    clock = LoopClock(START)
-    features = {**EMBEDDED_FEATURES, "RuntimeSDK": True, "InPlaceUpdates": True}
-    server = management_server(clock, Random(1), features)
-    post = InProcess(extension or example_module().example())
-    registry = Registry()
-    registry.warm_up([post.config])
-    nobody: Any = None
-    async with plane(clock, server=server, features=features, extensions=RuntimeClient(registry, post, nobody, clock.monotonic)) as p:
+    async with managed(extension or example_module().example()) as (p, post):
         await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1, seconds=1)])
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0, **rolling}}
         await p.apply(samples.workers("c", "md", replicas=3, seconds=1, version=OLD, rollout={"strategy": strategy}))
@@ -73,7 +89,6 @@ async def world(extension: Any = None, **rolling: Any) -> AsyncIterator[World]:
         await p.until_available("c", workers=3, within=HOUR)
         await made.until_rolled_out(OLD)
         yield made
-    server.close()
 
 
 def virtual(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -214,3 +229,94 @@ def test_x33_an_update_that_fails_stops_the_rollout_and_is_told() -> None:
             await w.until_rolled_out(NEW)
 
     virtual(scenario)
+
+
+# ------------------------------------------------------------------------------------------------------ a control plane
+
+
+@pytest.mark.parametrize(("surge", "kept"), [(0, 3), (1, 2)])
+def test_a_whole_control_plane_is_updated_in_place(surge: int, kept: int) -> None:
+    """Without surge no host is replaced; with a surge of one, one more is made first, and one of the four goes at the end."""
+
+    async def scenario() -> None:
+        async with managed(example_module().example()) as (p, post):
+            plane_ = samples.control_plane("c", replicas=3, seconds=1, version=OLD)
+            rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge}}
+            plane_[-1]["spec"]["rollout"] = {"strategy": rolling}
+            await p.apply([*samples.cluster("c", has_control_plane_object=True), *plane_])
+            await p.until_available("c", control_plane=3, within=HOUR)
+            before = {m.metadata.name: m.metadata.uid for m in await p.client.list(Machine)}
+            await p.client.patch(KubeadmControlPlane, ObjectKey("default", "c"), {"spec": {"version": NEW}})
+
+            async def rolled_out() -> bool:
+                found = await p.client.list(Machine)
+                status = (await p.client.get(KubeadmControlPlane, ObjectKey("default", "c"))).status
+                ready = all(m.spec.version == NEW and is_true(m.status.conditions, "Ready") for m in found)
+                return len(found) == 3 and ready and status.up_to_date_replicas == status.ready_replicas == 3
+
+            await p.until(rolled_out, f"three Machines are at {NEW}", within=HOUR, step=1.0)
+            after = {m.metadata.name: m.metadata.uid for m in await p.client.list(Machine)}
+            assert len(before.items() & after.items()) >= kept
+            for machine in await p.client.list(Machine):
+                assert not [k for k in machine.metadata.annotations if "in-place" in k or "pending-hooks" in k]
+            assert [hook for hook, _ in post.calls].count("UpdateMachine") >= 2 * kept
+
+    virtual(scenario)
+
+
+# --------------------------------------------------------------------------------------------------------- under faults
+
+
+async def _updated_under_faults(faulty: Faulty) -> None:
+    """Two workers are updated in place without surge while everything goes wrong: no Machine is made, and no mark is left."""
+    faulty.server.close()
+    links, random = admission.chain(FEATURES), Random(faulty.random.getrandbits(64))
+    faulty.server = ApiServer(now=faulty.clock.now, random=random, admission=links, converters=embedded.converters)
+    prepare(faulty.server)
+    cloud = Cloud(now=faulty.clock.now, random=Random(7), keys=FixedKeySource(7))
+    p, post = Plane(faulty.server, cloud, faulty.clock), InProcess(example_module().example())
+
+    async def controllers(transport: Any, clock: Any, random: Random) -> None:
+        registry = Registry()
+        registry.warm_up([post.config])
+        nobody: Any = None
+        extensions = RuntimeClient(registry, post, nobody, clock.monotonic)
+        keys = FixedKeySource(8)
+        manager = app.build_manager(transport, clock=clock, random=random, keys=keys, cloud=cloud, features=FEATURES, extensions=extensions)
+        await manager.run()
+
+    process = faulty.start("controllers", controllers)
+    await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1, seconds=1)])
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    await p.apply(samples.workers("c", "md", replicas=2, seconds=1, version=OLD, rollout={"strategy": strategy}))
+    w = World(p, post)
+    await w.until_rolled_out(OLD, 2, within=12 * HOUR)
+    before = {n: m.metadata.uid for n, m in (await w.workers()).items()}
+    await w.change(version=NEW)
+    await w.until_rolled_out(NEW, 2, within=12 * HOUR)
+    after = await w.workers()
+    if {n: m.metadata.uid for n, m in after.items()} != before:
+        faulty.violations.append(f"{sorted(before)} became {sorted(after)}")
+    faulty.calm()
+
+    async def is_clean() -> bool:
+        found = [*(await w.workers()).values(), *await p.client.list(DevMachine), *await p.client.list(KubeadmConfig)]
+        return not [k for o in found for k in o.metadata.annotations if "in-place" in k or "pending-hooks" in k]
+
+    await p.until(is_clean, "no mark is left", within=HOUR)
+    if faulty.violations or process.failure is not None:
+        raise Violation(f"{faulty.violations} {process.failure}")
+    await cloud.close()
+
+
+def test_updates_in_place_are_done_once_with_everything_going_wrong() -> None:
+    outcome = run(5, _updated_under_faults, ALL_FAULTS.scaled(0.5))
+
+    assert str(outcome.violation) == "None"
+    assert outcome.crashes > 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(10))
+def test_the_same_many_times(seed: int) -> None:
+    assert str(run(seed, _updated_under_faults, ALL_FAULTS).violation) == "None"
