@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,7 @@ async def test_a_whole_life_with_the_generated_role_only(kube: Kube, capsys: pyt
         sys.stdout.write(
             f"\n{COUNT} x (3+2) available in {created:.0f} s; {len(written) / COUNT:.0f} writes each; {len(conflicts)} conflicts of"
             f" {len(written)}; idle for a minute: {len(quiet)} writes, {len(asked)} requests beside watches and the Lease\n"
+            f"{_cost(manager.process.pid)}\n"
             f"{Counter((e.verb, e.resource) for e in written).most_common(12)}\n"
         )
 
@@ -57,6 +59,14 @@ async def test_a_whole_life_with_the_generated_role_only(kube: Kube, capsys: pyt
     await until(lambda: _none_left(kube), "everything is gone")
     assert await manager.stop() == 0
     assert [e for e in kube.audited() if e.credential == manager.credential and e.code == 403] == []
+
+
+def _cost(process: int) -> str:
+    """What a process has used so far."""
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines() if ":\t" in line)
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return f"memory {status.get('VmRSS', '?').strip()}, processor {seconds:.1f} s, the simulated machines included"
 
 
 async def _none_left(kube: Kube) -> bool:

@@ -12,7 +12,8 @@ from clusterwright.api.meta import ObjectKey
 from real.kube import Kube, Manager, create_clusters, now, until, until_available
 
 SHARED = int(os.environ.get("REAL_SHARED_CLUSTERS", "100"))
-TIMES = ("--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s")
+LEASE = 15.0
+"""Seconds after which a replica that is not heard of is given up."""
 
 
 async def provider(kube: Kube) -> Manager:
@@ -33,7 +34,7 @@ async def leader(kube: Kube, among: list[Manager], since: object = None) -> Mana
 async def test_a_leader_that_stood_still_writes_nothing_more(kube: Kube) -> None:
     await kube.install("--controllers", "*", "--no-webhooks")
     await provider(kube)
-    managers = [await kube.manager("--controllers", "*,-dev*", "--leader-elect", *TIMES) for _ in range(2)]
+    managers = [await kube.manager("--controllers", "*,-dev*", "--leader-elect") for _ in range(2)]
     names = [f"c{n}" for n in range(4)]
     await create_clusters(kube, names, control_plane=1, workers=1)
     first = await leader(kube, managers)
@@ -43,7 +44,7 @@ async def test_a_leader_that_stood_still_writes_nothing_more(kube: Kube) -> None
     stopped = now()
     await create_clusters(kube, ["late"], control_plane=1, workers=1)
     await leader(kube, [second], stopped)
-    await asyncio.sleep(max(0.0, 20 - (now() - stopped).total_seconds()))
+    await asyncio.sleep(max(0.0, 2 * LEASE - (now() - stopped).total_seconds()))
     resumed = now()
     first.send(signal.SIGCONT)
 
@@ -87,7 +88,7 @@ def owners(kube: Kube, shards: list[Manager]) -> dict[str, list[str]]:
 async def test_three_share_the_clusters_and_one_that_is_killed_is_taken_over(kube: Kube) -> None:
     await kube.install("--controllers", "*", "--no-webhooks")
     await provider(kube)
-    shards = [await kube.manager("--controllers", "*,-dev*", "--shard", *TIMES) for _ in range(3)]
+    shards = [await kube.manager("--controllers", "*,-dev*", "--shard") for _ in range(3)]
 
     async def settled() -> bool:
         texts = [m.log.read_text() for m in shards]
@@ -117,4 +118,4 @@ async def test_three_share_the_clusters_and_one_that_is_killed_is_taken_over(kub
     assert {name: turns for name, turns in after.items() if len(turns) > 2 or (len(turns) == 2 and turns[0] != "shard-0")} == {}
     taken = [e.at for e in kube.writes(shards[1:], killed) if before[e.name] == ["shard-0"] and e.resource == "clusters/status"]
     assert taken
-    assert (min(taken) - killed).total_seconds() < 6 + 4 + 5  # its lease time, a retry, and what a busy machine adds
+    assert (min(taken) - killed).total_seconds() < LEASE + 10  # its lease time, a retry, and what a busy machine adds

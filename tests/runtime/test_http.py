@@ -25,6 +25,7 @@ from clusterwright.kubeadm.certificates import new_admin_client, new_ca, sign
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.credentials import NoCredentials
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, Unauthorized
+from clusterwright.runtime.fence import Fence, Fenced, NotLeading
 from clusterwright.runtime.http import HttpTransport, proxy_of
 from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.keys import FixedKeySource
@@ -567,3 +568,52 @@ async def test_a_refused_upgrade_is_the_error_that_it_means(client):
     with pytest.raises(ApiError) as caught:
         await client.transport.upgrade(Request(method="GET", path="/api/v1/namespaces/default/pods/p/portforward"), ("v4.channel.k8s.io",))
     assert caught.value.code == 404
+
+
+class _Closing(Fence):
+    """Open when it is asked first, closed from then on: as when the process stood still between the question and the sending."""
+
+    def __init__(self, asks: int) -> None:
+        super().__init__(SystemClock())
+        self.asks = asks
+
+    @property
+    def is_open(self) -> bool:
+        self.asks -= 1
+        return self.asks >= 0
+
+
+@pytest.mark.parametrize(("asks", "arrives"), [(2, True), (1, False), (0, False)])
+async def test_a_write_leaves_only_while_the_fence_is_open(asks, arrives):
+    received = bytearray()
+    served = []
+
+    async def serve(reader, writer):
+        served.append(asyncio.current_task())
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            received.extend(await reader.readexactly(len(request.body)))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            await writer.drain()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    fence = _Closing(asks)
+    inner = HttpTransport(Connection(server=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), SystemClock(), fence=fence)
+    transport = Fenced(inner, fence)
+    request = Request(method="PATCH", path="/x", body=b'{"spec":{}}', headers={"content-type": "application/merge-patch+json"})
+    try:
+        if arrives:
+            assert (await transport.send(request)).status == 200
+        else:
+            with pytest.raises(NotLeading):
+                await transport.send(request)
+    finally:
+        await transport.close()
+        await asyncio.gather(*served)
+        server.close()
+        await server.wait_closed()
+
+    assert bytes(received) == (request.body if arrives else b"")
