@@ -67,10 +67,16 @@ def test_an_empty_failure_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("parts", "text"),
     [
-        pytest.param({"bootstrap": {"status": {"initialization": {"dataSecretCreated": "yes"}}}}, "must be a boolean", id="bootstrap-flag"),
-        pytest.param({"infra": {"status": {"initialization": {"provisioned": 1}}}}, "must be a boolean", id="infrastructure-flag"),
-        pytest.param({"infra": {"status": {"addresses": "10.0.0.1"}}}, "must be a list of addresses", id="addresses"),
-        pytest.param({"infra": {"status": {"failureDomain": 3}}}, "must be a string", id="failure-domain"),
+        pytest.param(
+            {"bootstrap": {"status": {"initialization": {"dataSecretCreated": "yes"}}}},
+            "dataSecretCreated: expected a boolean",
+            id="bootstrap-flag",
+        ),
+        pytest.param(
+            {"infra": {"status": {"initialization": {"provisioned": 1}}}}, "provisioned: expected a boolean", id="infrastructure-flag"
+        ),
+        pytest.param({"infra": {"status": {"addresses": "10.0.0.1"}}}, "status.addresses: ", id="addresses"),
+        pytest.param({"infra": {"status": {"failureDomain": 3}}}, "failureDomain: expected a string", id="failure-domain"),
     ],
 )
 def test_a_field_of_another_type_is_an_error_and_nothing_is_taken_over(a: Any, parts: Any, text: str) -> None:
@@ -90,7 +96,7 @@ def test_a_field_of_another_type_is_an_error_and_nothing_is_taken_over(a: Any, p
 def test_an_interruptible_flag_of_another_type_keeps_the_node_as_it_is(a: Any) -> None:
     answer = a.Build(infra=a.infra(status={"interruptible": "yes"}), node=a.node(metadata={"annotations": None})).decide()
 
-    assert "must be a boolean" in answer.error
+    assert "status.interruptible: expected a boolean" in answer.error
     assert answer.actions == set()
 
 

@@ -13,6 +13,7 @@ from clusterwright.api.core.machineset import MachineDeploymentSpec, MachineSetS
 from clusterwright.api.meta import LabelSelector, ObjectKey, ObjectMeta, OwnerReference
 from clusterwright.controllers.machinedeployment import build as deployments
 from clusterwright.controllers.machineset import build as sets
+from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts
 
 SELECTOR = LabelSelector(match_labels={"a": "1"})
 SET = MachineSet(metadata=ObjectMeta(name="s", namespace="ns"), spec=MachineSetSpec(selector=SELECTOR, replicas=2))
@@ -80,9 +81,9 @@ def test_what_is_asked_of_a_cluster_wakes_and_nothing_else() -> None:
     paused = replace(cluster, spec=replace(cluster.spec, paused=True))
     upgraded = replace(cluster, metadata=ObjectMeta(annotations={"topology.internal.cluster.x-k8s.io/upgrade-step": "v1"}))
 
-    assert sets.cluster_facts(cluster) == sets.cluster_facts(labelled)
-    assert sets.cluster_facts(cluster) != sets.cluster_facts(paused)
-    assert sets.cluster_facts(cluster) != sets.cluster_facts(upgraded)
+    assert ClusterFacts.of(cluster) == ClusterFacts.of(labelled)
+    assert ClusterFacts.of(cluster) != ClusterFacts.of(paused)
+    assert ClusterFacts.of(cluster) != ClusterFacts.of(upgraded)
     assert deployments.is_paused(cluster) != deployments.is_paused(paused)
 
 
@@ -90,8 +91,8 @@ def test_a_deployment_that_only_counts_wakes_no_machine_set() -> None:
     counted = replace(DEPLOYMENT, status=replace(DEPLOYMENT.status, replicas=3))
     scaled = replace(DEPLOYMENT, spec=replace(DEPLOYMENT.spec, replicas=3))
 
-    assert sets.deployment_facts(DEPLOYMENT) == sets.deployment_facts(counted)
-    assert sets.deployment_facts(DEPLOYMENT) != sets.deployment_facts(scaled)
+    assert DeploymentFacts.of(DEPLOYMENT) == DeploymentFacts.of(counted)
+    assert DeploymentFacts.of(DEPLOYMENT) != DeploymentFacts.of(scaled)
 
 
 def test_what_a_deployment_tells_of_a_machine_wakes_it() -> None:

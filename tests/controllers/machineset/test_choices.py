@@ -17,6 +17,7 @@ from clusterwright.controllers.machineset.deletion_order import UnknownOrder, in
 from clusterwright.controllers.machineset.desired import Maker, new_machine, new_names, updated_machine
 from clusterwright.controllers.machineset.preflight import ControlPlane, Preflight, Verdict, skipped_checks, verdict
 from clusterwright.controllers.machineset.remediation import REMEDIATE, assess
+from clusterwright.controllers.machineset.snapshot import DeploymentFacts
 from clusterwright.kubeadm.naming import BadNamingTemplate
 from clusterwright.tables import Decision
 
@@ -118,9 +119,9 @@ def test_an_order_that_nobody_knows_is_an_error() -> None:
 UNHEALTHY: dict[str, Any] = {"HealthCheckSucceeded": "False", "OwnerRemediated": "False/WaitingForRemediation"}
 
 
-def deployment(limit: int | str | None, replicas: int = 3) -> MachineDeployment:
+def deployment(limit: int | str | None, replicas: int = 3) -> DeploymentFacts:
     spec = MachineDeploymentSpec(replicas=replicas, remediation=MachineDeploymentRemediationSpec(max_in_flight=limit))
-    return MachineDeployment(spec=spec)
+    return DeploymentFacts.of(MachineDeployment(spec=spec))
 
 
 @pytest.mark.parametrize(

@@ -120,13 +120,13 @@ def aggregate_table(
 
     def gathered(c: Snapshot) -> Gathered:
         # every guard of the table asks for it
-        known = c.gathered.get(target)
-        if known is None:
-            found = reporters(c)
-            said = [get(r.conditions, source) for r in found]
-            statuses = frozenset(one.status if one else "Unknown" for one in said)
-            known = c.gathered[target] = Gathered(found, statuses, any(one is None or one.message for one in said))
-        return known
+        return c.memo.answer(target, (c.listing, c.control_plane), lambda: gather(c))
+
+    def gather(c: Snapshot) -> Gathered:
+        found = reporters(c)
+        said = [get(r.conditions, source) for r in found]
+        statuses = frozenset(one.status if one else "Unknown" for one in said)
+        return Gathered(found, statuses, any(one is None or one.message for one in said))
 
     def statuses(c: Snapshot) -> frozenset[str]:
         return gathered(c).statuses

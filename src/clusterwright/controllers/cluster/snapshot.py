@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import TypeVar
 
@@ -19,13 +19,13 @@ from clusterwright.api.core import (
     MachineSet,
     Topology,
 )
-from clusterwright.api.meta import Condition, ObjectKey, ObjectMeta, V1Beta1Condition
+from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import Reporter, is_false
 from clusterwright.controllers.cluster.providers import Lookup
 from clusterwright.controllers.external import group_of, is_owned_by
-from clusterwright.controllers.kit.conditions import v1beta1_conditions
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, names_anything
+from clusterwright.controllers.kit.snapshots import Memo, Snapshot
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.tables import Decision
@@ -83,15 +83,13 @@ class Gathered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSnapshot:
+class ClusterSnapshot(Snapshot[Cluster]):
     """A Cluster and all that its tables ask about.
 
     `object` is the Cluster as it was read, then as the phases changed it: the condition tables see it after them.
     `conditions` are those of this pass so far, so that a summary can read what was decided before it.
     """
 
-    now: datetime
-    object: Cluster
     infrastructure: Lookup = NOT_REFERENCED
     control_plane: Lookup = NOT_REFERENCED
     listing: Listing = field(default_factory=lambda: Listing(None, None))
@@ -103,8 +101,8 @@ class ClusterSnapshot:
     """What the deletion table decided in this pass."""
     delete_failed: bool = False
     """A delete that it asked for failed."""
-    gathered: dict[str, Gathered] = field(default_factory=dict, compare=False, repr=False)
-    """What tables gathered from descendants, by table: computed once, asked by every guard."""
+    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
+    """What tables gather from descendants; of this pass, however often its snapshot is replaced."""
 
     @property
     def cluster(self) -> Cluster:
@@ -120,26 +118,6 @@ class ClusterSnapshot:
     def control_plane_machines(self) -> tuple[Machine, ...] | None:
         """Known even where other descendants could not be listed."""
         return self.listing.control_plane_machines
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """The Cluster's metadata."""
-        return self.cluster.metadata
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The Cluster's conditions as decided so far."""
-        return self.cluster.status.conditions
-
-    @property
-    def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
-        """The Cluster's v1beta1 conditions as decided so far."""
-        return v1beta1_conditions(self.cluster)
-
-    @property
-    def deleting(self) -> bool:
-        """The Cluster is being deleted."""
-        return self.cluster.metadata.deletion_timestamp is not None
 
     @property
     def waiting_for_topology(self) -> bool:

@@ -11,11 +11,10 @@ from typing import Any
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import Condition, ObjectKey, V1Beta1Condition
+from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import REMEDIATION_IN_PROGRESS_ANNOTATION, UPGRADE_STEP_ANNOTATION
-from clusterwright.conditions import get
-from clusterwright.controllers.kit.conditions import v1beta1_conditions
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Lookup, Missing, Unreadable
+from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.kubeadmcontrolplane import names
 from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import quorum
 from clusterwright.controllers.kubeadmcontrolplane.machines.desired import Owner
@@ -130,15 +129,13 @@ class EtcdTally:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ControlPlaneSnapshot:
+class ControlPlaneSnapshot(ScaledSnapshot[KubeadmControlPlane]):
     """A control plane and all that its tables ask about.
 
     `object` is the control plane as read, then as the pass changed it; `spec` is its spec as stored, with fields that we do not know.
     `owned` are its Machines, by name, then as this pass changed them.
     """
 
-    now: datetime
-    object: KubeadmControlPlane
     spec: Mapping[str, Any] = field(default_factory=dict)
     cluster: ClusterFacts
     owned: tuple[ControlPlaneMachine, ...] = ()
@@ -157,30 +154,6 @@ class ControlPlaneSnapshot:
     # --------------------------------------------------------------------------------------- the control plane
 
     @property
-    def key(self) -> ObjectKey:
-        """Its key."""
-        return self.object.key
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Its conditions, as decided so far."""
-        return self.object.status.conditions
-
-    @property
-    def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
-        """Its deprecated conditions, as decided so far."""
-        return v1beta1_conditions(self.object)
-
-    def condition(self, type: str) -> Condition | None:
-        """Its condition of this type, as decided so far."""
-        return get(self.conditions, type)
-
-    @property
-    def deleting(self) -> bool:
-        """Whether it is to go."""
-        return self.object.metadata.deletion_timestamp is not None
-
-    @property
     def initialized(self) -> bool:
         """Whether kubeadm init has succeeded once."""
         found = self.object.status.initialization
@@ -193,16 +166,6 @@ class ControlPlaneSnapshot:
         cluster = config.cluster_configuration if config is not None else None
         etcd = cluster.etcd if cluster is not None else None
         return not is_defined(etcd.external if etcd is not None else None)
-
-    @property
-    def replicas(self) -> int | None:
-        """`spec.replicas`."""
-        return self.object.spec.replicas
-
-    @property
-    def desired(self) -> int:
-        """How many Machines there should be; none while deleting."""
-        return 0 if self.deleting else self.replicas or 0
 
     @property
     def remediation_in_progress(self) -> str | None:

@@ -10,11 +10,12 @@ from typing import assert_never
 
 from msgspec.structs import replace as replace_struct
 
+from clusterwright.api.contract import MalformedField
 from clusterwright.api.core import Machine, MachineDeletionStatus, MachineNodeReference
 from clusterwright.api.kubernetes import Pod, VolumeAttachment
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_FINALIZER
 from clusterwright.conditions import v1beta1
-from clusterwright.controllers.external import ContractUnknown, WrongType, get_external, text_at
+from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.conditions import v1beta1_conditions
 from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable
 from clusterwright.controllers.kit.passing import Pass
@@ -23,6 +24,7 @@ from clusterwright.controllers.machine.host_deletion import Removal
 from clusterwright.controllers.machine.node import is_unreachable
 from clusterwright.controllers.machine.node_access import Access
 from clusterwright.controllers.machine.node_shutdown import Shutdown
+from clusterwright.controllers.machine.plan import reported_provider_id
 from clusterwright.controllers.machine.snapshot import ClusterFacts, MachineSnapshot, NodeFound, Stage
 from clusterwright.controllers.machine.status import with_status, with_v1beta1_ready
 from clusterwright.controllers.machine.wakes import Wakes
@@ -290,6 +292,6 @@ def _provider_id(s: MachineSnapshot) -> str:
     if s.machine.spec.provider_id or not isinstance(s.infrastructure, Found):
         return s.machine.spec.provider_id
     try:
-        return text_at(s.infrastructure.object, "spec", "providerID")
-    except WrongType:
+        return reported_provider_id(s.infrastructure)
+    except MalformedField:
         return ""

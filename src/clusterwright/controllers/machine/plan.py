@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import Enum
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 from msgspec.structs import replace as replace_struct
 
+from clusterwright.api.contract import CONTRACTS, Malformed, MalformedField, Path, or_none
 from clusterwright.api.core import Machine, MachineAddress, MachineNodeReference
 from clusterwright.api.meta import Json, OwnerReference, Unstructured, V1Beta1Condition
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL, MACHINE_POOL_NAME_LABEL, MACHINE_SET_NAME_LABEL
 from clusterwright.conditions import v1beta1
-from clusterwright.controllers.external import Reference, WrongType, flag_at, text_at, value_at
+from clusterwright.controllers.external import Reference
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.lookup import Found, Lookup, Unreadable
 from clusterwright.controllers.machine.guards import (
@@ -47,6 +48,8 @@ EXTERNAL_RETRY = timedelta(seconds=30)
 """An object that is referenced but not there is looked for again after this time: nothing can be watched by its owner yet."""
 
 _ADOPTED_LABELS = (MACHINE_SET_NAME_LABEL, MACHINE_POOL_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
+
+V = TypeVar("V")
 
 
 class Take(Enum):
@@ -104,34 +107,52 @@ def adoption(machine: Machine, control_plane: Reference | None, obj: Unstructure
 # -------------------------------------------------------------------------------------------------- reading by contract
 
 
+_FAILURE_DOMAIN = CONTRACTS["v1beta2"].infra_machine.failure_domain
+"""Where a provider says where the machine is, whichever contract it follows otherwise."""
+
+
+def _told(found: Found, path: Path[V]) -> V | None:
+    """What a provider's object says at a place; None if it does not tell. Raises MalformedField."""
+    read = path.read(found.object.json)
+    if isinstance(read, Malformed):
+        raise MalformedField(f"{found.object.kind} {found.object.key}: {read}")
+    return or_none(read)
+
+
 def data_secret_created(config: Found) -> bool:
-    """Whether the bootstrap config says that the data is there. Raises WrongType."""
-    return _flag(config, "dataSecretCreated")
+    """Whether the bootstrap config says that the data is there. Raises MalformedField."""
+    return _told(config, CONTRACTS[config.contract].bootstrap_config.data_secret_created) is True
+
+
+def data_secret_name(config: Found) -> str:
+    """The Secret with the bootstrap data; empty if the bootstrap config does not tell. Raises MalformedField."""
+    return _told(config, CONTRACTS[config.contract].bootstrap_config.data_secret_name) or ""
 
 
 def infrastructure_provisioned(infra: Found) -> bool:
-    """Whether the infrastructure machine says that it is provisioned. Raises WrongType."""
-    return _flag(infra, "provisioned")
+    """Whether the infrastructure machine says that it is provisioned. Raises MalformedField."""
+    return _told(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
 
 
-def _flag(found: Found, name: str) -> bool:
-    path = ("status", "ready") if found.contract == "v1beta1" else ("status", "initialization", name)
-    return bool(flag_at(found.object, *path))
+def reported_provider_id(infra: Found) -> str:
+    """What the provider calls the machine; empty if it does not tell. Raises MalformedField."""
+    return _told(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
 
 
-def addresses_of(obj: Unstructured) -> tuple[MachineAddress, ...] | None:
-    """The addresses of an infrastructure machine; None if it does not tell. Raises WrongType."""
-    value = value_at(obj, "status", "addresses")
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(a, dict) for a in value):
-        raise WrongType(f"status.addresses of {obj.kind} {obj.key} must be a list of addresses")
-    return tuple(MachineAddress(type=str(a.get("type", "")), address=str(a.get("address", ""))) for a in value)
+def failure_domains(infra: Found) -> tuple[str, str]:
+    """Where the machine shall be, and where it is; empty if the provider does not tell. Raises MalformedField."""
+    requested = CONTRACTS[infra.contract].infra_machine.older_failure_domain
+    return _told(infra, requested) or "", _told(infra, _FAILURE_DOMAIN) or ""
+
+
+def addresses_of(infra: Found) -> tuple[MachineAddress, ...] | None:
+    """The addresses of an infrastructure machine; None if it does not tell. Raises MalformedField."""
+    return _told(infra, CONTRACTS[infra.contract].infra_machine.addresses)
 
 
 def is_interruptible(lookup: Lookup) -> bool:
-    """Whether the infrastructure may take the machine away at any time. Raises WrongType."""
-    return isinstance(lookup, Found) and bool(flag_at(lookup.object, "status", "interruptible"))
+    """Whether the infrastructure may take the machine away at any time. Raises MalformedField."""
+    return isinstance(lookup, Found) and _told(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
 
 
 def with_failure(machine: Machine, lookup: Lookup) -> Machine:
@@ -159,7 +180,7 @@ def _error_of(lookup: Any) -> str:
 def _complaint(read: Any, *arguments: Any) -> str:
     try:
         read(*arguments)
-    except WrongType as error:
+    except MalformedField as error:
         return str(error)
     return ""
 
@@ -205,10 +226,7 @@ def config_says_created(s: MachineSnapshot) -> bool:
 
 @guard("it names the secret", about=the_config)
 def config_names_secret(s: MachineSnapshot) -> bool:
-    if not isinstance(s.bootstrap, Found):
-        return False
-    value = s.bootstrap.object.at("status", "dataSecretName")
-    return isinstance(value, str) and bool(value)
+    return isinstance(s.bootstrap, Found) and not _complaint(data_secret_name, s.bootstrap) and bool(data_secret_name(s.bootstrap))
 
 
 @message("<the error>")
@@ -234,8 +252,8 @@ def _mirror_config(s: MachineSnapshot) -> Outcome:
 def _take_secret(s: MachineSnapshot) -> Machine:
     if not isinstance(s.bootstrap, Found):
         return s.machine
-    name = text_at(s.bootstrap.object, "status", "dataSecretName")
-    machine = with_spec(s.machine, bootstrap=replace_struct(s.machine.spec.bootstrap, data_secret_name=name))
+    bootstrap = replace_struct(s.machine.spec.bootstrap, data_secret_name=data_secret_name(s.bootstrap))
+    machine = with_spec(s.machine, bootstrap=bootstrap)
     return initialized(machine, bootstrap_data_secret_created=True)
 
 
@@ -283,10 +301,11 @@ def infra_says_provisioned(s: MachineSnapshot) -> bool:
 
 @guard("it reports spec.providerID", about=the_infrastructure)
 def infra_reports_provider_id(s: MachineSnapshot) -> bool:
-    if not isinstance(s.infrastructure, Found):
-        return False
-    value = s.infrastructure.object.at("spec", "providerID")
-    return isinstance(value, str) and bool(value)
+    return (
+        isinstance(s.infrastructure, Found)
+        and not _complaint(reported_provider_id, s.infrastructure)
+        and bool(reported_provider_id(s.infrastructure))
+    )
 
 
 @guard("its addresses and failure domains can be read", about=the_infrastructure)
@@ -308,12 +327,7 @@ def infra_garbled(s: MachineSnapshot) -> str:
 def infra_details_garbled(s: MachineSnapshot) -> str:
     if not isinstance(s.infrastructure, Found):
         return ""
-    obj = s.infrastructure.object
-    return (
-        _complaint(addresses_of, obj)
-        or _complaint(text_at, obj, "spec", "failureDomain")
-        or _complaint(text_at, obj, "status", "failureDomain")
-    )
+    return _complaint(addresses_of, s.infrastructure) or _complaint(failure_domains, s.infrastructure)
 
 
 @message("<Kind> <name> of Machine <name> is gone")
@@ -337,14 +351,15 @@ def _fail(s: MachineSnapshot) -> Machine:
 def _take_over(s: MachineSnapshot) -> Machine:
     if not isinstance(s.infrastructure, Found):
         return s.machine
-    obj, machine = s.infrastructure.object, s.machine
-    if (addresses := addresses_of(obj)) is not None:
+    infra, machine = s.infrastructure, s.machine
+    if (addresses := addresses_of(infra)) is not None:
         machine = with_status(machine, addresses=addresses)
-    if requested := text_at(obj, "spec", "failureDomain"):
+    requested, actual = failure_domains(infra)
+    if requested:
         machine = with_spec(machine, failure_domain=requested)
-    if actual := text_at(obj, "status", "failureDomain"):
+    if actual:
         machine = with_status(machine, failure_domain=actual)
-    machine = with_spec(machine, provider_id=text_at(obj, "spec", "providerID"))
+    machine = with_spec(machine, provider_id=reported_provider_id(infra))
     return initialized(machine, infrastructure_provisioned=True)
 
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from clusterwright.api.contract import MalformedField
 from clusterwright.api.core import Machine, MachineDrainRule
 from clusterwright.api.kubernetes import DaemonSet, Namespace, Node, PersistentVolume, Pod, VolumeAttachment
 from clusterwright.api.meta import ObjectKey
-from clusterwright.controllers.external import WrongType
 from clusterwright.controllers.machine import drain, node, volumes
 from clusterwright.controllers.machine.guards import control_plane_initialized
 from clusterwright.controllers.machine.node_access import NODE_DELETION_PAUSE, NODE_DELETION_TRIES
@@ -68,7 +68,7 @@ async def observe_node(workload: WorkloadClusters, wakes: Wakes, s: MachineSnaps
         return NodeMissing()
     try:
         await _sync(client, found, s, sync)
-    except (ApiError, node.NodeSyncError, WrongType) as error:
+    except (ApiError, node.NodeSyncError, MalformedField) as error:
         return NodeFound(found, error)
     return NodeFound(found)
 

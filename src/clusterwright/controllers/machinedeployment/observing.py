@@ -59,7 +59,6 @@ class Observer:
         return MachineDeploymentSnapshot(
             now=self.deps.clock.now(),
             object=deployment,
-            cluster=cluster,
             machines=machines,
             machine_sets=machine_sets,
             missing=templates.missing,

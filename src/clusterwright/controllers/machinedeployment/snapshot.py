@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
-from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
-from clusterwright.api.meta import Condition, ObjectMeta, V1Beta1Condition
+from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.machinedeployment.rollout import Limits, limits
 from clusterwright.controllers.machinedeployment.templates import Division
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineDeploymentSnapshot:
+class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
     """A MachineDeployment and all that its tables ask about.
 
     `object` is the MachineDeployment as read, then as the pass changed it. `machine_sets` are those that belong to it, then as this
     pass wrote them.
     """
 
-    now: datetime
-    object: MachineDeployment
-    cluster: Cluster
     machines: tuple[Machine, ...] = ()
     """All that its selector matches."""
     machine_sets: tuple[MachineSet, ...] | None = None
@@ -41,37 +37,6 @@ class MachineDeploymentSnapshot:
     unseen: int = 0
     """How many MachineSets of ours the API server shows that a cache does not; no other is created before they are seen."""
     features: Mapping[str, bool] = field(default_factory=dict)
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """The MachineDeployment's metadata."""
-        return self.object.metadata
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The conditions as decided so far."""
-        return self.object.status.conditions
-
-    @property
-    def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
-        """The v1beta1 conditions as decided so far."""
-        deprecated = self.object.status.deprecated
-        return deprecated.v1beta1.conditions if deprecated and deprecated.v1beta1 else ()
-
-    @property
-    def deleting(self) -> bool:
-        """The MachineDeployment is being deleted."""
-        return self.metadata.deletion_timestamp is not None
-
-    @property
-    def replicas(self) -> int | None:
-        """`spec.replicas`."""
-        return self.object.spec.replicas
-
-    @property
-    def desired(self) -> int:
-        """How many Machines there shall be; none while deleting."""
-        return 0 if self.deleting else self.replicas or 0
 
     @property
     def current(self) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_ANNOTATION, UPGRADE_STEP_ANNOTATION
+from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
 from clusterwright.controllers.machineset.reconciler import make
+from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
@@ -60,30 +61,14 @@ async def machine_sets_of_deployment(deployment: MachineDeployment, reader: Read
     return tuple(s.key for s in await reader.list(MachineSet, namespace=deployment.metadata.namespace, labels=labels))
 
 
-def cluster_facts(cluster: Any) -> object:
-    """What a MachineSet asks of its Cluster."""
-    topology = cluster.spec.topology
-    return (
-        bool(cluster.spec.paused),
-        cluster.spec.control_plane_ref,
-        topology.version if topology else "",
-        cluster.metadata.annotations.get(UPGRADE_STEP_ANNOTATION, ""),
-    )
-
-
-def deployment_facts(deployment: Any) -> object:
-    """What a MachineSet asks of its MachineDeployment."""
-    return (deployment.spec.replicas, deployment.spec.remediation, deployment.metadata.annotations.get(REVISION_ANNOTATION, ""))
-
-
 CONTROLLER = ControllerDefinition(
     name="machineset",
     kind=MachineSet,
     watches=(
         Watch(Machine, machine_sets_of, settle=summed_up(SETTLE)),
         Watch(Machine, siblings_of, is_gone),
-        Watch(MachineDeployment, machine_sets_of_deployment, changed(deployment_facts)),
-        Watch(Cluster, of_cluster(MachineSet), changed(cluster_facts)),
+        Watch(MachineDeployment, machine_sets_of_deployment, changed(DeploymentFacts.of)),
+        Watch(Cluster, of_cluster(MachineSet), changed(ClusterFacts.of)),
     ),
     make=make,
     access=(

@@ -33,7 +33,7 @@ def _templates(c: Snapshot) -> tuple[Subject, ...]:
 def _obstacles(c: Snapshot) -> tuple[Subject, ...]:
     """What keeps Machines from being created: the control plane, templates."""
     blocks = c.preflight is not None and not c.preflight.passed
-    return (*(subject(c.cluster.spec.control_plane_ref, c.metadata.namespace) if blocks else ()), *_templates(c))
+    return (*(subject(c.cluster.control_plane_ref, c.metadata.namespace) if blocks else ()), *_templates(c))
 
 
 @guard("fewer Machines than wanted", about=_obstacles)

@@ -18,7 +18,6 @@ from clusterwright.api.wellknown import (
     CLUSTER_NAME_LABEL,
     MACHINE_DEPLOYMENT_NAME_LABEL,
     SKIP_PREFLIGHT_CHECKS_ANNOTATION,
-    UPGRADE_STEP_ANNOTATION,
 )
 from clusterwright.controllers.external import WrongType, is_owned_by, text_at, with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
@@ -26,7 +25,7 @@ from clusterwright.controllers.kit.lookup import Found, Unreadable
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.machine_templates import failed, look_at_templates
 from clusterwright.controllers.machineset.preflight import ControlPlane, Preflight, is_kubeadm, skipped_checks
-from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, is_current_revision
+from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts, MachineSetSnapshot, is_current_revision
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.models import decode
@@ -76,7 +75,7 @@ class Observer:
         try:
             deployment = await self._deployment(machine_set)
         except PassFailed as error:
-            return MachineSetSnapshot(now=self.deps.clock.now(), object=machine_set, cluster=cluster, failures=(error,))
+            return MachineSetSnapshot(now=self.deps.clock.now(), object=machine_set, cluster=ClusterFacts.of(cluster), failures=(error,))
         machine_set = belonging(machine_set, cluster)
         failures: list[PassFailed] = []
         missing = await self._templates(machine_set, cluster, deployment, failures)
@@ -89,7 +88,7 @@ class Observer:
         return MachineSetSnapshot(
             now=self.deps.clock.now(),
             object=machine_set,
-            cluster=cluster,
+            cluster=ClusterFacts.of(cluster),
             deployment=deployment,
             machines=machines,
             missing=missing,
@@ -98,17 +97,17 @@ class Observer:
             features=self.deps.features,
         )
 
-    async def _deployment(self, machine_set: MachineSet) -> MachineDeployment | None:
+    async def _deployment(self, machine_set: MachineSet) -> DeploymentFacts | None:
         name = machine_set.metadata.labels.get(MACHINE_DEPLOYMENT_NAME_LABEL, "")
         if not name:
             return None
         try:
-            return await self.deps.client.get(MachineDeployment, ObjectKey(machine_set.metadata.namespace, name))
+            return DeploymentFacts.of(await self.deps.client.get(MachineDeployment, ObjectKey(machine_set.metadata.namespace, name)))
         except ApiError as error:
             raise failed(f"failed to get owner MachineDeployment {name} of MachineSet {machine_set.key}: {error}", error) from error
 
     async def _templates(
-        self, machine_set: MachineSet, cluster: Cluster, deployment: MachineDeployment | None, failures: list[PassFailed]
+        self, machine_set: MachineSet, cluster: Cluster, deployment: DeploymentFacts | None, failures: list[PassFailed]
     ) -> tuple[str, ...]:
         """The kinds of templates that do not exist. Only who is deleted or rolled away from can do without."""
         found = await look_at_templates(self.providers, machine_set.key, machine_set.spec.template.spec, cluster, all_of_them=True)
@@ -172,22 +171,21 @@ class Observer:
         """What the preflight checks look at."""
         cluster, spec = seen.cluster, seen.object.spec.template.spec
         config = spec.bootstrap.config_ref
-        topology = cluster.spec.topology if seen.features.get("ClusterTopology") else None
         return Preflight(
             version=spec.version,
             kubeadm=config is not None and is_kubeadm(config.api_group, config.kind),
             control_plane=await self._control_plane(seen),
-            topology_version=topology.version if topology is not None and topology.version else None,
-            upgrade_step=cluster.metadata.annotations.get(UPGRADE_STEP_ANNOTATION, ""),
+            topology_version=(cluster.topology_version or None) if seen.features.get("ClusterTopology") else None,
+            upgrade_step=cluster.upgrade_step,
             skipped=skipped_checks(seen.metadata.annotations.get(SKIP_PREFLIGHT_CHECKS_ANNOTATION, "")),
             enabled=seen.features.get("MachineSetPreflightChecks", True),
         )
 
     async def _control_plane(self, seen: MachineSetSnapshot) -> ControlPlane | None:
-        reference = seen.cluster.spec.control_plane_ref
+        reference = seen.cluster.control_plane_ref
         if reference is None or not reference.name:
             return None
-        key = ObjectKey(seen.cluster.metadata.namespace, reference.name)
+        key = ObjectKey(seen.cluster.key.namespace, reference.name)
         found = await self.providers.look_up(seen.object.key, reference)
         if not isinstance(found, Found):
             error = found.error if isinstance(found, Unreadable) else f"{reference.kind} {key} does not exist"

@@ -12,12 +12,13 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
-from clusterwright.api.core import Machine, MachineDeployment
+from clusterwright.api.core import Machine
 from clusterwright.api.meta import Condition, V1Beta1Condition
 from clusterwright.api.wellknown import REMEDIATE_MACHINE_ANNOTATION
 from clusterwright.conditions import get, is_false, is_true, v1beta1
 from clusterwright.controllers.intstr import scaled
 from clusterwright.controllers.machineset.preflight import Verdict
+from clusterwright.controllers.machineset.snapshot import DeploymentFacts
 from clusterwright.controllers.owned_machines import is_deleting, is_to_be_remediated
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard, message
 
@@ -81,16 +82,16 @@ class Remediation:
         return replace(self, preflight=preflight)
 
 
-def assess(machines: Sequence[Machine], deployment: MachineDeployment | None, *, is_current: bool) -> Remediation:
+def assess(machines: Sequence[Machine], deployment: DeploymentFacts | None, *, is_current: bool) -> Remediation:
     """Who is to be remediated, and how many may be at once."""
     candidates = tuple(m for m in machines if is_to_be_remediated(m) and not is_deleting(m))
     in_flight = sum(is_deleting(m) and _reason(m) == MACHINE_DELETING for m in machines)
-    asked = deployment.spec.remediation.max_in_flight if deployment and deployment.spec.remediation else None
+    asked = deployment.max_in_flight if deployment else None
     found = Remediation(candidates=candidates, is_current=is_current, in_flight=in_flight)
     if deployment is None or asked is None:
         return found
     try:
-        limit = scaled(asked, 1 if deployment.spec.replicas is None else deployment.spec.replicas, round_up=True)
+        limit = scaled(asked, 1 if deployment.replicas is None else deployment.replicas, round_up=True)
     except ValueError as error:
         return replace(found, error=f"failed to calculate maxInFlight to remediate machines: {error}")
     return replace(found, limit=limit, limit_text=str(asked))

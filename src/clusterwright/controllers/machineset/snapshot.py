@@ -4,22 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
 
-from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.core import Cluster, ContractVersionedObjectReference, Machine, MachineDeployment, MachineSet
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import Condition, ObjectMeta, V1Beta1Condition
+from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import (
     DISABLE_MACHINE_CREATE_ANNOTATION,
     MACHINE_DEPLOYMENT_NAME_LABEL,
     MOVE_MACHINES_TO_MACHINE_SET_ANNOTATION,
     RECEIVE_MACHINES_FROM_MACHINE_SETS_ANNOTATION,
     REVISION_ANNOTATION,
+    UPGRADE_STEP_ANNOTATION,
 )
 from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.machineset.preflight import Verdict
 from clusterwright.controllers.owned_machines import awaits_acknowledgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What a MachineSet asks of its Cluster."""
+
+    key: ObjectKey
+    paused: bool = False
+    control_plane_ref: ContractVersionedObjectReference | None = None
+    topology_version: str = ""
+    upgrade_step: str = ""
+    """The intermediate version of a chained upgrade."""
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """The facts of a Cluster."""
+        topology = cluster.spec.topology
+        return ClusterFacts(
+            key=cluster.key,
+            paused=bool(cluster.spec.paused),
+            control_plane_ref=cluster.spec.control_plane_ref,
+            topology_version=topology.version if topology else "",
+            upgrade_step=cluster.metadata.annotations.get(UPGRADE_STEP_ANNOTATION, ""),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentFacts:
+    """What a MachineSet asks of its MachineDeployment."""
+
+    replicas: int | None = None
+    max_in_flight: int | str | None = None
+    """How many Machines may be remediated at a time; None: not said."""
+    revision: str = ""
+
+    @staticmethod
+    def of(deployment: MachineDeployment) -> DeploymentFacts:
+        """The facts of a MachineDeployment."""
+        remediation = deployment.spec.remediation
+        return DeploymentFacts(
+            replicas=deployment.spec.replicas,
+            max_in_flight=remediation.max_in_flight if remediation else None,
+            revision=deployment.metadata.annotations.get(REVISION_ANNOTATION, ""),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +75,15 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineSetSnapshot:
+class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
     """A MachineSet and all that its tables ask about.
 
     `object` is the MachineSet as read, then as the phases changed it. `machines` are those it owns when its status is
     concluded, before what this pass creates or deletes shows.
     """
 
-    now: datetime
-    object: MachineSet
-    cluster: Cluster
-    deployment: MachineDeployment | None = None
+    cluster: ClusterFacts
+    deployment: DeploymentFacts | None = None
     machines: tuple[Machine, ...] | None = None
     """None: they could not be listed."""
     missing: tuple[str, ...] = ()
@@ -61,38 +103,6 @@ class MachineSetSnapshot:
     failures: tuple[PassFailed, ...] = ()
     """What went wrong while all this was read."""
     features: Mapping[str, bool] = field(default_factory=dict)
-    gathered: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """The MachineSet's metadata."""
-        return self.object.metadata
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The conditions as decided so far."""
-        return self.object.status.conditions
-
-    @property
-    def v1beta1_conditions(self) -> tuple[V1Beta1Condition, ...]:
-        """The v1beta1 conditions as decided so far."""
-        deprecated = self.object.status.deprecated
-        return deprecated.v1beta1.conditions if deprecated and deprecated.v1beta1 else ()
-
-    @property
-    def deleting(self) -> bool:
-        """The MachineSet is being deleted."""
-        return self.metadata.deletion_timestamp is not None
-
-    @property
-    def replicas(self) -> int | None:
-        """`spec.replicas`."""
-        return self.object.spec.replicas
-
-    @property
-    def desired(self) -> int:
-        """How many Machines there shall be; none while deleting."""
-        return 0 if self.deleting else self.replicas or 0
 
     @property
     def count(self) -> int:
@@ -135,9 +145,6 @@ class MachineSetSnapshot:
         return is_current_revision(self.object, self.deployment)
 
 
-def is_current_revision(machine_set: MachineSet, deployment: MachineDeployment | None) -> bool:
+def is_current_revision(machine_set: MachineSet, deployment: DeploymentFacts | None) -> bool:
     """Whether the MachineSet has the revision of its MachineDeployment, or none to have."""
-    if deployment is None:
-        return True
-    ours, theirs = (o.metadata.annotations.get(REVISION_ANNOTATION, "") for o in (machine_set, deployment))
-    return ours == theirs
+    return deployment is None or machine_set.metadata.annotations.get(REVISION_ANNOTATION, "") == deployment.revision
