@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cmp_to_key
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,7 +17,7 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.health import node_r
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import RemediationData
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
-from clusterwright.kubeadm.versions import Version, parse_version
+from clusterwright.kubeadm.versions import Version, compare, parse_version
 
 
 def counted(c: ControlPlaneSnapshot, last: RemediationData | None) -> KubeadmControlPlane:
@@ -48,17 +50,12 @@ def ready_nodes(c: ControlPlaneSnapshot) -> int:
 
 def lowest_version(machines: Sequence[ControlPlaneMachine]) -> str:
     """The lowest version among Machines that have a readable one; empty if none has."""
-    found: list[tuple[Version, str]] = []
-    for machine in machines:
-        try:
-            found.append((parse_version(machine.object.spec.version), machine.object.spec.version))
-        except ValueError:
-            continue
-    return min(found, key=lambda v: _precedence(v[0]))[1] if found else ""
+    found: dict[str, Version] = {}
+    for text in (m.object.spec.version for m in machines):
+        with suppress(ValueError):
+            found[text] = parse_version(text)
 
+    def order(one: str, other: str) -> int:
+        return compare(found[one], found[other], build=True) or 0
 
-def _precedence(version: Version) -> tuple[object, ...]:
-    """Orders versions as SemVer does, and by build where that is equal."""
-    pre = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in version.pre.split(".")) if version.pre else ((2, 0, ""),)
-    build = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in version.build.split(".")) if version.build else ()
-    return (*version.release, pre, build)
+    return min(found, key=cmp_to_key(order), default="")

@@ -16,8 +16,9 @@ from clusterwright.controllers.external import ContractUnknown, contract_of, get
 from clusterwright.controllers.machineset import desired
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
 from clusterwright.controllers.machineset.snapshot import Refusal
+from clusterwright.controllers.refusals import taken_back
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerTimeout
+from clusterwright.runtime.errors import ApiError, NotFound
 
 MACHINE = gvk_of(Machine)
 REFUSED = "MachineCreationFailed"
@@ -100,26 +101,8 @@ class Creator:
             raise await self._failed(reason, self._text(reference, error), error, machine, [*made, *mine]) from error
 
     async def _failed(self, reason: str, text: str, error: Exception, machine: Json, made: list[Unstructured]) -> CreationFailed:
-        texts = [text]
-        if await self._was_refused(machine, error):
-            for obj in made:
-                try:
-                    await self.client.delete(obj.gvk, obj.key, uid=obj.metadata.uid)
-                except NotFound:
-                    continue
-                except ApiError as other:
-                    texts.append(f"failed to clean up {obj.kind} {obj.key}: {other}")
+        texts = [text, *await taken_back(self.client, machine, made, error)]
         return CreationFailed(Refusal(reason, "; ".join(texts)), error)
-
-    async def _was_refused(self, machine: Json, error: Exception) -> bool:
-        """Whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
-        if isinstance(error, ConnectionFailed | ServerTimeout):
-            return False
-        try:
-            key = ObjectKey(machine["metadata"]["namespace"], machine["metadata"]["name"])
-            return await self.client.live.find(MACHINE, key) is None
-        except ApiError:
-            return False
 
     async def sweep(self, names: set[str]) -> None:
         """Delete what was cloned for Machines that never came to be: it still belongs to the MachineSet. `names` are all Machines."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.kubeadm.versions import Version, parse_version
+from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.tables import KEEP, OTHERWISE, Because, Collect, Decision, Guard, Message, Row, Table, false, guard, message, true
 
 ALL: Final = "All"
@@ -79,17 +79,8 @@ def is_on_the_way(spec: str | None, status: str | None) -> bool:
     wanted, present = _parsed(spec), _parsed(status)
     if wanted is None or present is None:
         return False
-    if _precedence(wanted) != _precedence(present):
-        return _precedence(wanted) > _precedence(present)
-    return wanted.build != present.build
-
-
-def _precedence(version: Version) -> tuple[int, int, int, tuple[tuple[int, int, str], ...]]:
-    """Orders versions as semver does; a pre-release comes before its release."""
-    if not version.pre:
-        return (*version.release, ((2, 0, ""),))
-    parts = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in version.pre.split("."))
-    return (*version.release, parts)
+    order = compare(wanted, present)
+    return order > 0 if order else wanted.build != present.build
 
 
 def _skips(name: str) -> Guard[Preflight]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from clusterwright.api.core import Machine
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.meta import GroupVersionKind, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL, REMEDIATION_IN_PROGRESS_ANNOTATION
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.kit.passing import PassFailed
@@ -16,9 +15,9 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.selection import dom
 from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER, METADATA_MANAGER
 from clusterwright.controllers.kubeadmcontrolplane.observing import KUBEADM_CONFIG
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.refusals import taken_back
 from clusterwright.kubeadm.naming import BadNamingTemplate, machine_name, slot
-from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerTimeout
+from clusterwright.runtime.errors import ApiError, NotFound
 
 
 async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
@@ -73,10 +72,7 @@ async def _create(hands: Hands, run: Run, *, join: bool) -> None:
                     await hands.applier.hand_over(seen.key, answer, wanted, FIELD_MANAGER, METADATA_MANAGER)
         except ApiError as error:
             run.mark(mark("MachinesCreated", "False", "Error", failure, str(error)))
-            errors = [str(error)]
-            if await _was_refused(client, machine, error):
-                errors += await _clean_up(client, made)
-            raise PassFailed("; ".join(errors)) from error
+            raise PassFailed("; ".join([str(error), *await taken_back(client, machine, made, error)])) from error
 
 
 def _next_name(seen: ControlPlaneSnapshot) -> str:
@@ -93,28 +89,6 @@ def _next_name(seen: ControlPlaneSnapshot) -> str:
         slot=slot(situation),
         taken=taken,
     )
-
-
-async def _was_refused(client: Client, machine: Json, error: ApiError) -> bool:
-    """Whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
-    if isinstance(error, ConnectionFailed | ServerTimeout):
-        return False
-    try:
-        return await client.live.find(Machine, ObjectKey(machine["metadata"]["namespace"], machine["metadata"]["name"])) is None
-    except ApiError:
-        return False
-
-
-async def _clean_up(client: Client, made: list[Unstructured]) -> list[str]:
-    errors: list[str] = []
-    for obj in made:
-        try:
-            await client.delete(obj.gvk, obj.key, uid=obj.metadata.uid)
-        except NotFound:
-            continue
-        except ApiError as error:
-            errors.append(f"failed to clean up {obj.kind} {obj.key}: {error}")
-    return errors
 
 
 async def sweep(hands: Hands, run: Run) -> None:

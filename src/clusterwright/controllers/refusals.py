@@ -1,0 +1,35 @@
+"""What becomes of things made for a Machine whose creation failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clusterwright.api.core import Machine
+from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.runtime.client import Client
+from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerTimeout
+
+
+async def taken_back(client: Client, machine: Json, made: Iterable[Unstructured], error: Exception) -> list[str]:
+    """Delete what was made for a Machine that was refused; after a failure that may have taken effect it stays. Answers what failed."""
+    errors: list[str] = []
+    if not await _was_refused(client, machine, error):
+        return errors
+    for obj in made:
+        try:
+            await client.delete(obj.gvk, obj.key, uid=obj.metadata.uid)
+        except NotFound:
+            continue
+        except ApiError as failure:
+            errors.append(f"failed to clean up {obj.kind} {obj.key}: {failure}")
+    return errors
+
+
+async def _was_refused(client: Client, machine: Json, error: Exception) -> bool:
+    """Whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
+    if isinstance(error, ConnectionFailed | ServerTimeout):
+        return False
+    try:
+        return await client.live.find(Machine, ObjectKey(machine["metadata"]["namespace"], machine["metadata"]["name"])) is None
+    except ApiError:
+        return False
