@@ -46,6 +46,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     [
         (["up", "--feature-gates", "Nope=true"], "'Nope' is not known"),
         (["up", "--feature-gates", "MachinePool=maybe"], "NAME=true or NAME=false"),
+        (["up", "--feature-gates", "InPlaceUpdates=true"], "InPlaceUpdates needs RuntimeSDK"),
         (["up", "--against", "x", "--no-controllers"], "leave nothing to run"),
     ],
 )

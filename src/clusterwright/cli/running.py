@@ -21,7 +21,7 @@ from clusterwright.cli import connect, settings
 from clusterwright.cli.serving import metrics_address
 from clusterwright.controllers.belonging import belongs_to
 from clusterwright.controllers.crdmigrator import PHASES
-from clusterwright.controllers.kit.features import DEFAULT_FEATURES, EMBEDDED_FEATURES, UnknownFeature, parse_features
+from clusterwright.controllers.kit.features import DEFAULT_FEATURES, EMBEDDED_FEATURES, UnknownFeature, check_features, parse_features
 from clusterwright.inmemory.cloud import FIRST_PORT, LAST_PORT, Cloud
 from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
@@ -48,6 +48,7 @@ def check(arguments: argparse.Namespace, *, embedded: bool) -> None:
     try:
         # an API server of our own has our admission; elsewhere the gates are as upstream has them
         arguments.features = {**(EMBEDDED_FEATURES if embedded else DEFAULT_FEATURES), **parse_features(arguments.feature_gates)}
+        check_features(arguments.features)
     except UnknownFeature as error:
         parser.error(f"--feature-gates: {error}")
     arguments.passes = {}

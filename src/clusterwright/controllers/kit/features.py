@@ -37,3 +37,9 @@ def parse_features(text: str) -> dict[str, bool]:
             raise UnknownFeature(f"{item!r}: NAME=true or NAME=false is expected")
         features[name] = value == "true"
     return features
+
+
+def check_features(features: Mapping[str, bool]) -> None:
+    """Refuse gates that make no sense without each other; raises UnknownFeature."""
+    if features.get("InPlaceUpdates") and not features.get("RuntimeSDK"):
+        raise UnknownFeature("InPlaceUpdates needs RuntimeSDK: Machines are updated in place by runtime extensions")
