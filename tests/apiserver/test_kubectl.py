@@ -363,3 +363,38 @@ def test_watch_lists_of_newer_clients_are_served(kubectl: Kubectl, namespace: st
     )
 
     assert "condition met" in text
+
+
+def test_prune_takes_away_what_is_no_longer_applied(kubectl: Kubectl, namespace: str):
+    def config_map(name: str) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"pruned": namespace}}}
+
+    prune = ("apply", "-n", namespace, "--prune", "-l", f"pruned={namespace}", "-f", "-")
+    kubectl.run(*prune, stdin=config_map("a"))
+
+    assert "configmap/a pruned" in kubectl.run(*prune, stdin=config_map("b"))
+    assert kubectl.run("get", "configmaps", "-n", namespace, "-l", "pruned", "-o", "name").split() == ["configmap/b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "made"),
+    [
+        (["create", "job", "j", "--image=i"], "job.batch/j created"),
+        (["create", "cronjob", "c", "--image=i", "--schedule=* * * * *"], "cronjob.batch/c created"),
+        (["create", "ingress", "i", "--rule=example.com/*=s:80"], "ingress.networking.k8s.io/i created"),
+        (["create", "quota", "q"], "resourcequota/q created"),
+        (["autoscale", "deployment", "d", "--min=1", "--max=3"], "horizontalpodautoscaler.autoscaling/d autoscaled"),
+    ],
+    ids=lambda v: " ".join(v[:2]) if isinstance(v, list) else "",
+)
+def test_kinds_that_nothing_here_acts_on_are_kept(arguments: list[str], made: str, kubectl: Kubectl, namespace: str):
+    if arguments[0] == "autoscale":
+        kubectl.run("create", "deployment", "d", "--image=i", "-n", namespace)
+
+    assert made in kubectl.run(*arguments, "-n", namespace)
+
+
+def test_a_dump_of_everything(kubectl: Kubectl, namespace: str):
+    kubectl.run("create", "deployment", "d", "--image=i", "-n", namespace)
+
+    assert f'"namespace": "{namespace}"' in kubectl.run("cluster-info", "dump", "--namespaces", namespace, "-o", "json")

@@ -41,7 +41,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         raise Usage(f"--to-kubeconfig: that is where the clusters are already: {target.server}")
     namespace = arguments.namespace or source.namespace
     async with connect.connected(source) as here, connect.connected(target) as there:
-        moved = moving.in_order(await _gather(here, namespace))
+        moved = moving.in_order(await gather(here, namespace))
         clusters = [obj for obj in moved if obj.kind.gvk.group == "cluster.x-k8s.io" and obj.json["kind"] == "Cluster"]
         if not clusters:
             raise CannotMove(f"there is no Cluster in namespace {namespace}")
@@ -52,12 +52,12 @@ async def _run(arguments: argparse.Namespace) -> int:
             return 0
         if reasons := [*moving.unready(moved), *await _refusals(there, moved)]:
             raise CannotMove(*reasons)
-        await _move(here, there, moved, arguments.timeout)
+        await move(here, there, moved, arguments.timeout)
     print(f"moved to {target.server}")
     return 0
 
 
-async def _gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Json]]:
+async def gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Json]]:
     """All objects of the namespace that a move may concern, and the classes of other namespaces that its Clusters are of."""
     definitions = await client.list(_CRD, labels=CLUSTERCTL_LABEL)
     found: list[tuple[MovedKind, Json]] = []
@@ -87,7 +87,7 @@ async def _refusals(client: RestClient, moved: Sequence[Moved]) -> list[str]:
     return list(reasons)
 
 
-async def _move(here: RestClient, there: RestClient, moved: Sequence[Moved], timeout: float) -> None:
+async def move(here: RestClient, there: RestClient, moved: Sequence[Moved], timeout: float) -> None:
     """Pause, create there, delete here, resume there. What fails before anything is deleted is undone."""
     began = time.monotonic()
 

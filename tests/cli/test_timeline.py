@@ -1,0 +1,53 @@
+"""Decisions of a plane in the timeline of a cluster."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+
+from clusterwright.cli.errors import Failed
+from clusterwright.cli.timeline import _decisions, moments_of
+from clusterwright.offline.bundle import assemble
+
+TRACE = {
+    "at": "2026-01-01T00:00:01.500000Z",
+    "until": "2026-01-01T00:00:09.000000Z",
+    "passes": 3,
+    "controller": "cluster",
+    "kind": "Cluster",
+    "namespace": "default",
+    "name": "c",
+    "rows": {"Available": "all well"},
+}
+CLUSTER = {
+    "apiVersion": "cluster.x-k8s.io/v1beta2",
+    "kind": "Cluster",
+    "metadata": {"name": "c", "namespace": "default", "creationTimestamp": "2026-01-01T00:00:00Z", "uid": "1"},
+    "spec": {},
+}
+
+
+async def test_what_controllers_decided_is_told_in_its_place() -> None:
+    async def traces(request: web.Request) -> web.Response:
+        assert dict(request.query) == {"namespace": "default"}
+        return web.json_response({"traces": [TRACE, {**TRACE, "name": "somebody-elses"}]})
+
+    app = web.Application()
+    app.router.add_get("/traces", traces)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        found = await _decisions(runner.addresses[0][1], "default")
+    finally:
+        await runner.cleanup()
+
+    moments = moments_of(assemble([CLUSTER]), "c", found)
+
+    assert [(m.sort, m.about, m.text) for m in moments] == [("created", "", "was created"), ("decision", "Available", "row all well fired")]
+
+
+async def test_a_port_where_nobody_is_is_named() -> None:
+    with pytest.raises(Failed, match="--health-port 1: no decisions at http"):
+        await _decisions(1, "default")

@@ -1,0 +1,133 @@
+"""Clusters that were moved are built again from their objects, and the plane that they left lets go of them."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from clusterwright.api.controlplane import KubeadmControlPlane
+from clusterwright.api.core import Cluster, Machine, MachineDeployment
+from clusterwright.api.infrastructure import DevMachine
+from clusterwright.api.kubernetes import ConfigMap, Node
+from clusterwright.api.meta import ObjectKey
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.cli import samples
+from clusterwright.cli.move import gather, move
+from clusterwright.cli.moving import CannotMove, in_order
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.errors import AlreadyExists
+from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, plane
+from clusterwright.simulation.world import START
+
+KEY = ObjectKey("default", "c")
+
+
+def planes(body: Callable[[Plane, Plane], Awaitable[None]]) -> None:
+    """Two planes at once, in virtual time."""
+
+    async def main() -> None:
+        clock = LoopClock(START)
+        async with plane(clock, seed=1) as here, plane(clock, seed=2) as there:
+            await body(here, there)
+
+    run_virtual(main())
+
+
+def client(p: Plane) -> RestClient:
+    return RestClient(InProcessTransport(p.server), clock=p.clock)
+
+
+async def carry(source: Plane, target: Plane) -> None:
+    moved = in_order(await gather(client(source), "default"))
+    await move(client(source), client(target), moved, 60)
+
+
+async def bring_up(p: Plane, *, seconds: float = 0) -> None:
+    await p.apply(samples.cluster("c", has_control_plane_object=True))
+    await p.apply(samples.control_plane("c", replicas=3, seconds=seconds))
+    await p.apply(samples.workers("c", "md", replicas=2, seconds=seconds))
+    await p.until_available("c", control_plane=3, workers=2, within=600)
+
+
+async def addresses(p: Plane) -> dict[str, str]:
+    return {m.metadata.name: m.status.addresses[1].address for m in await p.client.list(DevMachine)}
+
+
+@pytest.mark.parametrize("seconds", [0, 5], ids=["at once", "machines that take their time"])
+def test_a_cluster_is_the_same_there_and_back(seconds):
+    async def body(here, there):
+        await bring_up(here, seconds=seconds)
+        port, known = here.workload("c").port, await addresses(here)
+
+        for source, target in ((here, there), (there, here)):
+            await carry(source, target)
+            await target.until_available("c", control_plane=3, workers=2, within=600)
+            assert source.cloud.find(KEY) is None  # its port is free for the other
+            assert await source.client.find(Cluster, KEY) is None
+            assert await addresses(target) == known
+            workload = target.workload("c")
+            assert workload.port == port
+            assert {n.metadata.name for n in await workload.client.list(Node)} == set(known)
+            assert len(workload.members()) == 3
+
+    planes(body)
+
+
+def test_it_goes_on_growing_although_the_machine_that_founded_it_is_gone():
+    async def body(here, there):
+        await bring_up(here)
+        founders = {m.metadata.name for m in await here.client.list(Machine)}
+        await here.client.patch(KubeadmControlPlane, KEY, {"spec": {"version": "v1.34.2"}})
+
+        async def rolled():
+            leaders = [m for m in await here.client.list(Machine) if "cluster.x-k8s.io/control-plane" in m.metadata.labels]
+            return len(leaders) == 3 and not founders & {m.metadata.name for m in leaders}
+
+        await here.until(rolled, "no control plane machine is left of those at the beginning", within=600)
+        await here.until_available("c", control_plane=3, workers=2, within=600)
+        await carry(here, there)
+        await there.until_available("c", control_plane=3, workers=2, within=600)
+        assert await there.workload("c").client.get(ConfigMap, ObjectKey("kube-system", "kubeadm-config"))
+
+        await there.client.patch(KubeadmControlPlane, KEY, {"spec": {"replicas": 5}})
+        await there.client.patch(MachineDeployment, ObjectKey("default", "md"), {"spec": {"replicas": 3}})
+        await there.until_available("c", control_plane=5, workers=3, within=600)
+
+    planes(body)
+
+
+def test_a_move_that_fails_is_undone():
+    async def body(here, there):
+        await bring_up(here)
+        moved = in_order(await gather(client(here), "default"))
+        taken = next(m.json["metadata"]["name"] for m in reversed(moved) if m.json["kind"] == "DevMachine")
+        for obj in samples.machine("other", taken, is_control_plane=False):
+            if obj["kind"] == "DevMachine":
+                await there.client.create(obj)
+
+        with pytest.raises(AlreadyExists):
+            await move(client(here), client(there), moved, 60)
+
+        assert await there.client.list(Machine) == []
+        assert await there.client.find(Cluster, KEY) is None
+        cluster = await here.client.get(Cluster, KEY)
+        assert not cluster.spec.paused
+        await here.until_available("c", control_plane=3, workers=2)
+
+    planes(body)
+
+
+def test_what_blocks_a_move_is_waited_for_and_then_all_is_as_it_was():
+    async def body(here, there):
+        await bring_up(here)
+        await here.client.patch(Cluster, KEY, {"metadata": {"annotations": {"clusterctl.cluster.x-k8s.io/block-move": ""}}})
+        moved = in_order(await gather(client(here), "default"))
+
+        with pytest.raises(CannotMove, match="not everything was ready to move within 60 s"):
+            await move(client(here), client(there), moved, 60)
+
+        assert not (await here.client.get(Cluster, KEY)).spec.paused
+        assert await there.client.list(Cluster) == []
+
+    planes(body)
