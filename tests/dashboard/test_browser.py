@@ -238,5 +238,5 @@ async def test_pictures_of_a_fleet_in_trouble(plane: Plane, tmp_path: Path) -> N
         await page.run("document.getElementById('theme').click()")
         await page.run("location.hash = '#/default/mail/waterfall'")
         await page.until("document.querySelectorAll('#waterfall .lane').length >= 4")
-        await page.call("Emulation.setDeviceMetricsOverride", width=1180, height=380, deviceScaleFactor=1, mobile=False)
+        await page.call("Emulation.setDeviceMetricsOverride", width=1180, height=440, deviceScaleFactor=1, mobile=False)
         await page.picture(folder / "provisioning.png")

@@ -76,7 +76,7 @@ async def _outputs() -> dict[str, str]:
             await p.until_available(name, workers=1, within=300)
         await p.apply(_cluster("quorum", control_planes=3, workers=0))
         await p.until_available("quorum", control_plane=3, within=300)
-        await asyncio.sleep(600)
+        await asyncio.sleep(120)
         told["describe"] = f"$ clusterwright describe shop\n{render(await look(p.client, _key('shop')), p.clock.now())}"
         told["explain-fine"] = await _explained(p, "shop")
         for break_it in (_template, _vm, _join, _node, _paused, _hook, _endpoint, _provider, _quorum):

@@ -48,8 +48,8 @@ _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _CLUSTER: Final = gvk_of(Cluster)
-_NOTHING_SAID: Final = 300
-"""Moments of a timeline that are shown, the newest."""
+MOMENTS: Final = 300
+"""Of a timeline so many are shown, the newest."""
 
 History = Callable[[str, ObjectKey], Sequence[Decided]]
 """The decisions about an object of a kind, oldest first."""
@@ -71,6 +71,7 @@ class Fleet:
         self._due: dict[ObjectKey, datetime] = {}
         self._wake = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
         self.clusters = Feed()
         """A row of each cluster, by namespace/name."""
         self._single: dict[ObjectKey, Feed] = {}
@@ -159,14 +160,14 @@ class Fleet:
 
     async def open(self) -> None:
         """Begin to look, once."""
-        if self._loop is not None:
-            return
-        self._loop = asyncio.create_task(self._judge_for_ever(), name="dashboard")
-        await self._watch(_CLUSTER)
-        for gvk in (_SECRET, _CONFIG_MAP, _EVENT):
-            await self._watch(gvk)
-        definitions = await self._cache.informer(CustomResourceDefinitionMeta)
-        definitions.subscribe(self._defined)
+        async with self._opening:
+            if self._loop is not None:
+                return
+            for gvk in (_CLUSTER, _SECRET, _CONFIG_MAP, _EVENT):
+                await self._watch(gvk)
+            definitions = await self._cache.informer(CustomResourceDefinitionMeta)
+            definitions.subscribe(self._defined)
+            self._loop = asyncio.create_task(self._judge_for_ever(), name="dashboard")
 
     async def close(self) -> None:
         """Stop looking."""
@@ -248,7 +249,8 @@ class Fleet:
 
     def _introduce(self, key: ObjectKey) -> bool:
         """Show a cluster that is new at once, before it is judged; whether it says that it is well."""
-        entry = self._informers[_CLUSTER].find(key)
+        informer = self._informers.get(_CLUSTER)
+        entry = informer.find(key) if informer is not None else None
         if entry is None:
             return True
         cluster = Unstructured(msgspec.json.decode(entry.raw))
@@ -291,7 +293,7 @@ class Fleet:
             view = object_view(obj, above[name_of(obj.kind, *obj.key)])
             values[f"object {view['id']}"] = view
         decisions = [d for o in shown for d in self._history(o.kind, o.key)]
-        for moment in timeline(shown, events, decisions)[-_NOTHING_SAID:]:
+        for moment in timeline(shown, events, decisions)[-MOMENTS:]:
             values[f"moment {moment.at} {moment.object} {moment.sort} {moment.about}"] = moment.to_json()
         values |= {f"steps {name}": steps for name, steps in waterfall(shown)}
         return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ _HEADERS: Final[Mapping[str, str]] = {
 STREAMS: Final = 32
 """Streams at a time: each costs a task and what its reader has not read yet."""
 _TOKEN_MAXIMUM: Final = 256
+_TOKEN_SECONDS: Final = 5.0
 
 Respond = Callable[["Site", web.BaseRequest, tuple[str, ...]], Awaitable[web.StreamResponse]]
 
@@ -141,9 +143,15 @@ async def _file(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> we
 
 async def _enter(site: Site, http: web.BaseRequest, given: tuple[str, ...]) -> web.StreamResponse:
     """A token for a session. A page of another origin could send one, too, but would have to know it."""
-    if (http.content_length or _TOKEN_MAXIMUM + 1) > _TOKEN_MAXIMUM:
+    length = http.content_length or 0
+    if not 0 < length <= _TOKEN_MAXIMUM:
         return _failed(413, "that is no token")
-    session = site.door.enter((await http.content.read(_TOKEN_MAXIMUM)).decode("utf-8", "replace"))
+    try:
+        async with asyncio.timeout(_TOKEN_SECONDS):
+            token = await http.content.readexactly(length)
+    except (TimeoutError, asyncio.IncompleteReadError):
+        return _failed(408, "the token did not come in time")
+    session = site.door.enter(token.decode("utf-8", "replace"))
     if session is None:
         return _failed(401, "the link was used before, or is of an earlier start: open the one that `clusterwright up` has printed last")
     response = web.Response(status=204, headers=_HEADERS)
