@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusterwright import __version__, app
-from clusterwright.api.meta import Json
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.cli import connect, running
 from clusterwright.install import forms
 from clusterwright.install.manifests import Settings, manifests
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.kubeconfig import Connection
+from clusterwright.runtime.rest import RestClient
 
 FIELD_MANAGER = "clusterwright-install"
 
@@ -70,10 +71,32 @@ async def _apply(connection: Connection, objects: Sequence[Json]) -> int:
         for obj in objects:
             name = f"{obj['kind']}/{obj['metadata']['name']}"
             try:
-                await client.apply(obj, field_manager=FIELD_MANAGER)  # caBundle is not ours: it stays
+                await (
+                    _replace(client, obj)
+                    if obj["kind"].endswith("WebhookConfiguration")
+                    else client.apply(obj, field_manager=FIELD_MANAGER)
+                )
             except ApiError as error:
                 failed += 1
                 print(f"{name}: {error}", file=sys.stderr)
                 continue
             print(name)
     return 1 if failed else 0
+
+
+async def _replace(client: RestClient, obj: Json) -> None:
+    """Make a webhook configuration what it should be, but for the authorities that the manager has put there.
+
+    Not by apply: a webhook that goes would stay as long as somebody else owns its caBundle, and be refused for all that it lacks.
+    """
+    found = await client.find(GroupVersionKind.of(obj["apiVersion"], obj["kind"]), ObjectKey("", obj["metadata"]["name"]))
+    if found is None:
+        await client.create(obj, field_manager=FIELD_MANAGER)
+        return
+    trusted = {hook["name"]: (hook.get("clientConfig") or {}).get("caBundle") for hook in found.at("webhooks") or ()}
+    hooks = [
+        {**hook, "clientConfig": {**hook["clientConfig"], **({"caBundle": bundle} if (bundle := trusted.get(hook["name"])) else {})}}
+        for hook in obj["webhooks"]
+    ]
+    metadata = {**dict(found.at("metadata") or {}), "labels": {**found.metadata.labels, **obj["metadata"].get("labels", {})}}
+    await client.update({**obj, "metadata": metadata, "webhooks": hooks})
