@@ -1,0 +1,247 @@
+"""MachineSets and MachineDeployments at the edges of the specification's lists (10.2, 10.3), by their numbers: `s` of sets, `d` of
+deployments. Those not here stand with the pure choices they are about (`test_choices`, `test_rollout`), in `test_passes`, or are recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
+from clusterwright.api.meta import ObjectKey
+from clusterwright.conditions import get
+from support.worker_passes import KEY, Json, Plane, objects
+
+SINCE = "2026-05-01T11:00:00Z"
+
+
+def conditions(**statuses: str) -> list[Json]:
+    return [{"type": t, "status": s, "reason": t, "message": "", "lastTransitionTime": SINCE} for t, s in statuses.items()]
+
+
+async def say(plane: Plane, machine: Machine, **statuses: str) -> None:
+    status = {"nodeRef": {"name": machine.metadata.name}, "conditions": conditions(**statuses)}
+    await plane.client.patch(Machine, machine.key, {"status": status}, subresource="status")
+
+
+async def started(replicas: int = 3, observation: Json | None = None, **spec: Any) -> Plane:
+    """A MachineSet with its Machines."""
+    plane = Plane(objects("MachineSet", replicas, **spec), observation)
+    await plane.reconcile("MachineSet", times=3)
+    return plane
+
+
+async def deployed(replicas: int = 2, **spec: Any) -> Plane:
+    """A MachineDeployment with its MachineSet and Machines, all ready."""
+    plane = Plane(objects("MachineDeployment", replicas, **spec))
+    await plane.reconcile("MachineDeployment", times=3)
+    await settle(plane)
+    return plane
+
+
+async def settle(plane: Plane) -> None:
+    """Every MachineSet has what it wants, and says so."""
+    for _ in range(2):
+        for machine_set in await plane.machine_sets():
+            await plane.reconcile("MachineSet", machine_set.key, times=3)
+        await gone(plane)
+        for machine in await plane.machines():
+            await say(plane, machine, Ready="True", Available="True", UpToDate="True")
+
+
+async def gone(plane: Plane) -> None:
+    """Machines that were deleted are let go."""
+    for machine in await plane.machines():
+        if machine.metadata.deletion_timestamp is not None:
+            await plane.client.patch(Machine, machine.key, {"metadata": {"finalizers": None}})
+
+
+async def the_set(plane: Plane) -> MachineSet:
+    return await plane.client.get(MachineSet, KEY)
+
+
+async def condition(plane: Plane, of: type[Any], type: str) -> tuple[str, str, str]:
+    found = get((await plane.client.get(of, KEY)).status.conditions, type)
+    assert found is not None
+    return found.status, found.reason, found.message
+
+
+# ----------------------------------------------------------------------------------------------------------- MachineSet
+
+
+async def test_s03_those_that_go_already_count_as_gone() -> None:
+    plane = await started(4)
+    going = sorted(await plane.machines(), key=lambda m: m.metadata.name)[:2]
+    for machine in going:
+        await plane.client.patch(Machine, machine.key, {"metadata": {"finalizers": ["example.com/stay"]}})
+        await plane.client.delete(Machine, machine.key)
+    for replicas, left in ((2, 2), (1, 1)):
+        await plane.client.patch(MachineSet, KEY, {"spec": {"replicas": replicas}})
+        await plane.reconcile("MachineSet")
+        assert len([m for m in await plane.machines() if m.metadata.deletion_timestamp is None]) == left
+
+
+async def test_s04_one_that_cannot_be_deleted_keeps_no_other() -> None:
+    plane = await started(3)
+    stays = min(m.metadata.name for m in await plane.machines())
+    other = Plane([], {"unwritable": [{"verb": "delete", "kind": "Machine", "name": stays}]})
+    plane.client._faults = other.client._faults  # type: ignore[attr-defined]
+    await plane.client.patch(MachineSet, KEY, {"spec": {"replicas": 0}})
+    error = await plane.reconcile("MachineSet")
+
+    assert stays in error
+    assert [m.metadata.name for m in await plane.machines() if m.metadata.deletion_timestamp is None] == [stays]
+
+
+async def test_s08_machines_of_others_are_neither_counted_nor_adopted() -> None:
+    plane = await started(1)
+    (own,) = await plane.machines()
+    reference = {"apiVersion": "example.com/v1", "kind": "Other", "name": "o", "uid": "u", "controller": True}
+    metadata = {"name": "foreign", "namespace": "default", "labels": dict(own.metadata.labels), "ownerReferences": [reference]}
+    spec = {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {}}
+    await plane.client.create({"apiVersion": own.api_version, "kind": "Machine", "metadata": metadata, "spec": spec})
+    await plane.reconcile("MachineSet", times=2)
+
+    foreign = await plane.client.get(Machine, ObjectKey("default", "foreign"))
+    assert [o.kind for o in foreign.metadata.owner_references] == ["Other"]
+    assert ((await the_set(plane)).status.replicas, len(await plane.machines())) == (1, 2)
+
+
+async def test_s09_a_set_without_labels_gets_its_cluster_s() -> None:
+    made = objects("MachineSet", 1)
+    made[-1]["metadata"].pop("labels", None)
+    plane = Plane(made)
+    assert await plane.reconcile("MachineSet", times=3) == ""
+
+    assert (await the_set(plane)).metadata.labels["cluster.x-k8s.io/cluster-name"] == "c"
+
+
+async def test_s14_a_check_that_fails_holds_creation_up_unless_it_is_skipped() -> None:
+    made = objects("MachineSet", 1, version="v1.36.0")
+    reference = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "c"}
+    made[0]["spec"]["controlPlaneRef"] = reference
+    control_plane = {
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
+        "kind": "KubeadmControlPlane",
+        "metadata": {"name": "c", "namespace": "default", "uid": "u-kcp", "creationTimestamp": SINCE},
+        "spec": {"version": "v1.34.1", "replicas": 1},
+        "status": {"version": "v1.34.1", "replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "upToDateReplicas": 1},
+    }
+    plane = Plane([*made, control_plane])
+    await plane.reconcile("MachineSet", times=3)
+    assert await plane.machines() == []
+    assert "MachineSet version (1.36.0) and ControlPlane version (1.34.1)" in (await condition(plane, MachineSet, "ScalingUp"))[2]
+
+    skip = {"machineset.cluster.x-k8s.io/skip-preflight-checks": "All"}
+    await plane.client.patch(MachineSet, KEY, {"metadata": {"annotations": skip}})
+    await plane.reconcile("MachineSet")
+    assert len(await plane.machines()) == 1
+
+
+async def test_s19_machines_that_are_updated_count_as_replicas_alone() -> None:
+    plane = await started(2)
+    for machine in await plane.machines():
+        await say(plane, machine, Ready="True", Available="True", UpToDate="True")
+    first = (await plane.machines())[0]
+    marks = {"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": "", "runtime.cluster.x-k8s.io/pending-hooks": "UpdateMachine"}
+    await plane.client.patch(Machine, first.key, {"metadata": {"annotations": marks}})
+    await plane.reconcile("MachineSet")
+    status = (await the_set(plane)).status
+
+    assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (2, 1, 1, 1)
+
+
+async def test_s22_a_set_that_goes_takes_its_own_machines_and_then_itself() -> None:
+    plane = await started(2)
+    alien = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "alien", "namespace": "default"}}
+    await plane.client.create({**alien, "spec": {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {}}})
+    await plane.client.delete(MachineSet, KEY)
+    await plane.reconcile("MachineSet", times=2)
+    assert [m.metadata.name for m in await plane.machines() if m.metadata.deletion_timestamp is None] == ["alien"]
+    assert await plane.client.find(MachineSet, KEY) is not None, "its Machines are not gone yet"
+
+    await gone(plane)
+    await plane.reconcile("MachineSet")
+    assert await plane.client.find(MachineSet, KEY) is None
+    assert await plane.reconcile("MachineSet") == "", "one that is gone is nobody's business"
+
+
+# --------------------------------------------------------------------------------------------------- MachineDeployment
+
+
+async def test_d12_on_delete_old_sets_make_no_machines_until_the_strategy_changes() -> None:
+    plane = await deployed(rollout={"strategy": {"type": "OnDelete"}})
+    await plane.client.patch(MachineDeployment, KEY, {"spec": {"template": {"spec": {"version": "v1.34.2"}}}})
+    await plane.reconcile("MachineDeployment")
+
+    async def blocked() -> set[bool]:
+        sets = [s for s in await plane.machine_sets() if s.spec.template.spec.version != "v1.34.2"]
+        return {s.metadata.annotations.get("cluster.x-k8s.io/disable-machine-create") == "true" for s in sets}
+
+    assert await blocked() == {True}
+    await plane.client.patch(MachineDeployment, KEY, {"spec": {"rollout": {"strategy": {"type": "RollingUpdate"}}}})
+    await plane.reconcile("MachineDeployment", times=2)
+    assert await blocked() == {False}
+
+
+async def test_d13_whose_a_set_is() -> None:
+    plane = await deployed(1)
+    (own,) = await plane.machine_sets()
+
+    def copy(name: str, **metadata: Any) -> Json:
+        kept: Json = {"name": name, "namespace": "default", "labels": dict(own.metadata.labels), **metadata}
+        template = {"metadata": {"labels": dict(own.spec.template.metadata.labels)}, "spec": {"clusterName": "c", "version": "v1.1.1"}}
+        spec = {"clusterName": "c", "replicas": 0, "selector": {"matchLabels": dict(own.metadata.labels)}, "template": template}
+        return {"apiVersion": own.api_version, "kind": "MachineSet", "metadata": kept, "spec": spec}
+
+    foreign = {"apiVersion": "example.com/v1", "kind": "Other", "name": "o", "uid": "u", "controller": True}
+    await plane.client.create(copy("orphan"))
+    await plane.client.create(copy("foreign", ownerReferences=[foreign]))
+    await plane.reconcile("MachineDeployment")
+    owners = {s.metadata.name: [o.kind for o in s.metadata.owner_references if o.controller] for s in await plane.machine_sets()}
+
+    assert owners["foreign"] == ["Other"]
+    assert owners.get("orphan", ["MachineDeployment"]) == ["MachineDeployment"], "adopted, and gone if it is old and empty"
+
+
+async def test_d19_before_any_set_has_reported_nothing_is_counted() -> None:
+    plane = Plane(objects("MachineDeployment", 2))
+    await plane.reconcile("MachineDeployment", times=3)
+    status = (await plane.client.get(MachineDeployment, KEY)).status
+
+    assert (status.replicas or None, status.available_replicas) == (None, None)
+    assert (await condition(plane, MachineDeployment, "Available"))[:2] == ("Unknown", "WaitingForAvailableReplicasSet")
+
+
+@pytest.mark.parametrize(("unavailable", "available"), [(1, "True"), (0, "False")])
+async def test_d20_within_the_budget_it_is_available(unavailable: int, available: str) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": 1}}
+    plane = await deployed(2, rollout={"strategy": strategy})
+    await say(plane, (await plane.machines())[0], Ready="False", Available="False", UpToDate="True")
+    await plane.reconcile("MachineSet", (await plane.machine_sets())[0].key)
+    await plane.reconcile("MachineDeployment")
+
+    assert (await condition(plane, MachineDeployment, "Available"))[0] == available
+
+
+async def test_d22_old_empty_sets_go_when_the_rollout_is_over() -> None:
+    plane = await deployed(1)
+    first = (await plane.machine_sets())[0].metadata.name
+    await plane.client.patch(MachineDeployment, KEY, {"spec": {"template": {"spec": {"version": "v1.34.2"}}}})
+    seen = []
+    for _ in range(6):
+        await plane.reconcile("MachineDeployment")
+        seen.append(first in {s.metadata.name for s in await plane.machine_sets()})
+        await settle(plane)
+
+    assert seen[0], "while Machines are replaced it stays"
+    assert not seen[-1]
+
+
+async def test_a_paused_cluster_is_left_alone() -> None:
+    plane = await deployed(1)
+    await plane.client.patch(Cluster, ObjectKey("default", "c"), {"spec": {"paused": True}})
+    await plane.client.patch(MachineDeployment, KEY, {"spec": {"replicas": 5}})
+    await plane.reconcile("MachineDeployment", times=2)
+
+    assert [s.spec.replicas for s in await plane.machine_sets()] == [1]
