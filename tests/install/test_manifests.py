@@ -14,7 +14,7 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.apiserver.auth.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import grammar, install
+from clusterwright.cli import grammar, install, running
 from clusterwright.gotemplate import parse
 from clusterwright.gotemplate.sprig import FUNCTIONS
 from clusterwright.install import forms
@@ -31,10 +31,8 @@ CHOICES = {
 
 
 def made(settings: Settings) -> list[Json]:
-    from clusterwright.cli.running import select
-
-    selected = select(settings.controllers, app.selectable_names())
-    return manifests(settings, app.declared(selected), migrates="crdmigrator" in selected)
+    selected = running.select(settings.controllers, app.selectable_names())
+    return manifests(settings, app.declared(selected), migrates=running.names_migrator(settings.controllers))
 
 
 @pytest.mark.parametrize("choice", CHOICES)

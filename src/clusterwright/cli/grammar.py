@@ -219,7 +219,7 @@ def _install(parser: ArgumentParser) -> None:
     parser.add_argument("--shard", action="store_true", help="replicas share the Clusters; default: one leads, the others wait")
     parser.add_argument(
         "--controllers",
-        default="*,-dev*,-docker*",
+        default="*,-dev*,-docker*,crdmigrator",
         metavar="NAME,...",
         help="as in manager; the role has no more than they need; default: %(default)s",
     )

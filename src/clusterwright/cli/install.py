@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         parser.error(f"--form {arguments.form} is several files: say where by --output-dir")
 
     def make(chosen: Settings) -> Sequence[Json]:
-        return manifests(chosen, app.declared(selected), migrates="crdmigrator" in selected)
+        return manifests(chosen, app.declared(selected), migrates=running.names_migrator(chosen.controllers))
 
     if arguments.apply:
         return asyncio.run(_apply(connect.resolve(arguments), make(settings)))

@@ -27,7 +27,8 @@ from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.fence import Fence
 from clusterwright.runtime.keys import KeySource
-from clusterwright.runtime.leases import LeaseTimes, new_identity
+from clusterwright.runtime.leases import LeadershipLost, LeaseTimes, new_identity
+from clusterwright.runtime.logging import leaves
 from clusterwright.runtime.manager import GRACE_PERIOD, Manager, Options
 from clusterwright.runtime.shards import ShardOptions
 
@@ -90,6 +91,11 @@ def select(patterns: str, known: Collection[str]) -> frozenset[str]:
         return any(fnmatchcase(name, pattern) for pattern in any_of)
 
     return frozenset(name for name in known if fits(name, wanted) and not fits(name, unwanted))
+
+
+def names_migrator(patterns: str) -> bool:
+    """Whether the migrator of CRDs is asked for by name: it writes to them, which no glob means."""
+    return "crdmigrator" in {item.strip() for item in patterns.split(",")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +189,7 @@ def build(
         workloads=place.workloads,
         selected=selected,
     )
-    if "crdmigrator" in selected:
+    if "crdmigrator" in selected and (place.is_embedded or arguments.install_crds or names_migrator(arguments.controllers)):
         app.add_migrator(manager, arguments.skipped)
     if place.webhooks is not None:
         app.watch_webhooks(manager, place.webhooks.set)
@@ -201,7 +207,8 @@ def start(arguments: argparse.Namespace, stack: AsyncExitStack, manager: Manager
     def ended(done: asyncio.Task[None]) -> None:
         error = None if done.cancelled() else done.exception()
         if error is not None and not isinstance(error, OSError):
-            log.error("the controllers have ended", exc_info=error)
+            foreseen = all(isinstance(part, LeadershipLost) for part in leaves(error))
+            log.error("the controllers have ended: %s", cause(error), exc_info=None if foreseen else error)
         stop.set()
 
     task.add_done_callback(ended)

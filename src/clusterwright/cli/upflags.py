@@ -124,7 +124,9 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
 
 def _add_webhooks(hooks: argparse._ArgumentGroup) -> None:
     hooks.add_argument(
-        "--install-crds", action="store_true", help="create our CustomResourceDefinitions or bring them up to date; else none is touched"
+        "--install-crds",
+        action="store_true",
+        help="create our CustomResourceDefinitions, bring them and what is stored up to date; else none is touched",
     )
     hooks.add_argument("--webhook-port", type=port, help="serve admission and conversion at this port")
     hooks.add_argument("--webhook-host", default="0.0.0.0", metavar="ADDRESS", help="where they listen; default: everywhere")  # noqa: S104

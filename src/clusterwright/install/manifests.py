@@ -30,7 +30,7 @@ class Settings:
     """Whether replicas share the work; else one leads and the others wait."""
     watch_namespace: str = ""
     """Act in this namespace only, with a Role there instead of a ClusterRole."""
-    controllers: str = "*,-dev*,-docker*"
+    controllers: str = "*,-dev*,-docker*,crdmigrator"
     arguments: tuple[str, ...] = ()
     """More flags of the manager."""
     webhooks: bool = True

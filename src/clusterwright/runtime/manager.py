@@ -136,6 +136,7 @@ class Manager:
         if self.options.shards is not None:
             self._shards = Shards(self._apart, clock, Random(random.getrandbits(64)), self.options.shards, self.fence)
             self._shards.on_gain.append(self._gained)
+            self.metrics.slots.set(lambda: float(len(self._shards.held) if self._shards is not None else 0), str(self.options.shards.group))
         self._keeping: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._started = False

@@ -197,6 +197,7 @@ class RuntimeMetrics:
         self.events = registry.add(Counter("clusterwright_informer_events_total", "Watch events by kind", ["kind"]))
         self.objects = registry.add(Gauge("clusterwright_cache_objects", "Objects held by kind", ["kind"]))
         self.leader = registry.add(Gauge("leader_election_master_status", "1 if this process leads", ["name"]))
+        self.slots = registry.add(Gauge("clusterwright_shard_slots", "Slots of the shared work that this process holds", ["group"]))
 
 
 def _escaped(value: str) -> str:
