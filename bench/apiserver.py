@@ -190,6 +190,63 @@ async def fan_out(session: aiohttp.ClientSession, url: str, send: Send, watchers
     return took
 
 
+async def beside_a_list(session: aiohttp.ClientSession, url: str, send: Send, objects: int, token: str = "") -> dict[str, float]:
+    """The longest GET of one client, in ms, while another lists so many objects, three times; and how long the list takes."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    path = "/api/v1/namespaces/default/configmaps"
+    numbers = iter(range(objects))
+
+    async def create() -> None:
+        for number in numbers:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"listed-{number}"}, "data": {"text": "x" * 1000}}
+            code, answer = await send("POST", path, body, "application/json")
+            assert code == 201, answer[:300]
+
+    await asyncio.gather(*(create() for _ in range(16)))
+    waits: list[float] = []
+    done = asyncio.Event()
+
+    async def get() -> None:
+        while not done.is_set():
+            begun = time.perf_counter()
+            code, _ = await send("GET", f"{path}/listed-0", None, "")
+            assert code == 200
+            waits.append((time.perf_counter() - begun) * 1000)
+
+    getting = asyncio.create_task(get())
+    begun = time.perf_counter()
+    for _ in range(3):
+        async with session.get(url + path, headers=headers) as response:
+            async for _chunk in response.content.iter_any():
+                pass
+    took = (time.perf_counter() - begun) * 1000 / 3
+    done.set()
+    await getting
+    return {f"ms to list {objects}": took, "ms of the longest GET meanwhile": max(waits)}
+
+
+async def workload_servers(count: int) -> dict[str, float]:
+    """Many servers in one process, as simulated workload clusters have them: MB of each, and gets per second over all."""
+    gc.collect()
+    before = rss()
+    servers = [
+        HttpServer(ApiServer(now=lambda: datetime.now(UTC), random=random.Random(n), history=64), advertise=False) for n in range(count)
+    ]
+    urls = [f"http://127.0.0.1:{await server.start('127.0.0.1', 0)}" for server in servers]
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def get(number: int) -> None:
+            async with session.get(f"{urls[number % count]}/api/v1/namespaces") as response:
+                assert response.status == 200
+                await response.read()
+
+        gets = await rate(get, 2.0, 16)
+    used = rss() - before
+    for server in servers:
+        await server.stop()
+    return {f"MB of {count} servers": used, f"gets/s over {count} servers": gets}
+
+
 async def memory(objects: int) -> float:
     """MB that many Machines with status take."""
     gc.collect()
@@ -274,11 +331,13 @@ async def main() -> None:
     parser.add_argument("--objects", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--watchers", type=int, default=1000)
+    parser.add_argument("--servers", type=int, default=200)
     arguments = parser.parse_args()
     results: dict[str, dict[str, float]] = {}
     size = await memory(arguments.objects)
     results["in process"] = await measure(in_process(new_server()), arguments.seconds, 1, 0)
     results["in process"][f"MB of {arguments.objects} Machines"] = size
+    results["in process"] |= await workload_servers(arguments.servers)
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as session:
         http = HttpServer(new_server())
@@ -292,6 +351,7 @@ async def main() -> None:
             results["HTTPS, apart"] = await measure(send, arguments.seconds, 16, 0)
             took = await fan_out(apart, url, send, arguments.watchers)
             results["HTTPS, apart"][f"ms to {arguments.watchers} watchers"] = took
+            results["HTTPS, apart"] |= await beside_a_list(apart, url, send, arguments.objects)
         async with kube_apiserver() as real:
             if real is None:
                 print("no kube-apiserver: set KUBEBUILDER_ASSETS to compare with one")
@@ -309,11 +369,12 @@ async def main() -> None:
                     results["kube-apiserver"] = await measure(send, arguments.seconds, 16, 0)
                     took = await fan_out(plain, url, send, arguments.watchers, token)
                     results["kube-apiserver"][f"ms to {arguments.watchers} watchers"] = took
+                    results["kube-apiserver"] |= await beside_a_list(plain, url, send, arguments.objects, token)
     rows = list(dict.fromkeys(name for column in results.values() for name in column))
-    print(f"{'':28}" + "".join(f"{name:>19}" for name in results))
+    print(f"{'':32}" + "".join(f"{name:>19}" for name in results))
     for row in rows:
         cells = "".join(f"{results[c][row]:>19,.0f}" if row in results[c] else f"{'-':>19}" for c in results)
-        print(f"{row:28}{cells}")
+        print(f"{row:32}{cells}")
 
 
 if __name__ == "__main__":

@@ -62,3 +62,18 @@ def test_a_control_plane_is_woken_once_by_a_change_of_itself() -> None:
             assert trace.rows["Available"] == "available"
 
     run_virtual(scenario())
+
+
+def test_a_cluster_with_a_deployment_of_three_costs_no_more_writes_than_it_should() -> None:
+    async def scenario() -> None:
+        async with plane(LoopClock(START)) as p:
+            mine = [*samples.cluster("c"), *samples.machine("c", "cp", is_control_plane=True), *samples.workers("c", "w", replicas=3)]
+            await p.apply(mine)
+            before = p.server.store.revision
+            await p.until_available("c", workers=3)
+
+            assert p.server.store.revision - before <= 130
+            await asyncio.sleep(30)
+            assert p.server.store.revision - before <= 136  # when all is told
+
+    run_virtual(scenario())

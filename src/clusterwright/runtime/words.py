@@ -13,6 +13,7 @@ from typing import Any
 from clusterwright.api.meta import Object, Unstructured
 from clusterwright.runtime.reconcile import WHEN_IDLE, Patience
 
+_TWO_WRITES = 0.02
 _STATUS = frozenset({"conditions", "deprecated", "v1beta2", "observedGeneration", "observed_generation", "last_updated"})
 _METADATA = frozenset({"resource_version", "generation"})
 _FOREIGN_METADATA = ("deletionTimestamp", "labels", "annotations")
@@ -36,9 +37,12 @@ def retold(deeds: float) -> Patience:
 def awaited(old: Unstructured | None, new: Unstructured | None) -> float:
     """For objects of other providers, that are waited for: it is only words if no other condition is True than was.
 
-    Who owns them is our own word. Coming and going are deeds.
+    Who owns them is our own word. Coming and going are told at once, other deeds so little later that the two writes of a pass, of
+    spec and status, are one.
     """
-    return 0.0 if old is None or new is None or _provided(old) != _provided(new) else WHEN_IDLE
+    if old is None or new is None:
+        return 0.0
+    return _TWO_WRITES if _provided(old) != _provided(new) else WHEN_IDLE
 
 
 def _provided(obj: Unstructured) -> object:
