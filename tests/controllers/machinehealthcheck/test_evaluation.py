@@ -21,15 +21,17 @@ from clusterwright.api.core import (
 )
 from clusterwright.api.kubernetes import Node, NodeCondition, NodeStatus
 from clusterwright.api.meta import Condition, ObjectMeta
-from clusterwright.controllers.machinehealthcheck.evaluation import Evaluation, Finding, Rule, Target, evaluate, next_check
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Evaluation, Finding, Rule, Target, evaluate, next_check
 from clusterwright.controllers.machinehealthcheck.limits import InvalidLimit, limit_of
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-UP = Cluster(
-    status=ClusterStatus(
-        conditions=tuple(
-            Condition(type=t, status="True", last_transition_time=NOW - timedelta(days=1))
-            for t in ("InfrastructureReady", "ControlPlaneInitialized")
+UP = ClusterFacts.of(
+    Cluster(
+        status=ClusterStatus(
+            conditions=tuple(
+                Condition(type=t, status="True", last_transition_time=NOW - timedelta(days=1))
+                for t in ("InfrastructureReady", "ControlPlaneInitialized")
+            )
         )
     )
 )

@@ -2,8 +2,8 @@
 
 How to write a controller:
 
-1. `snapshot.py`: a frozen dataclass with `object` (yours) and `now`, and every fact that your tables read: lookups of provider
-   objects (`kit.lookup`), and of other kinds a small frozen `Facts` with a constructor `of(obj)`, never the whole object.
+1. `snapshot.py`: a frozen dataclass that derives from `kit.snapshots.Snapshot[YourKind]`, with every fact that your tables read: lookups
+   of provider objects (`kit.lookup`), and of other kinds a small frozen `Facts` with a constructor `of(obj)`, never the whole object.
 2. `guards.py`: questions about the snapshot (`@guard("the seed's words", about=...)`; `about` names the objects that were asked).
 3. `plan.py`: tables of what to do. A row carries its `act`, a member of your own Enum whose value says it in words.
 4. `conditions.py`: one table per condition, named for it; the v1beta1 twin is on the row (`v1beta1=false("Reason", severity="Info")`),

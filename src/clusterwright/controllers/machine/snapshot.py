@@ -16,6 +16,7 @@ from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL, REVISION_
 from clusterwright.conditions import get
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.lookup import Lookup
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.workload.access import Health
 
 GRACE_PERIOD = timedelta(minutes=5)
@@ -145,14 +146,12 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineSnapshot:
+class MachineSnapshot(Snapshot[Machine]):
     """The Machine as this pass would leave it so far, and everything that decisions about it rest on.
 
     `deletion` is None until deletion has been worked on in this pass; `updating` is what an in-place update has to say.
     """
 
-    now: datetime
-    object: Machine
     cluster: ClusterFacts
     bootstrap: Lookup
     infrastructure: Lookup
@@ -169,11 +168,6 @@ class MachineSnapshot:
     def machine(self) -> Machine:
         """The Machine as this pass would leave it so far."""
         return self.object
-
-    @property
-    def deleting(self) -> bool:
-        """Whether the Machine is being deleted."""
-        return self.machine.metadata.deletion_timestamp is not None
 
     @property
     def bootstrap_kind(self) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.conditions import get
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts
 from clusterwright.controllers.machinehealthcheck.reconciler import make
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
@@ -33,12 +33,6 @@ def _selects(check: MachineHealthCheck, machine: Machine) -> bool:
         return False
 
 
-def _of_cluster(cluster: Cluster) -> Any:
-    """What a check goes by: pause, and whether Machines can be judged fairly."""
-    conditions = [get(cluster.status.conditions, type) for type in ("ControlPlaneInitialized", "InfrastructureReady")]
-    return bool(cluster.spec.paused), [c and c.status for c in conditions]
-
-
 def _of_machine(machine: Machine) -> Any:
     """What a check goes by; its own verdict is nothing new to it."""
     conditions = [(c.type, c.status, c.reason) for c in machine.status.conditions if c.type != "HealthCheckSucceeded"]
@@ -50,7 +44,7 @@ CONTROLLER = ControllerDefinition(
     name="machinehealthcheck",
     kind=MachineHealthCheck,
     watches=(
-        Watch(Cluster, of_cluster(MachineHealthCheck), changed(_of_cluster)),
+        Watch(Cluster, of_cluster(MachineHealthCheck), changed(ClusterFacts.of)),
         Watch(Machine, checks_of_machine, changed(_of_machine), SETTLE),
     ),
     make=make,

@@ -13,13 +13,15 @@ from enum import Enum
 
 from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.kubernetes import Node
+from clusterwright.api.meta import ObjectKey, OwnerReference
 from clusterwright.api.wellknown import (
     CONTROL_PLANE_LABEL,
     PAUSED_ANNOTATION,
     REMEDIATE_MACHINE_ANNOTATION,
     SKIP_REMEDIATION_ANNOTATION,
 )
-from clusterwright.conditions import get, is_true
+from clusterwright.conditions import get
+from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.kubeadm.durations import format_duration
 
 NODE_STARTUP_TIMEOUT_SECONDS = 600
@@ -91,7 +93,43 @@ def is_exempt(machine: Machine) -> bool:
     return PAUSED_ANNOTATION in machine.metadata.annotations or SKIP_REMEDIATION_ANNOTATION in machine.metadata.annotations
 
 
-def evaluate(check: MachineHealthCheck, cluster: Cluster, target: Target, now: datetime) -> Evaluation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """A condition of the Cluster: its status, empty where it is not there, and since when."""
+
+    status: str = ""
+    since: datetime | None = None
+
+    @staticmethod
+    def of(cluster: Cluster, type: str) -> Reached:
+        """The condition of this type."""
+        found = get(cluster.status.conditions, type)
+        return Reached() if found is None else Reached(status=found.status, since=found.last_transition_time)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What a check goes by: whose it is, pause, and whether Machines can be judged fairly."""
+
+    key: ObjectKey
+    owner: OwnerReference
+    paused: bool
+    initialized: Reached
+    infrastructure: Reached
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """The facts of a Cluster."""
+        return ClusterFacts(
+            key=cluster.key,
+            owner=owner_reference(cluster, controller=False),
+            paused=bool(cluster.spec.paused),
+            initialized=Reached.of(cluster, "ControlPlaneInitialized"),
+            infrastructure=Reached.of(cluster, "InfrastructureReady"),
+        )
+
+
+def evaluate(check: MachineHealthCheck, cluster: ClusterFacts, target: Target, now: datetime) -> Evaluation:
     """Judge one Machine."""
     machine = target.machine
     has_node, is_deleting = target.node is not None, machine.metadata.deletion_timestamp is not None
@@ -109,10 +147,10 @@ def evaluate(check: MachineHealthCheck, cluster: Cluster, target: Target, now: d
     )
 
 
-def _can_judge(cluster: Cluster, machine: Machine) -> bool:
+def _can_judge(cluster: ClusterFacts, machine: Machine) -> bool:
     """Whether the Cluster is far enough; the first control-plane Machine must be judged before the control plane is there."""
-    initialized = is_true(cluster.status.conditions, "ControlPlaneInitialized")
-    return (initialized or CONTROL_PLANE_LABEL in machine.metadata.labels) and is_true(cluster.status.conditions, "InfrastructureReady")
+    is_due = cluster.initialized.status == "True" or CONTROL_PLANE_LABEL in machine.metadata.labels
+    return is_due and cluster.infrastructure.status == "True"
 
 
 def _machine_conditions(check: MachineHealthCheck, machine: Machine, now: datetime) -> Iterator[Finding | timedelta]:
@@ -123,7 +161,7 @@ def _machine_conditions(check: MachineHealthCheck, machine: Machine, now: dateti
             yield _timed(condition.last_transition_time, rule.timeout_seconds or 0, now, Finding(Rule.MACHINE_CONDITION, text))
 
 
-def _node(check: MachineHealthCheck, cluster: Cluster, target: Target, now: datetime) -> Iterator[Finding | timedelta]:
+def _node(check: MachineHealthCheck, cluster: ClusterFacts, target: Target, now: datetime) -> Iterator[Finding | timedelta]:
     if target.is_node_gone:
         name = target.machine.status.node_ref.name if target.machine.status.node_ref else ""
         yield Finding(Rule.NODE_DELETED, f"Node {name} has been deleted")
@@ -159,17 +197,13 @@ def startup_timeout(check: MachineHealthCheck) -> int:
     return NODE_STARTUP_TIMEOUT_SECONDS if seconds is None else seconds
 
 
-def startup_began(cluster: Cluster, machine: Machine) -> datetime | None:
+def startup_began(cluster: ClusterFacts, machine: Machine) -> datetime | None:
     """Since when a Node can be expected: the Machine exists, and whatever it needs first was ready."""
     moments = [machine.metadata.creation_timestamp]
-    for conditions, type in (
-        (cluster.status.conditions, "ControlPlaneInitialized"),
-        (cluster.status.conditions, "InfrastructureReady"),
-        (machine.status.conditions, "InfrastructureReady"),
-    ):
-        condition = get(conditions, type)
-        if condition is not None and condition.status == "True":
-            moments.append(condition.last_transition_time)
+    moments += [reached.since for reached in (cluster.initialized, cluster.infrastructure) if reached.status == "True"]
+    condition = get(machine.status.conditions, "InfrastructureReady")
+    if condition is not None and condition.status == "True":
+        moments.append(condition.last_transition_time)
     return max((m for m in moments if m is not None), default=None)
 
 

@@ -7,22 +7,21 @@ from dataclasses import replace
 
 from msgspec.structs import replace as replace_struct
 
-from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
+from clusterwright.api.core import Machine, MachineHealthCheck
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import with_owner
-from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.controllers.kit.conditions import decided
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_TABLES
-from clusterwright.controllers.machinehealthcheck.evaluation import Target, evaluate
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Target, evaluate
 from clusterwright.controllers.machinehealthcheck.limits import InvalidLimit, Limit, limit_of
 from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, TargetSnapshot
 from clusterwright.tables import Decision
 
 
-def with_owner_and_label(check: MachineHealthCheck, cluster: Cluster) -> MachineHealthCheck:
+def with_owner_and_label(check: MachineHealthCheck, cluster: ClusterFacts) -> MachineHealthCheck:
     """The check with the label of its Cluster, and owned by it, so that it goes with it."""
     metadata = check.metadata
-    owners = with_owner(metadata.owner_references, owner_reference(cluster, controller=False))
+    owners = with_owner(metadata.owner_references, cluster.owner)
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: check.spec.cluster_name}
     return replace_struct(check, metadata=replace_struct(metadata, labels=labels, owner_references=owners))
 
@@ -30,7 +29,7 @@ def with_owner_and_label(check: MachineHealthCheck, cluster: Cluster) -> Machine
 def judged(seen: HealthCheckSnapshot, targets: Sequence[Target]) -> HealthCheckSnapshot:
     """Every target evaluated, and whether the unhealthy ones among them may be remediated."""
     check, cluster, now = seen.object, seen.cluster, seen.now
-    found = [TargetSnapshot(now=now, check=check, cluster=cluster, target=t, evaluation=evaluate(check, cluster, t, now)) for t in targets]
+    found = [TargetSnapshot(now=now, check=check, target=t, evaluation=evaluate(check, cluster, t, now)) for t in targets]
     limit, error = Limit(), ""
     try:
         limit = limit_of(check, len(found))

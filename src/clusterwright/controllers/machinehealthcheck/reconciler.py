@@ -10,12 +10,12 @@ from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.conditions import ConditionConflict, is_false, is_true
+from clusterwright.conditions import ConditionConflict, is_false
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinehealthcheck import plan
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, TABLES
-from clusterwright.controllers.machinehealthcheck.evaluation import Target, is_exempt, next_check
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Target, is_exempt, next_check
 from clusterwright.controllers.machinehealthcheck.remediation import request_for, request_kind, template_of
 from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, Request, TargetSnapshot
 from clusterwright.controllers.machinehealthcheck.wakes import Wakes
@@ -58,16 +58,16 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
 
     async def observe(self, obj: MachineHealthCheck, owner: Cluster) -> HealthCheckSnapshot:
         """The check and its Cluster; the Machines are read by `act`, so that a failure still leaves the check with its owner."""
-        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=owner)
+        return HealthCheckSnapshot(now=self._deps.clock.now(), object=obj, cluster=ClusterFacts.of(owner))
 
-    async def _targets(self, check: MachineHealthCheck, cluster: Cluster) -> Sequence[Target]:
+    async def _targets(self, check: MachineHealthCheck, cluster: ClusterFacts) -> Sequence[Target]:
         """The Machines that the check looks after, with their Nodes where the workload cluster can have some. Raises ApiError."""
         selector = selector_text(check.spec.selector)
         own = f"{CLUSTER_NAME_LABEL}={check.spec.cluster_name}"
         found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=f"{own},{selector}" if selector else own)
         machines = [m for m in found if not is_exempt(m)]
         self._wakes.learn(check.key, cluster.key, machines, template_of(check))
-        if not is_true(cluster.status.conditions, "ControlPlaneInitialized"):
+        if cluster.initialized.status != "True":
             return [Target(m) for m in machines]
         client = await self._deps.workload.client(cluster.key)
         await self._deps.workload.watch(cluster.key, "machinehealthcheck", Node, self._wakes.node_changed(cluster.key))

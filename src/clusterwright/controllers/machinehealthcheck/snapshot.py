@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 
-from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
-from clusterwright.controllers.machinehealthcheck.evaluation import Evaluation, Target
+from clusterwright.api.core import Machine, MachineHealthCheck
+from clusterwright.controllers.kit.snapshots import Snapshot
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Evaluation, Target
 from clusterwright.controllers.machinehealthcheck.limits import Limit
 
 
@@ -31,7 +32,6 @@ class TargetSnapshot:
 
     now: datetime
     check: MachineHealthCheck
-    cluster: Cluster
     target: Target
     evaluation: Evaluation
     allowed: bool = False
@@ -44,12 +44,10 @@ class TargetSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealthCheckSnapshot:
+class HealthCheckSnapshot(Snapshot[MachineHealthCheck]):
     """The check as this pass would leave it so far, and what its conditions rest on."""
 
-    now: datetime
-    object: MachineHealthCheck
-    cluster: Cluster
+    cluster: ClusterFacts
     targets: tuple[TargetSnapshot, ...] = ()
     is_judged: bool = False
     limit: Limit = field(default_factory=Limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -116,9 +116,9 @@ class ControlPlaneMachine:
         return self.deletion_timestamp is not None
 
     @property
-    def annotations(self) -> dict[str, str]:
+    def annotations(self) -> Mapping[str, str]:
         """Its annotations."""
-        return dict(self.object.metadata.annotations)
+        return self.object.metadata.annotations
 
     @property
     def node(self) -> str:
