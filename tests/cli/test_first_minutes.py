@@ -140,11 +140,27 @@ def test_what_is_not_there_is_not_found(arguments: list[str], plane: Run) -> Non
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("arguments", [["get", "widgets"], ["wait", "widget/w"], ["delete", "widget/w"]], ids=" ".join)
+def test_a_kind_that_nobody_knows_is_named(arguments: list[str], plane: Run) -> None:
+    done = plane(*arguments)
+
+    assert done.returncode == 2
+    assert "is no kind that is known here, and none that the API server has" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_kinds_that_only_the_server_knows_are_found(plane: Run) -> None:
+    for words in (["dockerclusters"], ["DockerCluster"], ["dockermachines.infrastructure.cluster.x-k8s.io", "-A"], ["cs"]):
+        done = plane("get", *words)
+        assert done.returncode == 0, done.stderr
+    assert plane("get", "dockercluster/nope").returncode == 1
+    assert plane("wait", "dockercluster/nope", "--for", "delete").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["get", "kubeconfig"], "needs the name of a cluster"),
-        (["get", "widgets"], "'widgets' is no kind that is known here"),
         (["get", "clusters", "x", "-A"], "mean nothing"),
         (["describe", "machine/x"], "is no cluster"),
         (["describe", "cluster", "x", "y"], "what is 'y'?"),

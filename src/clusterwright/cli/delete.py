@@ -13,7 +13,7 @@ from typing import Any
 from clusterwright.api.core import Machine, MachineDeployment, MachinePool, MachineSet
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.cli import connect, subjects
+from clusterwright.cli import connect, discovery, subjects
 from clusterwright.cli.errors import Usage
 from clusterwright.cli.following import follow
 from clusterwright.runtime.rest import RestClient
@@ -31,12 +31,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
-    resource = subjects.known(subject)
     connection = connect.resolve(arguments)
-    key = subjects.key_of(subject, resource, arguments.namespace or connection.namespace)
-    name = f"{resource.singular} {key.namespace}/{key.name}" if key.namespace else f"{resource.singular} {key.name}"
     began = time.monotonic()
     async with connect.connected(connection) as client:
+        resource = await discovery.resource_of(client, subject.kind)
+        key = subjects.key_of(subject, resource, arguments.namespace or connection.namespace)
+        name = f"{resource.singular} {key.namespace}/{key.name}" if key.namespace else f"{resource.singular} {key.name}"
         uid = (await client.get(resource.gvk, key)).metadata.uid
         is_cluster = resource.kind == "Cluster"
         if is_cluster:

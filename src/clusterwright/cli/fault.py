@@ -12,7 +12,7 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructur
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Failed, Usage
-from clusterwright.cli.tree import table
+from clusterwright.cli.tabular import table
 from clusterwright.inmemory import faults
 from clusterwright.runtime.rest import RestClient
 

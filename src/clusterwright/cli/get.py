@@ -9,16 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import yaml
 
-from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.scheme import CUSTOM, Resource
+from clusterwright.api.scheme import Resource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.api.wire import Request
-from clusterwright.cli import connect, subjects
+from clusterwright.cli import connect, discovery, subjects
 from clusterwright.cli.errors import Usage
-from clusterwright.cli.tree import table
+from clusterwright.cli.tabular import table
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import from_response
 from clusterwright.runtime.rest import RestClient
@@ -32,30 +30,28 @@ def run(arguments: argparse.Namespace) -> int:
         if len(arguments.words) != 2:
             raise Usage("get kubeconfig needs the name of a cluster, and only that")
         return asyncio.run(_kubeconfig(arguments))
-    resource, names = _asked(arguments.words)
+    kind, names = _asked(arguments.words)
     if names and (arguments.selector or arguments.cluster or arguments.all_namespaces):
         raise Usage("names and --selector, --cluster or --all-namespaces together mean nothing")
-    return asyncio.run(_run(arguments, resource, names))
+    return asyncio.run(_run(arguments, kind, names))
 
 
-def _asked(words: Sequence[str]) -> tuple[Resource, list[subjects.Subject]]:
-    """The kind, and which of its objects; none: all of them."""
+def _asked(words: Sequence[str]) -> tuple[str, list[subjects.Subject]]:
+    """The word for the kind, and which of its objects; none: all of them."""
     kind = words[0].partition("/")[0]
-    resource = subjects.resource_of(kind)
-    if resource is None:
-        known = ", ".join(r.plural + (f" ({', '.join(r.short_names)})" if r.short_names else "") for r in CUSTOM)
-        raise Usage(f"{kind!r} is no kind that is known here. Known: kubeconfig, {known}, and what Kubernetes has itself")
     if "/" not in words[0]:
-        return resource, [subjects.parse([kind, name])[0] for name in words[1:]]
-    named = [subjects.parse([word])[0] if "/" in word else subjects.parse([kind, word])[0] for word in words]
-    if any(subject.kind != resource.kind for subject in named):
+        return kind, [subjects.parse([f"{kind}/{name}"])[0] for name in words[1:]]
+    named = [subjects.parse([word if "/" in word else f"{kind}/{word}"])[0] for word in words]
+    if any(subject.kind != subjects.kind_of(kind) for subject in named):
         raise Usage("one kind at a time")
-    return resource, named
+    return kind, named
 
 
 async def _kubeconfig(arguments: argparse.Namespace) -> int:
     connection = connect.resolve(arguments)
     subject = subjects.parse_cluster(arguments.words[1:])
+    from clusterwright.api.kubernetes import Secret
+
     key = ObjectKey(subject.namespace or arguments.namespace or connection.namespace, f"{subject.name}-kubeconfig")
     async with connect.connected(connection) as client:
         secret = await client.get(Secret, key)
@@ -63,14 +59,15 @@ async def _kubeconfig(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _run(arguments: argparse.Namespace, resource: Resource, named: Sequence[subjects.Subject]) -> int:
+async def _run(arguments: argparse.Namespace, kind: str, named: Sequence[subjects.Subject]) -> int:
     connection = connect.resolve(arguments)
     namespace = "" if arguments.all_namespaces else arguments.namespace or connection.namespace
     labels = ",".join(filter(None, (arguments.selector, arguments.cluster and f"{CLUSTER_NAME_LABEL}={arguments.cluster}")))
     query = (("labelSelector", labels),) if labels else ()
-    places = [resource.path(subject.namespace or namespace, subject.name) for subject in named] or [resource.path(namespace)]
     as_table = arguments.output in {"table", "wide"}
     async with connect.connected(connection) as client:
+        resource = await discovery.resource_of(client, kind)
+        places = [resource.path(subject.namespace or namespace, subject.name) for subject in named] or [resource.path(namespace)]
         answers = [await _read(client, place, query, _TABLE if as_table else "application/json") for place in places]
         is_wide = arguments.output == "wide"
         verdicts = await _verdicts(client, namespace, named) if is_wide and resource.kind == "Cluster" else None
@@ -89,6 +86,8 @@ async def _run(arguments: argparse.Namespace, resource: Resource, named: Sequenc
         return 0
     document = objects[0] if len(named) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
     if arguments.output == "yaml":
+        import yaml
+
         yaml.safe_dump(document, sys.stdout, sort_keys=False, width=140, allow_unicode=True)
     else:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")

@@ -73,14 +73,6 @@ def resource_of(word: str) -> Resource | None:
     return found if found is not None and group in {"", found.group, f"{found.version}.{found.group}"} else None
 
 
-def known(subject: Subject) -> Resource:
-    """The resource of an object that is meant; raises BadSubject."""
-    found = resource_of(subject.kind)
-    if found is None:
-        raise BadSubject(f"{subject.kind!r} is no kind that is known here")
-    return found
-
-
 def key_of(subject: Subject, resource: Resource, namespace: str) -> ObjectKey:
     """Where the object is, if it does not say so itself in this namespace."""
     return ObjectKey((subject.namespace or namespace) if resource.namespaced else "", subject.name)

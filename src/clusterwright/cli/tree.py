@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
@@ -172,10 +172,3 @@ def age(since: datetime | None, now: datetime) -> str:
         if seconds >= 2 * length:
             return f"{seconds // length}{unit}"
     return f"{seconds}s"
-
-
-def table(rows: Iterable[Sequence[str]]) -> str:
-    """Rows of cells, aligned; the first is the head."""
-    listed = [list(row) for row in rows]
-    widths = [max(len(row[i]) for row in listed) for i in range(len(listed[0]))]
-    return "\n".join("   ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in listed)

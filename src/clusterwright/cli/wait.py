@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Any
 
 from clusterwright.api.meta import Json
-from clusterwright.cli import connect, jsonpath, subjects
+from clusterwright.cli import connect, discovery, jsonpath, subjects
 from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.following import follow
 
@@ -63,12 +63,13 @@ def _value(obj: Json | None, find: Callable[[Any], list[Any]], wanted: str | Non
 
 
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject, reached: Goal) -> int:
-    resource = subjects.known(subject)
     connection = connect.resolve(arguments)
-    key = subjects.key_of(subject, resource, arguments.namespace or connection.namespace)
-    name, began, told = f"{resource.singular} {key}" if key.namespace else f"{resource.singular} {key.name}", time.monotonic(), ""
+    began, told = time.monotonic(), ""
     waits_for_presence = reached(None)[0] or arguments.goal == "create"
     async with connect.connected(connection) as client:
+        resource = await discovery.resource_of(client, subject.kind)
+        key = subjects.key_of(subject, resource, arguments.namespace or connection.namespace)
+        name = f"{resource.singular} {key}" if key.namespace else f"{resource.singular} {key.name}"
         if not waits_for_presence:
             await client.get(resource.gvk, key)  # what is not there is said so
         try:

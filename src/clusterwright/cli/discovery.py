@@ -1,0 +1,49 @@
+"""Kinds that only the API server knows: those of other providers, say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from clusterwright.api.meta import GroupVersionKind
+from clusterwright.api.scheme import Resource
+from clusterwright.api.wire import Request
+from clusterwright.cli import subjects
+from clusterwright.cli.subjects import BadSubject
+from clusterwright.runtime.errors import from_response
+from clusterwright.runtime.rest import RestClient
+
+_AGGREGATED = ",".join(f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1"))
+
+
+async def resource_of(client: RestClient, word: str) -> Resource:
+    """The resource that a word means, to us or else to the API server; raises BadSubject."""
+    found = subjects.resource_of(word) or await _served(client, word)
+    if found is None:
+        raise BadSubject(f"{word!r} is no kind that is known here, and none that the API server has")
+    return found
+
+
+async def _served(client: RestClient, word: str) -> Resource | None:
+    bare, _, group = word.lower().partition(".")
+    for path in ("/api", "/apis"):
+        request = Request(method="GET", path=path, headers={**client.headers, "accept": f"{_AGGREGATED},application/json"})
+        response = await client.transport.send(request)
+        if response.status >= 300:
+            raise from_response(response.status, response.body)
+        for item in msgspec.json.decode(response.body).get("items") or ():
+            name = item["metadata"].get("name", "")
+            for version in item["versions"]:
+                if group not in {"", name, f"{version['version']}.{name}"}:
+                    continue
+                for resource in version["resources"]:
+                    if bare in _words(resource):
+                        gvk = GroupVersionKind(name, version["version"], resource["responseKind"]["kind"])
+                        return Resource(gvk, resource["resource"], resource["scope"] == "Namespaced")
+    return None
+
+
+def _words(resource: dict[str, Any]) -> set[str]:
+    kind = resource["responseKind"]["kind"].lower()
+    return {resource["resource"], resource.get("singularResource") or kind, kind, *resource.get("shortNames", ())}
