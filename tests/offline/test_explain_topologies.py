@@ -149,3 +149,6 @@ def test_a_hook_that_blocks_is_named_although_nobody_can_ask_it_again() -> None:
     answer = explain(assemble(objects), "Cluster/default/c")
 
     assert answer.notes == ["TopologyReconciled is held up by hook BeforeWorkersUpgrade (ClusterClass default/in-memory)."]
+    shown = as_text(answer, "TopologyReconciled")
+    assert "TopologyReconciled=False  ClusterUpgrading  Cluster is upgrading to v1.34.1" in shown
+    assert "as it was written" in shown

@@ -145,6 +145,9 @@ def _table_name(answer: Answer, given: str) -> str:
     for table in answer.tables:
         if table.table.lower() == given.lower():
             return table.table
+    for written in answer.status.get("conditions") or ():
+        if written["type"].lower() == given.lower():
+            return str(written["type"])
     known = ", ".join(t.table for t in answer.tables) or "none: no pass came that far"
     raise BadBundle(f"no table {given} decided in this pass; those that did: {known}")
 
@@ -153,11 +156,7 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
     """The answer for a terminal: one screen, unless decisions are asked for."""
     lines = [*verdict_lines(answer.verdict)]
     if condition:
-        table = [t for t in answer.tables if t.table == condition][-1]
-        outcome = table.decision.outcome
-        lines += ["", explanation_as_text(table), ""]
-        if outcome is not None:
-            lines.append(f"{condition}={outcome.status}  {outcome.reason}  {outcome.message}".rstrip())
+        lines += _condition_lines(answer, condition)
     others = [c for c in answer.causes if c["object"] != answer.verdict.object]
     if others and answer.verdict.state is not State.FINE:
         lines += ["", "Also:", *(f"  {c['object']}: {c['what'].partition(chr(10))[0]}" for c in others[:_MOST_OTHERS])]
@@ -173,6 +172,20 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
         lines += ["", f"The pass ends in an error: {answer.error}"]
     lines += [line for note in answer.notes for line in ("", f"Note: {note}")]
     return "\n".join(lines)
+
+
+def _condition_lines(answer: Answer, condition: str) -> list[str]:
+    """A condition with its table; as it was written, where the pass that decides it could not be run."""
+    decided = [t for t in answer.tables if t.table == condition]
+    if not decided:
+        written = next(c for c in answer.status["conditions"] if c["type"] == condition)
+        line = f"{condition}={written.get('status')}  {written.get('reason')}  {written.get('message') or ''}".rstrip()
+        return ["", line, "  as it was written: the pass that decides it asks what is not known here"]
+    outcome = decided[-1].decision.outcome
+    lines = ["", explanation_as_text(decided[-1]), ""]
+    if outcome is not None:
+        lines.append(f"{condition}={outcome.status}  {outcome.reason}  {outcome.message}".rstrip())
+    return lines
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
