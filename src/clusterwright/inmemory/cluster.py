@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -24,6 +23,7 @@ from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.apiserver.serving.tls import server_context
 from clusterwright.apiserver.storage.sqlite import SqliteJournal
 from clusterwright.apiserver.storage.store import Table, object_key
 from clusterwright.inmemory import etcd, gateway, objects
@@ -304,7 +304,7 @@ class SimulatedCluster:
         """Etcd's client port, or an API server's, which shows its certificate; anything else is refused."""
         try:
             if port == _API_SERVER_PORT and pod.removeprefix("kube-apiserver-") in self._running and self.serving is not None:
-                context = server_context(self.serving.certificate, self.serving.authority.certificate)
+                context = _tunnel_context(self.serving.certificate, self.serving.authority.certificate)
                 await gateway.serve(socket, port, context, _refuse_call)
                 return
             machine = pod.removeprefix("etcd-")
@@ -317,7 +317,7 @@ class SimulatedCluster:
                 await gateway.refuse(socket, port, str(error))
                 return
             pair, authority = held
-            context = server_context(pair, authority, require_client=True)
+            context = _tunnel_context(pair, authority, require_client=True)
             await gateway.serve(socket, port, context, lambda path, body: self._etcd_call(machine, path, body))
         finally:
             await socket.close()
@@ -420,15 +420,5 @@ def _member_json(member: etcd.Member) -> Json:
     return json
 
 
-def server_context(pair: KeyPair, client_authority: bytes, *, require_client: bool = False) -> ssl.SSLContext:
-    """A TLS context that serves with `pair` and knows clients of one authority."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
-    context.load_verify_locations(cadata=client_authority.decode())
-    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
-        path = Path(folder) / "server.pem"
-        path.touch(mode=0o600)
-        path.write_bytes(pair.certificate + b"\n" + pair.key)
-        context.load_cert_chain(path)
-    return context
+_tunnel_context = lru_cache(maxsize=1024)(server_context)
+"""Tunnels come and go, many a minute; what they are encrypted with stays."""

@@ -54,17 +54,17 @@ def _new_key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def server_context(serving: KeyPair, client_authority: bytes) -> ssl.SSLContext:
-    """TLS for a server that accepts, but does not demand, client certificates of the authority."""
+def server_context(serving: KeyPair, client_authority: bytes, *, require_client: bool = False) -> ssl.SSLContext:
+    """TLS for a server that accepts client certificates of the authority, or demands one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
         path = Path(folder) / "serving.pem"
-        write_private(path, serving.certificate + serving.key)
+        write_private(path, serving.certificate + b"\n" + serving.key)
         context.load_cert_chain(path)
     context.load_verify_locations(cadata=client_authority.decode())
-    context.verify_mode = ssl.CERT_OPTIONAL
+    context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
     return context
 
 
