@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp-dev
+# compiled once and kept with the environment, whatever the caller's shell says
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo test test-real soak check bench docs clean
 

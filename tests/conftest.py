@@ -1,13 +1,22 @@
-"""How properties are tried: the same examples in every run, and no limit that a busy machine would break."""
+"""How tests run: properties with the same examples every time and no limit that a busy machine would break; and no work done twice."""
 
 from __future__ import annotations
 
 import gc
+import os
+import sys
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
+
+# modules are compiled once, for the workers and for the many processes that tests start, also where nothing may be written beside them
+_COMPILED = str(Path(sys.prefix) / "pycache")
+sys.dont_write_bytecode, sys.pycache_prefix = False, _COMPILED
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["PYTHONPYCACHEPREFIX"] = _COMPILED
 
 
 def pytest_collection_finish() -> None:
