@@ -14,6 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import yaml
+
 from clusterwright.api.core import Cluster, MachineDeployment
 from clusterwright.api.infrastructure import DevCluster, DevMachine, DevMachineTemplate
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
@@ -39,7 +41,6 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _BLOCK = re.compile(r"(<!-- (output|file): (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SUFFIX = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 _MADE_UP = ("7x2kp", "q9vtz", "m4c8d", "w6hbn", "r5jzl", "k8fts", "x4mgv", "z7pdc", "h2wqr", "b9nlk", "t6vxj", "c5gmz")
-_EXAMPLE = "infrastructure.example.com"
 
 
 def rendered(text: str, outputs: Mapping[str, str]) -> str:
@@ -191,29 +192,28 @@ async def _quorum(p: Plane) -> None:
         await p.annotate(DevMachine, machine.metadata.name, {FAULT: "etcd-stops"})
 
 
-def _definition(kind: str) -> Json:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
-    spec = {"group": _EXAMPLE, "scope": "Namespaced", "names": {"kind": kind, "plural": f"{kind.lower()}s"}, "versions": [version]}
-    metadata = {"name": f"{kind.lower()}s.{_EXAMPLE}", "labels": {"cluster.x-k8s.io/v1beta2": "v1"}}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
-
-
 async def _provider(p: Plane) -> None:
-    """A provider that reports as contract v1beta1 would have it, though its CRD says v1beta2."""
-    for kind in ("ExampleMachine", "ExampleMachineTemplate"):
-        await p.client.create(_definition(kind))
+    """The provider of the example, by an author who forgot a field of the contract."""
+    await p.apply(yaml.safe_load_all((ROOT / "examples" / "provider" / "crds.yaml").read_text()))
+    group, version = "infrastructure.example.com", "v1alpha1"
     template = {"metadata": {"name": "small", "namespace": "default"}, "spec": {"template": {"spec": {}}}}
-    await p.client.create({"apiVersion": f"{_EXAMPLE}/v1", "kind": "ExampleMachineTemplate", **template})
-    reference = {"apiGroup": _EXAMPLE, "kind": "ExampleMachineTemplate", "name": "small"}
+    await p.client.create({"apiVersion": f"{group}/{version}", "kind": "RackMachineTemplate", **template})
+    reference = {"apiGroup": group, "kind": "RackMachineTemplate", "name": "small"}
     await p.client.patch(MachineDeployment, _key("provider-workers"), {"spec": {"template": {"spec": {"infrastructureRef": reference}}}})
-    machines = GroupVersionKind(_EXAMPLE, "v1", "ExampleMachine")
+    racks = GroupVersionKind(group, version, "RackMachine")
     made: list[Unstructured] = []
     while not made:
         await asyncio.sleep(1)
-        made = list(await p.client.list(machines, namespace="default"))
-    await p.client.patch(machines, made[0].key, {"spec": {"providerID": f"example://{made[0].key.name}"}})
-    await p.client.patch(machines, made[0].key, {"status": {"ready": True}}, subresource="status")
+        made = list(await p.client.list(racks, namespace="default"))
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Ready",
+        "message": "",
+        "lastTransitionTime": f"{p.clock.now():%Y-%m-%dT%H:%M:%SZ}",
+    }
+    await p.client.patch(racks, made[0].key, {"spec": {"providerID": f"rack://{made[0].key.name}"}})
+    await p.client.patch(racks, made[0].key, {"status": {"conditions": [ready]}}, subresource="status")
 
 
 def main() -> None:

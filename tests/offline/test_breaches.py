@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -16,27 +15,18 @@ from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
 from offline.live import key, look
+from support.provider import GROUP, definition
 
-GROUP = "infrastructure.example.com"
 MINE = GroupVersionKind(GROUP, "v1", "ExampleMachine")
 
 
-def crd(kind: str, name: str = "", **labels: str) -> Json:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
-    plural = name or f"{kind.lower()}s"
-    spec = {"group": GROUP, "scope": "Namespaced", "names": {"kind": kind, "plural": plural}, "versions": [version]}
-    metadata = {"name": f"{plural}.{GROUP}", "labels": {label.replace("_", "/"): v for label, v in labels.items()}}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
-
-
-def explained(definition: Json, patches: tuple[Json, ...] = (), after: float = 60) -> Verdict:
+def explained(machines: Json, patches: tuple[Json, ...] = (), after: float = 60) -> Verdict:
     """What is said of a cluster whose only worker's infrastructure is of a provider that writes no more than this."""
 
     async def main() -> Verdict:
         async with plane(LoopClock(START)) as p:
-            await p.client.create(definition)
-            await p.client.create(crd("ExampleMachineTemplate", **{"cluster.x-k8s.io_v1beta2": "v1"}))
+            await p.client.create(machines)
+            await p.client.create(definition("ExampleMachineTemplate"))
             await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)])
             await p.until_available("c")
             made = [o for o in samples.workers("c", "md", replicas=1) if o["kind"] != "DevMachineTemplate"]
@@ -60,7 +50,6 @@ async def write(p: Plane, patches: tuple[Json, ...]) -> None:
         await p.client.patch(MINE, key(mine.key.name), patch, subresource="status" if "status" in patch else "")
 
 
-LABELLED: dict[str, Any] = {"cluster.x-k8s.io_v1beta2": "v1"}
 READY = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 
 
@@ -84,7 +73,7 @@ READY = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "l
     ids=["old contract", "ready condition only", "no provider ID", "no boolean", "provider ID of the wrong type"],
 )
 def test_what_the_contract_asks_for_and_an_object_does_not_say_is_named(patches: tuple[Json, ...], field: str, said: str) -> None:
-    verdict = explained(crd("ExampleMachine", **LABELLED), patches)
+    verdict = explained(definition("ExampleMachine"), patches)
 
     assert verdict.state is State.BROKEN
     assert verdict.object.startswith("ExampleMachine/default/md-")
@@ -94,31 +83,31 @@ def test_what_the_contract_asks_for_and_an_object_does_not_say_is_named(patches:
 
 
 def test_an_object_that_nobody_reconciles_is_named_whatever_its_group() -> None:
-    verdict = explained(crd("ExampleMachine", **LABELLED))
+    verdict = explained(definition("ExampleMachine"))
 
     assert verdict.object.startswith("ExampleMachine/default/md-")
     assert "nothing has reconciled it since it was made" in verdict.what
 
 
 def test_a_label_that_names_a_version_which_is_not_served_is_named() -> None:
-    verdict = explained(crd("ExampleMachine", **{"cluster.x-k8s.io_v1beta2": "v2"}))
+    verdict = explained(definition("ExampleMachine", {"cluster.x-k8s.io/v1beta2": "v2"}))
 
     assert verdict.object == f"CustomResourceDefinition/examplemachines.{GROUP}"
     assert "cluster.x-k8s.io/v1beta2=v2, but v2 is not served; served: v1" in verdict.what
 
 
 def test_a_definition_that_is_not_found_by_its_name_is_named() -> None:
-    complaint = breach_of_definition(Unstructured(crd("ExampleMachine", "examples", **LABELLED)))
+    complaint = breach_of_definition(Unstructured(definition("ExampleMachine", plural="examples")))
 
     assert complaint is not None
     assert f"is not named examplemachines.{GROUP}" in complaint.text
-    assert breach_of_definition(Unstructured(crd("ExampleMachine", **LABELLED))) is None
+    assert breach_of_definition(Unstructured(definition("ExampleMachine"))) is None
 
 
 def test_a_provider_that_is_at_it_is_not_accused() -> None:
     working = {**READY, "status": "False", "reason": "Creating", "message": "the VM is being created"}
 
-    verdict = explained(crd("ExampleMachine", **LABELLED), ({"status": {"conditions": [working]}},), after=20)
+    verdict = explained(definition("ExampleMachine"), ({"status": {"conditions": [working]}},), after=20)
 
     assert "the VM is being created" in verdict.what
     assert "contract" not in verdict.what

@@ -12,26 +12,10 @@ from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.cli import samples
 from clusterwright.simulation.plane import Plane
+from support.provider import GROUP, definition
 
-GROUP = "infrastructure.example.com"
 MINE, MY_CLUSTER = (GroupVersionKind(GROUP, "v1", kind) for kind in ("ExampleMachine", "ExampleCluster"))
 CORE, INFRA = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io/v1beta2"
-
-
-def crd(kind: str) -> Json:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.lower()}s.{GROUP}", "labels": {f"{CORE}/v1beta2": "v1"}},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": f"{kind.lower()}s"},
-            "versions": [version],
-        },
-    }
 
 
 def owner(obj: Any, *, controller: bool) -> Json:
@@ -87,7 +71,7 @@ def objects(*, own_cluster: bool) -> list[Json]:
 
 async def bring_up(p: Plane, *, own_cluster: bool) -> None:
     for kind in ("ExampleMachine", "ExampleMachineTemplate", "ExampleCluster"):
-        await p.client.create(crd(kind))
+        await p.client.create(definition(kind))
     await p.apply(objects(own_cluster=own_cluster))
 
     async def is_up() -> bool:
