@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 
 import pytest
 import yaml
@@ -156,6 +157,55 @@ def test_render_prints_bootstrap_data_without_secrets(run: Run) -> None:
     text = said(run, "render", f"kubeadmconfig/{worker(run)}")
     assert text.startswith("## template: jinja")
     assert refused(run, "render", "kubeadmconfig/nope")[0] == 1
+
+
+_FOREIGN = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: capi-controller-manager, namespace: default, labels: {cluster.x-k8s.io/provider: cluster-api}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: manager, image: x}]}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: capi-validating}
+webhooks:
+- name: validation.cluster.cluster.x-k8s.io
+  clientConfig: {service: {name: capi-webhook-service, namespace: capi-system}}
+  rules: [{apiGroups: [cluster.x-k8s.io], apiVersions: [v1beta2], operations: [CREATE], resources: [nothing]}]
+  admissionReviewVersions: [v1]
+  sideEffects: None
+"""
+
+
+def test_adopt_tells_what_would_be_written_and_who_is_in_the_way(run: Run, folder: Path) -> None:
+    report = json.loads(said(run, "adopt", "--dry-run", "-o", "json"))
+    assert report["inTheWay"] == []
+    (cluster,) = report["clusters"]
+    assert cluster["cluster"] == "default/c"
+    assert cluster["passes"] >= 8
+    assert [write for write in cluster["writes"] if write["matters"]] == []
+
+    (folder / "foreign.yaml").write_text(_FOREIGN)
+    kubectl = ["kubectl", "--kubeconfig", str(folder / ".clusterwright" / "kubeconfig")]
+    if not which("kubectl"):
+        pytest.skip("NO KUBECTL: managers and webhooks of others are not put in the way of a take-over")
+    subprocess.run([*kubectl, "apply", "-f", str(folder / "foreign.yaml")], check=True, capture_output=True, env=environment(folder))
+    try:
+        told = run("adopt", "--dry-run")
+        assert told.returncode == 3, told.stderr
+        assert "in the way: Deployment/default/capi-controller-manager runs cluster-api with 1 replicas: kubectl -n default" in told.stdout
+        assert "webhook validation.cluster.cluster.x-k8s.io asks Service capi-system/capi-webhook-service, policy Fail" in told.stdout
+    finally:
+        subprocess.run([*kubectl, "delete", "-f", str(folder / "foreign.yaml")], check=True, capture_output=True, env=environment(folder))
+
+
+def test_adopt_changes_nothing_and_says_so(run: Run) -> None:
+    status, text = run("adopt").returncode, run("adopt").stderr
+    assert status == 2
+    assert "say --dry-run" in text
 
 
 def test_the_store_is_sound(run: Run) -> None:

@@ -228,6 +228,18 @@ def _install(parser: ArgumentParser) -> None:
     add_connection(parser)
 
 
+def _adopt(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only tell what would be written and what is in the way")
+    parser.add_argument(
+        "--controllers",
+        default="*,-dev*,-docker*",
+        metavar="NAME,...",
+        help="those that shall take over, as in manager; default: %(default)s",
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: %(default)s")
+    add_connection(parser)
+
+
 def _version(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
@@ -252,6 +264,14 @@ COMMANDS: dict[str, Command] = {
         "Run the controllers on an API server: the one that kubectl would ask, or that of the cluster we run in.",
     ),
     "install": Command("install", "print or apply what a cluster needs to run us: CRDs, roles, Deployment, webhooks", _install),
+    "adopt": Command(
+        "adopt",
+        "tell what taking over a live installation would write, and what is in the way",
+        _adopt,
+        "Tell what taking over a live Cluster API installation would write, by passes of our own controllers over its objects,\n"
+        "which of its managers still run, and whose webhooks are in the way. Changes nothing. Exits 3 where something matters or\n"
+        "is in the way.",
+    ),
     "create": Command("create", "create a cluster on in-memory infrastructure, or print its manifests", _create),
     "tour": Command(
         "tour",
