@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusterwright.cli import main as command
+from clusterwright.cli import reference
 from clusterwright.cli.grammar import COMMANDS
 
 CLUSTERWRIGHT = [sys.executable, "-m", "clusterwright.cli.main"]
@@ -39,6 +40,10 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert command.main([name, "--help"]) == 0
 
     assert f"clusterwright {name}" in capsys.readouterr().out
+
+
+def test_no_flag_is_left_unexplained() -> None:
+    assert "` |  |" not in reference.as_markdown()
 
 
 @pytest.mark.parametrize(

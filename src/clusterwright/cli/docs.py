@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clusterwright.admission.rendering import as_markdown as admission_page
-from clusterwright.cli import packages
+from clusterwright.cli import packages, reference
 from clusterwright.offline.catalogue import catalogue
 from clusterwright.tables import as_json, as_markdown
 
 FOLDER = Path("docs") / "tables"
 ARCHITECTURE = Path("docs") / "architecture.md"
+COMMANDS = Path("docs") / "commands.md"
 
 
 def pages() -> dict[str, str]:
@@ -56,20 +57,20 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is stale")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     arguments = parser.parse_args(list(argv))
-    architecture = packages.replaced(ARCHITECTURE.read_text()) if ARCHITECTURE.exists() else ""
-    behind = bool(architecture) and architecture != ARCHITECTURE.read_text()
+    single = {ARCHITECTURE: packages.replaced(ARCHITECTURE.read_text()), COMMANDS: reference.as_markdown()} if ARCHITECTURE.exists() else {}
+    behind = [path for path, text in single.items() if not path.exists() or path.read_text() != text]
     wanted = pages()
     present = {p.name: p.read_text() for p in arguments.folder.glob("*.md")} if arguments.folder.exists() else {}
     stale = sorted(n for n in {*wanted, *present} if wanted.get(n) != present.get(n))
     if arguments.check:
         for name in stale:
             print(f"{arguments.folder / name} is stale: run `make docs`", file=sys.stderr)
-        if behind:
-            print(f"{ARCHITECTURE} is stale: run `make docs`", file=sys.stderr)
+        for path in behind:
+            print(f"{path} is stale: run `make docs`", file=sys.stderr)
         return 1 if stale or behind else 0
-    if behind:
-        ARCHITECTURE.write_text(architecture)
-        print(ARCHITECTURE)
+    for path in behind:
+        path.write_text(single[path])
+        print(path)
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name in stale:
         target = arguments.folder / name

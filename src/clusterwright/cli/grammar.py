@@ -70,7 +70,7 @@ def _create(parser: ArgumentParser) -> None:
 
 def _get(parser: ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="KIND [NAME ...]", help="e.g. clusters, md, machine/m1, kcp c1, kubeconfig c1")
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     parser.add_argument("-l", "--selector", default="", help="labels, e.g. role=web,!old")
     parser.add_argument("-c", "--cluster", default="", metavar="NAME", help="only what belongs to this cluster")
     parser.add_argument(
@@ -137,7 +137,7 @@ def _fault(parser: ArgumentParser) -> None:
         "words", nargs="+", metavar="KIND/NAME FAULT", help="machine/NAME, node/NAME, devmachine/NAME or cluster/NAME, and what breaks"
     )
     remove = actions.add_parser("remove", help="end faults", description="End a fault, or all faults of an object.")
-    remove.add_argument("words", nargs="+", metavar="KIND/NAME [FAULT]")
+    remove.add_argument("words", nargs="+", metavar="KIND/NAME [FAULT]", help="what was broken; without a FAULT all of them end")
     show = actions.add_parser("list", help="what is broken, and what can be", description="List what is broken, and what can be.")
     show.add_argument("words", nargs="*", metavar="cluster/NAME", help="only of this cluster")
     for action in (inject, remove, show):
@@ -190,9 +190,9 @@ def _store(parser: ArgumentParser) -> None:
     commands.add_parser("check", parents=[shared], help="look at every row; may be done while serving")
     commands.add_parser("repair", parents=[shared], help="keep what is intact, name what is not; not while serving")
     backup = commands.add_parser("backup", parents=[shared], help="copy everything into a new folder; may be done while serving")
-    backup.add_argument("folder", type=Path)
+    backup.add_argument("folder", type=Path, help="a new one")
     restore = commands.add_parser("restore", parents=[shared], help="put a backup into an empty data directory")
-    restore.add_argument("folder", type=Path)
+    restore.add_argument("folder", type=Path, help="that a backup was written to")
 
 
 def _tables(parser: ArgumentParser) -> None:

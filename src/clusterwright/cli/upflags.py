@@ -94,7 +94,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     embedded.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="where everything is kept; default: %(default)s")
     embedded.add_argument("--in-memory", action="store_true", help="keep nothing")
     embedded.add_argument("--kubeconfig", type=Path, metavar="PATH", help=f"where the admin kubeconfig is written; default: {LOCAL}")
-    embedded.add_argument("--audit-log", type=Path, metavar="PATH")
+    embedded.add_argument(
+        "--audit-log", type=Path, metavar="PATH", help="a file that gets a line for every request, as kube-apiserver writes them"
+    )
     embedded.add_argument("--no-controllers", action="store_true", help="the API server alone, with our kinds")
     parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
     parser.add_argument(
@@ -163,7 +165,7 @@ def _add_controllers(control: argparse._ArgumentGroup) -> None:
         help="look at every object again after this time, though nothing happened; default: 10m",
     )
     control.add_argument("--qps", type=float, default=0.0, help="requests per second to the API server; 0: no limit")
-    control.add_argument("--burst", type=int, default=100)
+    control.add_argument("--burst", type=int, default=100, help="requests at once above --qps; default: %(default)s")
     _add_controller_options(control)
     control.add_argument(
         "--skip-crd-migration-phases",
