@@ -37,7 +37,8 @@ def _row(action: argparse.Action) -> str:
     values = "\\|".join(map(str, action.choices)) if action.choices else str(action.metavar or action.dest.upper())
     takes = "" if action.nargs == 0 else f" {values}"
     shown = ", ".join(action.option_strings) + takes if action.option_strings else values
-    text = (action.help or "") % {**vars(action), "prog": ""} if action.help else ""
+    default = f"default: {action.default}" if action.choices and action.default else ""
+    text = action.help % vars(action) if action.help else default
     return f"| `{shown}` | {_cell(text)} |"
 
 

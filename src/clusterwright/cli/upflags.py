@@ -94,9 +94,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     embedded.add_argument("--data-dir", type=Path, default=LOCAL.parent, help="where everything is kept; default: %(default)s")
     embedded.add_argument("--in-memory", action="store_true", help="keep nothing")
     embedded.add_argument("--kubeconfig", type=Path, metavar="PATH", help=f"where the admin kubeconfig is written; default: {LOCAL}")
-    embedded.add_argument(
-        "--audit-log", type=Path, metavar="PATH", help="a file that gets a line for every request, as kube-apiserver writes them"
-    )
+    embedded.add_argument("--audit-log", type=Path, metavar="PATH", help="gets a line for every request, as kube-apiserver writes it")
     embedded.add_argument("--no-controllers", action="store_true", help="the API server alone, with our kinds")
     parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
     parser.add_argument(
