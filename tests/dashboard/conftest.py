@@ -24,11 +24,21 @@ from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.rest import RestClient
 
 
+class Hurried(SystemClock):
+    """A clock of which a test can let hours pass."""
+
+    passed = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.passed
+
+
 @dataclass
 class Served:
     """A server with a page, and a browser that keeps cookies."""
 
     server: ApiServer
+    clock: Hurried
     session: aiohttp.ClientSession
     url: str
     links: list[str] = field(default_factory=list)
@@ -44,7 +54,7 @@ class Served:
 
 @pytest_asyncio.fixture
 async def served() -> AsyncIterator[Served]:
-    clock, random = SystemClock(), SystemRandom()
+    clock, random = Hurried(), SystemRandom()
     async with AsyncExitStack() as stack:
         options = serve.ServeOptions(listen="127.0.0.1:0", controllers=False, crds=tuple(crds()), now=clock.now, random=random)
         running = await serve.start(options)
@@ -62,4 +72,4 @@ async def served() -> AsyncIterator[Served]:
         running.server.ensure([cluster, *others])
         client = RestClient(InProcessTransport(running.server), clock=clock)
         await client.patch(Cluster, ObjectKey("default", "c"), {"status": status}, subresource="status")
-        yield Served(running.server, session, running.url, links)
+        yield Served(running.server, clock, session, running.url, links)

@@ -10,7 +10,9 @@ from typing import Any
 
 import aiohttp
 
+from clusterwright.cli import samples
 from clusterwright.dashboard import site
+from clusterwright.dashboard.door import LASTING
 from dashboard.conftest import Served
 
 
@@ -117,6 +119,21 @@ async def test_there_are_only_so_many_streams(served: Served) -> None:
             await first(answer)
         async with served.session.get(f"{served.url}/dashboard/clusters") as answer:
             assert answer.status == 503
+
+
+async def test_a_stream_ends_with_its_session(served: Served) -> None:
+    await served.enter()
+    async with served.session.get(f"{served.url}/dashboard/clusters") as answer:
+        await first(answer)
+        served.clock.passed = LASTING
+        served.server.ensure(samples.cluster("later", has_control_plane_object=True))
+
+        rest = await answer.content.read()
+
+        assert b"event: over" in rest
+        assert b"later" not in rest
+    async with served.session.get(f"{served.url}/dashboard/clusters") as answer:
+        assert answer.status == 401
 
 
 def test_the_page_never_reads_text_as_markup_and_loads_nothing_from_elsewhere() -> None:

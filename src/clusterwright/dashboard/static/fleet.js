@@ -5,6 +5,7 @@ const ROW = 34; // pixels; style.css has the same height
 const BEYOND = 8; // rows kept above and below what is in sight
 const COLUMNS = ["Cluster", "Verdict", "What", "Control plane", "Workers", "Since"];
 
+const order = new Intl.Collator(undefined, { numeric: true }).compare;
 const counts = (value) => (value ? `${value.ready}/${value.wanted}` : "–");
 const what = (verdict) => [verdict.object, verdict.what.split("\n")[0]].filter(Boolean).join(" ");
 const href = (row) => `#/${encodeURIComponent(row.namespace)}/${encodeURIComponent(row.name)}`;
@@ -69,7 +70,7 @@ export function fleetView(main, frame) {
     const matching = rows.filter((r) => words.every((w) => `${r.namespace}/${r.name} ${what(r.verdict)}`.toLowerCase().includes(w)));
     listed = matching.filter((r) => !chosen || r.verdict.state === chosen);
     const rank = (r) => STATES[r.verdict.state]?.rank ?? 9;
-    listed.sort((a, b) => rank(a) - rank(b) || a.namespace.localeCompare(b.namespace) || a.name.localeCompare(b.name, undefined, { numeric: true }));
+    listed.sort((a, b) => rank(a) - rank(b) || order(a.namespace, b.namespace) || order(a.name, b.name));
     const text = listed.length === rows.length ? `${rows.length}` : `${listed.length} of ${rows.length}`;
     if (count.textContent !== text) count.textContent = text;
     grid.setAttribute("aria-rowcount", String(listed.length + 1));
