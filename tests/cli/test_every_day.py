@@ -213,20 +213,21 @@ def test_the_store_is_sound(run: Run) -> None:
     assert run("store", "check", "--data-dir", "/nowhere").returncode == 1
 
 
-def test_describe_goes_on_until_the_cluster_is_gone(run: Run, folder: Path) -> None:
+def test_who_watches_a_cluster_is_told_until_it_is_gone(run: Run, folder: Path) -> None:
     said(run, "create", "w", "--worker-machines", "0", "--wait")
-    with (folder / "watched").open("w") as out:
-        watching = subprocess.Popen([*PROGRAM, "describe", "w", "--watch"], cwd=folder, env=environment(folder), stdout=out)
+    watching = {}
+    for command in ("describe", "timeline"):
+        with (folder / command).open("w") as out:
+            watching[command] = subprocess.Popen([*PROGRAM, command, "w", "--watch"], cwd=folder, env=environment(folder), stdout=out)
     deadline = time.monotonic() + 600  # a net, not a measurement
-    while not (folder / "watched").read_text():
-        assert watching.poll() is None
+    while not all((folder / command).read_text() for command in watching):
+        assert not any(process.poll() for process in watching.values())
         assert time.monotonic() < deadline
         time.sleep(0.1)
     said(run, "delete", "w")
-    assert watching.wait(timeout=600) == 0
-    shown = (folder / "watched").read_text()
-    assert shown.startswith("NAME")
-    assert shown.endswith("cluster default/w is gone\n")
+    for command, process in watching.items():
+        assert process.wait(timeout=600) == 0
+        assert (folder / command).read_text().endswith("cluster default/w is gone\n")
 
 
 def test_on_a_terminal_the_tree_changes_in_its_place(run: Run, folder: Path) -> None:

@@ -21,6 +21,7 @@ from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.record import gather
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 from clusterwright.offline.timeline import Moment, timeline
+from clusterwright.runtime.errors import NotFound
 
 
 class Decided(NamedTuple):
@@ -79,7 +80,13 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     events = (f"/api/v1/namespaces/{key.namespace}/events", ())
     async with connect.connected(connection) as client, aclosing(changes(client, [*of_cluster(key), events], settle=0.5)) as changed:
         async for _ in changed:
-            await look()
+            try:
+                await look()
+            except NotFound:
+                if not told:
+                    raise
+                print(f"cluster {key} is gone", flush=True)
+                break
     return 0
 
 

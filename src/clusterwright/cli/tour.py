@@ -19,6 +19,7 @@ from clusterwright.cli import connect, main
 from clusterwright.cli.defaults import KUBERNETES_VERSION, WAIT_SECONDS
 from clusterwright.cli.errors import Failed
 from clusterwright.cli.following import states
+from clusterwright.cli.program import as_called
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
 
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         for step in _STEPS:
             print(f"\n# {step.__doc__}", flush=True)
             step(guide)
-    print("\nThat was it. `clusterwright up --demo` starts a plane that stays.")
+    print(f"\nThat was it. `{as_called()} up --demo` starts a plane that stays.")
     return 0
 
 
