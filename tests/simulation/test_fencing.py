@@ -77,3 +77,49 @@ def test_without_a_fence_the_same_runs_show_its_writes():
     found = [run(seed, scenario(AlwaysOpen, pauses=1)).violation for seed in range(3)]
 
     assert any(violation is not None and "PATCH" in str(violation) for violation in found)
+
+
+def hand_over(world_seed):
+    took = {}
+
+    async def play(world):
+        for crd in crds():
+            await world.client.create(crd)
+        await world.client.create(Parent(metadata=ObjectMeta(namespace=NAMESPACE, name="p")))
+        passes = []
+
+        def program(name):
+            async def main(transport, clock, random):
+                options = Options(leader_election=LEASE, identity=f"{name}-{random.getrandbits(32)}", grace_period=2.0)
+                manager = Manager(transport, clock=clock, random=random, options=options)
+
+                class Long:
+                    async def reconcile(self, key):
+                        passes.append((manager, clock.monotonic()))
+                        await clock.sleep(60)  # longer than anybody would wait for it
+                        return Result.await_change()
+
+                manager.add_controller("long", Parent, lambda controller: Long())
+                await manager.run()
+
+            return main
+
+        for name in ("one", "two"):
+            world.start(name, program(name))
+        await world.clock.sleep(20)
+        leader = passes[-1][0]
+        told = world.clock.monotonic()
+        leader.stop()
+        await world.clock.sleep(10)
+        follower, began = passes[-1]
+        if follower is leader:
+            raise Violation("nobody took over")
+        took["seconds"] = began - told
+
+    outcome = run(world_seed, play)
+    assert outcome.violation is None
+    return took["seconds"]
+
+
+def test_a_leader_that_is_told_to_stop_hands_over_within_five_seconds_though_a_pass_is_under_way():
+    assert max(hand_over(seed) for seed in range(5)) < 5
