@@ -12,7 +12,8 @@ import msgspec
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.cli import samples
-from clusterwright.dashboard.fleet import Fleet
+from clusterwright.dashboard.fleet import Fleet, newest
+from clusterwright.offline.timeline import Moment, Sort
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.traces import Decision
 from clusterwright.simulation.loop import run_virtual
@@ -152,3 +153,9 @@ def test_clusters_are_shown_before_they_are_judged_and_those_in_trouble_are_judg
             assert list(dict.fromkeys(judged))[-1] == "default/c"
 
     run_virtual(main())
+
+
+def test_decisions_do_not_take_the_room_of_what_happened() -> None:
+    moments = [Moment(f"2026-01-01T00:00:{n:02}Z", "Machine/ns/m", Sort.EVENT if n < 5 else Sort.DECISION, "", str(n)) for n in range(60)]
+
+    assert [m.text for m in newest(moments, 3)] == ["2", "3", "4", "57", "58", "59"]

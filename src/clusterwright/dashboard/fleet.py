@@ -28,7 +28,7 @@ from clusterwright.offline import glance
 from clusterwright.offline.kinship import mentioned, name_of
 from clusterwright.offline.record import slim_definition
 from clusterwright.offline.testimony import Sight
-from clusterwright.offline.timeline import Decided, conditions_shown, timeline
+from clusterwright.offline.timeline import Decided, Moment, Sort, conditions_shown, timeline
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.cache import Cache
 from clusterwright.runtime.clock import Clock
@@ -49,7 +49,7 @@ _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _CLUSTER: Final = gvk_of(Cluster)
 MOMENTS: Final = 300
-"""Of a timeline so many are shown, the newest."""
+"""Of a timeline so many are shown, the newest; and as many decisions."""
 
 History = Callable[[str, ObjectKey], Sequence[Decided]]
 """The decisions about an object of a kind, oldest first."""
@@ -293,10 +293,16 @@ class Fleet:
             view = object_view(obj, above[name_of(obj.kind, *obj.key)])
             values[f"object {view['id']}"] = view
         decisions = [d for o in shown for d in self._history(o.kind, o.key)]
-        for moment in timeline(shown, events, decisions)[-MOMENTS:]:
+        for moment in newest(timeline(shown, events, decisions), MOMENTS):
             values[f"moment {moment.at} {moment.object} {moment.sort} {moment.about}"] = moment.to_json()
         values |= {f"steps {name}": steps for name, steps in waterfall(shown)}
         return values
+
+
+def newest(moments: Sequence[Moment], most: int) -> list[Moment]:
+    """The newest moments, and the newest decisions: these are many, and must not take the room of the others."""
+    decided = [m for m in moments if m.sort is Sort.DECISION]
+    return sorted([*[m for m in moments if m.sort is not Sort.DECISION][-most:], *decided[-most:]])
 
 
 def _version_of(crd: Unstructured) -> GroupVersionKind | None:
