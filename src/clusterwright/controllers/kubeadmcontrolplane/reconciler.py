@@ -100,12 +100,15 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         self._watches.forget(key)
 
     async def act(self, run: Run) -> None:
-        """What is to be done; then, whatever came of it, whether kubeadm has succeeded."""
+        """What is to be done; then, whatever came of it, whether kubeadm has succeeded, and when time alone will change something."""
         try:
             await (self._delete(run) if run.seen.deleting else self._advance(run))
         except ApiError as error:
             run.errors.append(error)
         await self._detect_initialization(run)
+        moment = None if run.seen.deleting else next_moment(run.seen)
+        if moment is not None:
+            self._deps.enqueue_after(run.object.key, min(moment - run.seen.now, _LONGEST), "time has come")
 
     async def _advance(self, run: Run) -> None:
         """Each step is a table; the first whose choice ends the pass is the last."""
@@ -113,7 +116,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
             await scale(self._hands, run)
 
     def conclude(self, run: Run) -> None:
-        """Conditions in both forms, counters; and when time alone will change something."""
+        """Conditions in both forms, counters; while components are not healthy, a look now and then."""
         run.conclude(*CONCLUSIONS)
         last: RemediationData | None = None
         try:
@@ -123,13 +126,8 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         run.become(counted(run.seen, last))
         run.conclude(*CONCLUSIONS_V1BETA1)
         run.become(with_v1beta1(run.object, conditions_v1beta1.ready(run.seen), run.seen.now))
-        if run.seen.deleting:
-            return
-        if not run.votes and is_false(run.seen.conditions, names.COMPONENTS_HEALTHY):
+        if not run.seen.deleting and not run.votes and is_false(run.seen.conditions, names.COMPONENTS_HEALTHY):
             run.vote(names.POLL)
-        moment = next_moment(run.seen)
-        if moment is not None:
-            self._deps.enqueue_after(run.object.key, min(moment - run.seen.now, _LONGEST), "time has come")
 
     # --------------------------------------------------------------------------------------------- preparation
 
