@@ -44,6 +44,7 @@ from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.runtimesdk.https import HttpsPost
 from clusterwright.runtimesdk.metrics import CallMetrics
 from clusterwright.runtimesdk.registry import Registry
+from clusterwright.runtimesdk.waiting import WokenByExtensions
 from clusterwright.runtimesdk.warmup import WarmUp
 from clusterwright.topology.extensions import Extensions, NoExtensions
 from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
@@ -246,7 +247,7 @@ def _add(
         manager.traces.record(definition.name, definition.kind.__name__, key, rows)
 
     def make(controller: Controller) -> Reconciler:
-        return definition.make(
+        made = definition.make(
             Dependencies(
                 client=manager.client,
                 clock=manager.clock,
@@ -265,6 +266,7 @@ def _add(
                 options=flags,
             )
         )
+        return made if runtime is None else WokenByExtensions(made, runtime.registry, controller.enqueue)
 
     controller = manager.add_controller(
         definition.name,

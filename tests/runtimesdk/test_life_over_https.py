@@ -157,3 +157,15 @@ async def test_every_hook_is_called_and_can_hold_a_cluster_back(tmp_path: Path) 
             await story.held("delete", "BeforeClusterDelete")
             await story.hold()
             await p.until_gone(Cluster, "c", within=PATIENCE)
+
+
+async def test_a_cluster_that_was_there_before_its_extension_goes_on_when_that_comes(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        async with managed() as p:
+            story = Story(p)
+            await p.apply(samples.cluster_class(patches=[{"name": "banner", "external": {"generatePatchesExtension": "patch.ext"}}]))
+            await p.client.create(samples.topology("c", workers={}))
+            await story.until_said('handler with name "patch.ext" has not been registered')
+            await p.clock.sleep(3)  # by now the next try of its own is seconds away, and later minutes
+            await register(p, running)
+            await p.until_available("c", within=PATIENCE)

@@ -89,6 +89,11 @@ class Registry:
     _undiscovered: dict[str, tuple[Handler, ...]] = field(default_factory=dict)
     """Handlers of extensions that have not been asked yet since the start: their hooks may not be passed over."""
     is_ready: bool = False
+    _listeners: list[Callable[[], None]] = field(default_factory=list)
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Have somebody told whenever handlers were registered."""
+        self._listeners.append(listener)
 
     def start(self, configs: Iterable[Json], known: Callable[[Json], bool]) -> None:
         """Be ready: configs that are `known` count as their status stands, of all others the hooks fail until they are added.
@@ -101,6 +106,7 @@ class Registry:
             except ValueError:
                 continue  # its own pass says what is wrong with it
         self.is_ready = True
+        self._tell()
 
     def warm_up(self, configs: Iterable[Json]) -> None:
         """Take over every config at once; raises RegistryError, and is as cold as before, if one of them cannot be."""
@@ -125,6 +131,7 @@ class Registry:
         except ValueError as error:
             raise RegistryError(_failed_to_add(config, error)) from None
         self._undiscovered.pop(name, None)
+        self._tell()
 
     def remove(self, name: str) -> None:
         """Forget a config."""
@@ -161,6 +168,10 @@ class Registry:
     def names(self) -> tuple[str, ...]:
         """The names of all handlers, sorted."""
         return tuple(sorted(h.name for h in self._all()))
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def _all(self) -> Iterable[Handler]:
         return (h for handlers in self._configs.values() for h in handlers)
