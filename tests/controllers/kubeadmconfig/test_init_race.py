@@ -6,7 +6,6 @@ has calmed down, one Machine has it; when that one is up, all others join.
 
 from __future__ import annotations
 
-import sys
 from random import Random
 from typing import Any
 
@@ -29,6 +28,7 @@ from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.faults import ALL_FAULTS
 from clusterwright.simulation.world import Outcome, Program, Violation, World, run
+from support import kubeadmconfig as harness
 
 NS = "default"
 MACHINES = ("m1", "m2", "m3")
@@ -37,7 +37,7 @@ IN_SOAK = 2000
 
 
 def _harness() -> Any:
-    return sys.modules["kubeadmconfig_harness"]
+    return harness
 
 
 @pytest.fixture(autouse=True)

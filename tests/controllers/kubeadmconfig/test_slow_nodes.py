@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from random import Random
@@ -28,6 +27,7 @@ from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.world import Outcome, World, run
+from support import kubeadmconfig as harness
 
 NS = "default"
 HOUR = 3600.0
@@ -45,7 +45,7 @@ class Scene:
 
     def __init__(self, world: World, options: dict[str, Any]) -> None:
         self.options = options
-        harness: Any = sys.modules["kubeadmconfig_harness"]
+
         self.world = world
         world.server.registry.add(harness._SERVED.values())
         world.server.watches.bookmark_interval = HOUR  # a week of bookmarks would be most of the work
@@ -69,7 +69,7 @@ class Scene:
             random=random,
             keys=sample_keys(),
             events=manager.events,
-            workload=self.workload,
+            workload=self.workload,  # type: ignore[arg-type]
             dynamic=self._no_watches,
             features={},
             enqueue=lambda key, reason: None,

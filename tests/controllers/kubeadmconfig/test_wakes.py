@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
@@ -24,6 +23,7 @@ from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.reconcile import Watch
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.world import Outcome, World, run
+from support import kubeadmconfig as harness
 
 NS = "default"
 PATIENCE = 5.0
@@ -94,7 +94,6 @@ WAITS: dict[str, tuple[dict[str, Any] | None, tuple[str, ...], str, dict[str, An
 
 def _play(what: str, watches: tuple[Watch, ...] = CONTROLLER.watches) -> Outcome:
     cluster, certificates, kind, spec, act = WAITS[what]
-    harness: Any = sys.modules["kubeadmconfig_harness"]
 
     async def scenario(world: World) -> None:
         world.server.registry.add(harness._SERVED.values())
@@ -110,7 +109,7 @@ def _play(what: str, watches: tuple[Watch, ...] = CONTROLLER.watches) -> Outcome
                 random=random,
                 keys=sample_keys(),
                 events=manager.events,
-                workload=harness.Workload(remote),
+                workload=harness.Workload(remote),  # type: ignore[arg-type]
                 dynamic=harness.NoWatches(),
                 features={},
                 enqueue=lambda key, reason: None,
