@@ -22,6 +22,8 @@ BOOT: Final = "boot"
 CONTRACT: Final = "contract"
 """What a complaint about a CRD without a contract label is about."""
 _CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
+_HALT: Final = re.compile(r"etcd|stopp|terminat|\b(not|never) run|\bpower|shut.?down|delet|crash|\bdown\b|\bgone\b", re.IGNORECASE)
+_OTHER_PROCESS: Final = re.compile(r"api.?server|scheduler|controller.?manager|kubelet", re.IGNORECASE)
 _GROUP: Final = "cluster.x-k8s.io"
 _UNREPORTED: Final = ("Template", "Binding", "ClusterResourceSet", "ExtensionConfig", "Revision")
 """Ends of kinds that report nothing, or only when they have something to do."""
@@ -90,6 +92,12 @@ def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...]) ->
         return None
     text = "its machine runs, but no control plane has come up on it yet; what happens there only its console tells"
     return Complaint(Tier.WAITING, text, since(begun), BOOT, path="status.nodeRef")
+
+
+def is_of_a_halt(complaint: Complaint) -> bool:
+    """Whether a complaint of a machine says that it, or the etcd on it, does not run; that something else on it is wrong is not that."""
+    words = f"{complaint.about} {complaint.text}"
+    return bool(_HALT.search(words)) and not _OTHER_PROCESS.search(words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from clusterwright.offline.absences import Absences
 from clusterwright.offline.breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.complaints import Complaint, Reference, Tier, has_delivered, references
 from clusterwright.offline.kinship import name_of as node_id
-from clusterwright.offline.neglect import Seat, booting_in_vain, lost_quorum, without_contract
+from clusterwright.offline.neglect import Seat, booting_in_vain, is_of_a_halt, lost_quorum, without_contract
 from clusterwright.offline.testimony import Node
 
 
@@ -89,12 +89,14 @@ class Unsaid(Absences):
                 node.complaints = [complaint]
 
     def _behind(self, machine: Node) -> Complaint | None:
-        """What is wrong with the infrastructure of a Machine that has been up."""
+        """What keeps the etcd member from running that a Machine which has been up carries, by the words of its infrastructure."""
         assert machine.object is not None
         kind, name = (machine.object.at("spec", "infrastructureRef", part) for part in ("kind", "name"))
         found = self.nodes.get(node_id(str(kind), machine.namespace, str(name)))
-        worst = found.worst if found is not None and found.object is not None and has_delivered(found.object) else None
-        return worst if worst is not None and worst.tier in {Tier.ERROR, Tier.UNHEALTHY} else None
+        if found is None or found.object is None or not has_delivered(found.object):
+            return None
+        told = [c for c in found.complaints if c.tier in {Tier.ERROR, Tier.UNHEALTHY} and is_of_a_halt(c)]
+        return min(told, key=lambda c: c.since, default=None)
 
     def _control_plane(self) -> list[str]:
         """The control-plane object, or the Machines that stand for it."""
