@@ -22,8 +22,10 @@ from clusterwright.api.core import (
     MachineStatus,
 )
 from clusterwright.api.core.cluster import ClusterClassRef, ClusterSpec, Topology
+from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import Condition, ObjectMeta, OwnerReference, Unstructured, V1Beta1Condition
-from clusterwright.cli.tree import Parts, age, cluster_tree, render
+from clusterwright.cli.layout import Layout, render
+from clusterwright.cli.tree import Parts, age, cluster_tree
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -49,7 +51,8 @@ def test_a_cluster_is_shown_with_what_it_is_made_of() -> None:
 
     assert render(tree, NOW).splitlines() == [
         "NAME                                     STATUS  REASON        SINCE  MESSAGE",
-        "Cluster/c                                False   NotAvailable  5m     first ... (1 more)",
+        "Cluster/c                                False   NotAvailable  5m     first",
+        "│                                                                     second",
         "├─ClusterInfrastructure - AcmeCluster/i",
         "├─ControlPlane",
         "│ └─Machine/cp                           True    Fine          5m",
@@ -57,7 +60,7 @@ def test_a_cluster_is_shown_with_what_it_is_made_of() -> None:
         "  └─Machine/w                            True    Fine          5m",
     ]
     assert "Paused" not in render(tree, NOW)
-    assert "Paused" in render(tree, NOW, show_conditions=True)
+    assert "Paused" in render(tree, NOW, Layout(conditions=True))
 
 
 def controlled(obj: Any, owner: Any) -> Any:
@@ -126,3 +129,54 @@ def test_a_topology_is_shown_with_class_version_and_step() -> None:
     text = render(cluster_tree(cluster, None, None, Parts()), NOW)
 
     assert "Topology - ClusterClass/quick-start v1.34.1 (upgrade step v1.33.0)  False   ClusterUpgrading" in text
+
+
+def test_replicas_are_counted_where_there_are_any() -> None:
+    plane = Unstructured({"kind": "Plane", "metadata": {"name": "p"}, "spec": {"replicas": 3}, "status": {"readyReplicas": 2}})
+
+    lines = render(cluster_tree(Cluster(metadata=ObjectMeta(name="c")), None, plane, Parts()), NOW).splitlines()
+
+    assert lines[0].split() == ["NAME", "READY", "STATUS", "REASON", "SINCE", "MESSAGE"]
+    assert lines[2].split() == ["└─ControlPlane", "-", "Plane/p", "2/3"]
+
+
+def test_machines_in_the_same_state_are_one_line() -> None:
+    machines = [machine(f"w{n}", is_control_plane=False) for n in range(5)]
+    odd = replace(machines[2], status=MachineStatus(conditions=(condition("Ready", "False", "NotReady", "it is not"),)))
+    tree = cluster_tree(Cluster(metadata=ObjectMeta(name="c")), None, None, Parts([*machines[:2], odd, *machines[3:]]))
+
+    lines = render(tree, NOW, Layout(grouping=True)).splitlines()
+
+    assert [line.split("─")[-1].split("  ")[0] for line in lines[3:]] == ["4 Machines", "Machine/w2"]
+    assert lines[3].endswith("See w0, w1, w3, and 1 more")
+    assert len(render(tree, NOW).splitlines()) == 8
+    assert len(render(tree, NOW, Layout(grouping=True, conditions=["Machine"])).splitlines()) == 8
+
+
+def test_whole_messages_fit_the_terminal_and_statuses_are_coloured() -> None:
+    text = "* Machines a, b:\n  * EtcdMemberHealthy: " + "a long story " * 12
+    cluster = Cluster(
+        metadata=ObjectMeta(name="c"),
+        status=ClusterStatus(
+            conditions=(condition("Available", "False", "NotAvailable", text), condition("RollingOut", "True", "RollingOut"))
+        ),
+    )
+    tree = cluster_tree(cluster, None, None, Parts())
+
+    lines = render(tree, NOW, Layout(width=100)).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert " ".join("".join(lines).split()).count("a long story") == 12
+    painted = render(tree, NOW, Layout(colour=True, conditions=True))
+    assert painted.count("\x1b[31m") == 2, "what should not be so is red as well"
+    assert "\x1b" not in render(tree, NOW, Layout(conditions=True))
+
+
+def test_what_machines_name_hangs_below_them_where_it_is_asked_for() -> None:
+    one = machine("w", is_control_plane=False)
+    reference = ContractVersionedObjectReference(api_group="infrastructure.example", kind="AcmeMachine", name="w")
+    one = replace(one, spec=replace(one.spec, infrastructure_ref=reference))
+    infra = Unstructured({"kind": "AcmeMachine", "metadata": {"name": "w"}, "status": {"conditions": []}})
+
+    tree = cluster_tree(Cluster(metadata=ObjectMeta(name="c")), None, None, Parts([one], others={("AcmeMachine", "w"): infra}))
+
+    assert render(tree, NOW).splitlines()[-1] == "    └─AcmeMachine/w"

@@ -24,7 +24,7 @@ from clusterwright.app import connector
 from clusterwright.cli import samples
 from clusterwright.cli.describe import look
 from clusterwright.cli.explain import as_text
-from clusterwright.cli.tree import render
+from clusterwright.cli.layout import render
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import explain

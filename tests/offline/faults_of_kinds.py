@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
@@ -78,6 +79,7 @@ def slow(kind: str, part: str) -> Callable[[list[Json]], list[Json]]:
     """A kind, by the end of its name, whose VMs never come up."""
 
     def change(objects: list[Json]) -> list[Json]:
+        objects = [copy.deepcopy(o) for o in objects]  # templates share what they say
         found = next(o for o in objects if o["kind"] == kind and o["metadata"]["name"].endswith(part))
         spec = found["spec"].get("template", found)["spec"]
         spec["backend"]["inMemory"] = {"vm": {"provisioning": {"startupDuration": "100000s"}}}
@@ -189,11 +191,24 @@ FAULTS = [
         "whoever runs the management cluster",
         features={**EMBEDDED_FEATURES, "MachinePool": False},
     ),
-    Fault("class paused", topology(paused("ClusterClass")), "ClusterClass/in-memory", "whoever paused"),
-    Fault("class template missing", topology(without("KubeadmConfigTemplate")), "KubeadmConfigTemplate/in-memory-worker", "author of"),
-    Fault("patch of class fails", topology(bad_patch), "ClusterClass/in-memory|Cluster/c", "in-memory"),
-    Fault("topology worker never boots", topology(slow("DevMachineTemplate", "worker")), "DevMachine/c-md-0-*", "provider", SLOW),
-    Fault("topology leader never boots", topology(slow("DevMachineTemplate", "plane")), "DevMachine/c-*", "provider", SLOW),
+    Fault("class paused", topology(paused("ClusterClass")), "ClusterClass/in-memory", "whoever paused", admission=True),
+    Fault(
+        "class template missing",
+        topology(without("KubeadmConfigTemplate")),
+        "KubeadmConfigTemplate/in-memory-worker",
+        "author of",
+        admission=True,
+    ),
+    Fault("patch of class fails", topology(bad_patch), "ClusterClass/in-memory|Cluster/c", "in-memory", admission=True),
+    Fault(
+        "topology worker never boots",
+        topology(slow("DevMachineTemplate", "worker")),
+        "DevMachine/c-md-0-*",
+        "provider",
+        SLOW,
+        admission=True,
+    ),
+    Fault("topology leader never boots", topology(slow("DevMachineTemplate", "plane")), "DevMachine/c-*", "provider", SLOW, admission=True),
     Fault("resource set names no secret", network_never, "Secret/calico", "author of"),
     Fault("rollout to no template", rolled_out_to_nowhere, "DevMachineTemplate/nowhere", "author of"),
     Fault("drain blocked by a budget", never_drained, "Machine/md-*", "PodDisruptionBudgets"),

@@ -24,6 +24,8 @@ class Fault:
     who: str
     states: frozenset[State] = BAD
     """After a minute; what only takes long is no trouble yet. After ten minutes all of them are."""
+    admission: bool = False
+    """Whether the API server has our admission."""
     features: Mapping[str, bool] = field(default_factory=lambda: EMBEDDED_FEATURES)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -9,13 +11,15 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wire import Transport
 from clusterwright.app import connector
 from clusterwright.cli import samples
+from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import Answer, explain
 from clusterwright.offline.record import record
 from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.client import Client
+from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import sample_keys
-from clusterwright.simulation.plane import Plane
+from clusterwright.simulation.plane import Plane, management_server, plane
 
 NAMESPACE = "default"
 SUBJECT = f"Cluster/{NAMESPACE}/c"
@@ -30,6 +34,13 @@ CONFIG_TEMPLATE = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "Kub
 CONTROL_PLANE = GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane")
 SECRET = GroupVersionKind("", "v1", "Secret")
 CRD = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+@asynccontextmanager
+async def admitting(clock: Clock, features: Mapping[str, bool] = EMBEDDED_FEATURES) -> AsyncIterator[Plane]:
+    """A plane whose API server has our admission, as `up` has it: topologies rely on its defaults."""
+    async with plane(clock, server=management_server(clock, Random(1), EMBEDDED_FEATURES), features=features) as p:
+        yield p
 
 
 def key(name: str) -> ObjectKey:

@@ -34,6 +34,7 @@ from offline.live import (
     MACHINE,
     NAMESPACE,
     SECRET,
+    admitting,
     key,
     look,
     machines,
@@ -234,8 +235,8 @@ FAULTS = [
     Fault("worker infrastructure deleted", vanished, "DevMachine/md-*", "owner of Machine"),
     Fault("no contract label", unlabelled, "CustomResourceDefinition/devclusters.*", "whoever installed"),
     Fault("file from no secret", file_from_nowhere, "Secret/nowhere", "author of"),
-    Fault("class missing", topology(lambda objects: objects[-1:]), "ClusterClass/in-memory", "author of Cluster"),
-    Fault("template of class missing", topology(without_template), "DevClusterTemplate/*", "author of"),
+    Fault("class missing", topology(lambda objects: objects[-1:]), "ClusterClass/in-memory", "author of Cluster", admission=True),
+    Fault("template of class missing", topology(without_template), "DevClusterTemplate/*", "author of", admission=True),
     Fault("file from no key", wrong_key, "Secret/there", "author of"),
     *faults_of_kinds.FAULTS,
 ]
@@ -255,7 +256,7 @@ def test_the_gallery_is_large_enough() -> None:
 )
 def test_the_verdict_names_what_was_done(fault: Fault) -> None:
     async def main() -> list[Verdict]:
-        async with plane(LoopClock(START), features=fault.features) as p:
+        async with (admitting if fault.admission else plane)(LoopClock(START), features=fault.features) as p:
             await fault.make(p)
             found = []
             for pause in (5, 55, 540):

@@ -7,14 +7,17 @@ import asyncio
 import pytest
 
 from clusterwright.api.core import Cluster
+from clusterwright.api.meta import GroupVersionKind
+from clusterwright.cli import samples
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import NotFound
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
-from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, key, look, up, whole
+from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, admitting, key, look, up, whole
 
+POOL = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "MachinePool")
 GOOD = {State.FINE, State.PROGRESSING}
 EVERY = pytest.mark.parametrize("step", [7.0, pytest.param(1.0, marks=pytest.mark.soak)])
 """How often the verdict is asked for: now and then, and each second."""
@@ -99,3 +102,41 @@ def test_a_large_cluster_comes_up_scales_and_shrinks_without_a_bad_word() -> Non
     found = run_virtual(main())
     assert [v.headline for v in found if v.state not in GOOD] == []
     assert found[-1].state is State.FINE, told(found[-3:])
+
+
+@EVERY
+def test_a_topology_comes_up_upgrades_and_goes_without_a_bad_word(step: float) -> None:
+    async def main() -> tuple[list[Verdict], list[Verdict], list[Verdict]]:
+        async with admitting(LoopClock(START)) as p:
+            await p.apply([*samples.cluster_class(seconds=2), samples.topology("c", version="v1.34.1")])
+            coming = await verdicts(p, 56, step)
+            await p.client.patch(CLUSTER, key("c"), {"spec": {"topology": {"version": "v1.35.0"}}})
+            upgrading = await verdicts(p, 84, step)
+            await p.client.delete(CLUSTER, key("c"))
+            going = await verdicts(p, 40, step / 14)
+            await p.until_gone(Cluster, "c")
+            return coming, upgrading, going
+
+    coming, upgrading, going = run_virtual(main())
+    assert [v.headline for v in (*coming, *upgrading) if v.state not in GOOD] == []
+    assert coming[-1].state is State.FINE, told(coming[-3:])
+    assert State.PROGRESSING in {v.state for v in upgrading}
+    assert upgrading[-1].state is State.FINE, told(upgrading[-3:])
+    assert [v.headline for v in going if v.state is not State.PROGRESSING] == []
+
+
+@EVERY
+def test_workers_of_all_kinds_come_scale_and_are_repaired_without_a_bad_word(step: float) -> None:
+    async def main() -> tuple[list[Verdict], list[Verdict]]:
+        async with plane(LoopClock(START)) as p:
+            await up(p)
+            await p.apply([*samples.machine_pool("c", "pool", replicas=2, seconds=2), *samples.workers("c", "more", replicas=2, seconds=2)])
+            coming = await verdicts(p, 42, step)
+            await p.client.patch(DEPLOYMENT, key("more"), {"spec": {"replicas": 1}})
+            await p.client.patch(POOL, key("pool"), {"spec": {"replicas": 3}})
+            return coming, await verdicts(p, 42, step)
+
+    coming, changing = run_virtual(main())
+    assert [v.headline for v in (*coming, *changing) if v.state not in GOOD] == []
+    assert coming[-1].state is State.FINE, told(coming[-3:])
+    assert changing[-1].state is State.FINE, told(changing[-3:])

@@ -9,10 +9,10 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.cli import samples
 from clusterwright.cli.defaults import LOCAL
 from clusterwright.cli.describe import look
+from clusterwright.cli.layout import render
 from clusterwright.cli.program import as_called
 from clusterwright.cli.progress import until_up
 from clusterwright.cli.screen import Screen
-from clusterwright.cli.tree import render
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import AlreadyExists
 from clusterwright.runtime.rest import RestClient

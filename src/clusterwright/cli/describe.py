@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
+
+from msgspec import to_builtins
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.core.shared import ContractVersionedObjectReference
-from clusterwright.api.meta import ObjectKey, Unstructured
+from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.following import changes, of_cluster
+from clusterwright.cli.layout import Layout, render
 from clusterwright.cli.record import gather
 from clusterwright.cli.screen import Screen
-from clusterwright.cli.tree import Branch, Parts, cluster_tree, render
+from clusterwright.cli.tree import Branch, Parts, cluster_tree
+from clusterwright.conditions import is_true
 from clusterwright.controllers.external import ContractUnknown, get_external
+from clusterwright.offline.complaints import references
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -31,33 +40,47 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     connection = connect.resolve(arguments)
     key = ObjectKey(subject.namespace or arguments.namespace or connection.namespace, subject.name)
+    layout = layout_of(arguments, os.environ)
 
     def drawn(tree: Branch) -> str:
-        return render(tree, SystemClock().now(), show_conditions=arguments.show_conditions)
+        return render(tree, SystemClock().now(), layout)
 
     async with connect.connected(connection) as client:
         if arguments.watch:
-            await _watch(client, key, drawn)
+            await _watch(client, key, drawn, whole=arguments.all)
             return 0
-        print(drawn(await look(client, key)), flush=True)
+        print(drawn(await look(client, key, whole=arguments.all)), flush=True)
     print(f"\n{await _verdict(arguments, key)}")
     return 0
 
 
-async def _watch(client: RestClient, key: ObjectKey, drawn: Callable[[Branch], str]) -> None:
+async def _watch(client: RestClient, key: ObjectKey, drawn: Callable[[Branch], str], *, whole: bool) -> None:
     """Show the tree whenever it is another one, until the Cluster is gone; in its place on a terminal."""
-    screen, shown = Screen(), await look(client, key)
+    screen, shown = Screen(), await look(client, key, whole=whole)
     screen.show(drawn(shown))
     async with aclosing(changes(client, of_cluster(key))) as changed:
         async for _ in changed:
             try:
-                tree = await look(client, key)
+                tree = await look(client, key, whole=whole)
             except NotFound:
                 screen.say(f"cluster {key} is gone")
                 return
             if tree != shown:
                 shown = tree
                 screen.show(drawn(tree))
+
+
+def layout_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Layout:
+    """How the tree is shown: on a terminal it fits, and has colours unless NO_COLOR is set."""
+    is_terminal = sys.stdout.isatty()
+    asked = arguments.show_conditions
+    conditions = asked == "all" or [subjects.kind_of(kind) for kind in (asked or "").split(",") if kind]
+    return Layout(
+        width=shutil.get_terminal_size().columns if is_terminal else 0,
+        colour=is_terminal and not environment.get("NO_COLOR") and not arguments.watch,  # what is drawn over is cut to fit
+        grouping=not arguments.no_grouping and not arguments.all,
+        conditions=conditions,
+    )
 
 
 async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> str:
@@ -69,22 +92,35 @@ async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> str:
     return explain(bundle, f"Cluster/{key}").verdict.headline
 
 
-async def look(client: Client, key: ObjectKey) -> Branch:
-    """The tree of a Cluster as it is now; raises NotFound."""
+async def look(client: Client, key: ObjectKey, *, whole: bool = False) -> Branch:
+    """The tree of a Cluster as it is now; raises NotFound.
+
+    What Machines name is shown below those that are not ready; with `whole` below all of them, and templates, too.
+    """
     cluster = await client.get(Cluster, key)
     mine = {CLUSTER_NAME_LABEL: key.name}
-    return cluster_tree(
-        cluster,
-        await _referenced(client, key.namespace, cluster.spec.infrastructure_ref),
-        await _referenced(client, key.namespace, cluster.spec.control_plane_ref),
-        Parts(
-            machines=await client.list(Machine, namespace=key.namespace, labels=mine),
-            machine_sets=await client.list(MachineSet, namespace=key.namespace, labels=mine),
-            deployments=await client.list(MachineDeployment, namespace=key.namespace, labels=mine),
-            pools=await client.list(MachinePool, namespace=key.namespace, labels=mine),
-            health_checks=await client.list(MachineHealthCheck, namespace=key.namespace, labels=mine),
-        ),
+    control_plane = await _referenced(client, key.namespace, cluster.spec.control_plane_ref)
+    parts = Parts(
+        machines=await client.list(Machine, namespace=key.namespace, labels=mine),
+        machine_sets=await client.list(MachineSet, namespace=key.namespace, labels=mine),
+        deployments=await client.list(MachineDeployment, namespace=key.namespace, labels=mine),
+        pools=await client.list(MachinePool, namespace=key.namespace, labels=mine),
+        health_checks=await client.list(MachineHealthCheck, namespace=key.namespace, labels=mine),
     )
+    speakers: list[Object | Unstructured] = [m for m in parts.machines if whole or not is_true(m.status.conditions, "Ready")]
+    if whole:
+        speakers += [*parts.deployments, *parts.pools, *([control_plane] if control_plane is not None else [])]
+    infrastructure = await _referenced(client, key.namespace, cluster.spec.infrastructure_ref)
+    return cluster_tree(cluster, infrastructure, control_plane, replace(parts, others=await _named(client, key.namespace, speakers)))
+
+
+async def _named(client: Client, namespace: str, speakers: Sequence[Object | Unstructured]) -> dict[tuple[str, str], Unstructured]:
+    """The objects of providers that these name in their specs."""
+    specs = [o.at("spec") if isinstance(o, Unstructured) else to_builtins(getattr(o, "spec", None)) for o in speakers]
+    named = {(r.kind, r.name): r for spec in specs for r in references(spec)}
+    wanted = [ContractVersionedObjectReference(api_group=r.group, kind=r.kind, name=r.name) for r in named.values()]
+    found = await asyncio.gather(*(_referenced(client, namespace, reference) for reference in wanted))
+    return {name: obj for name, obj in zip(named, found, strict=True) if obj is not None}
 
 
 async def _referenced(client: Client, namespace: str, reference: ContractVersionedObjectReference | None) -> Unstructured | None:

@@ -7,7 +7,8 @@ import asyncio
 import gzip
 import re
 import sys
-import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import ModelledResource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.program import as_called
 from clusterwright.cli.record import gather
 from clusterwright.cli.subjects import Subject
@@ -24,11 +26,13 @@ from clusterwright.conditions.words import plural
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 from clusterwright.offline.explain import Answer, explain
 from clusterwright.offline.verdict import State, Verdict
+from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.tables import explanation_as_text
 
-_INTERVAL = 2.0
+_NET = 30.0
+"""Seconds after which a verdict is asked for again though nothing has changed."""
 _MOST_OTHERS = 5
 
 
@@ -43,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     try:
         if arguments.watch:
-            return _watch(arguments, subject)
-        answer = _explained(arguments, subject)
+            return asyncio.run(_watch(arguments, subject))
+        answer = asyncio.run(_explained(arguments, subject))
         condition = _table_name(answer, rest[0] if rest else "")
     except (BadBundle, InvalidKubeconfig, ApiError, OSError) as error:
         print(f"clusterwright explain: {error}", file=sys.stderr)
@@ -56,17 +60,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _explained(arguments: argparse.Namespace, subject: Subject) -> Answer:
-    bundle = _read(arguments.source) if arguments.source else assemble(asyncio.run(_live(arguments, subject)))
+async def _explained(arguments: argparse.Namespace, subject: Subject) -> Answer:
+    bundle = _read(arguments.source) if arguments.source else assemble(await _live(arguments, subject))
     return explain(bundle, find_subject(bundle, subject, arguments.namespace))
 
 
-def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
+async def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
     """Print the verdict whenever it is another one, until interrupted or the object is gone."""
     shown: tuple[str, ...] = ()
-    while True:
+    async for _ in _occasions(arguments, subject):
         try:
-            answer = _explained(arguments, subject)
+            answer = await _explained(arguments, subject)
         except (NotFound, BadBundle) as error:
             if not shown:
                 raise
@@ -80,9 +84,26 @@ def _watch(arguments: argparse.Namespace, subject: Subject) -> int:
             else:
                 print(f"{SystemClock().now():%H:%M:%S}  {verdict.headline}", flush=True)
             shown = told
-        if arguments.source:
-            return 0
-        time.sleep(_INTERVAL)
+    return 0
+
+
+async def _occasions(arguments: argparse.Namespace, subject: Subject) -> AsyncGenerator[None, None]:
+    """At once, then whenever something of the cluster changed, and now and then: patience ends, and etcd has no watch."""
+    if arguments.source:
+        yield
+        return
+    connection = connect.resolve(arguments)
+    namespace = subject.namespace or arguments.namespace or connection.namespace
+    async with connect.connected(connection) as client:
+        name = subject.name if subject.kind == "Cluster" else _cluster_of(await _found(client, subject, namespace))
+        async with aclosing(changes(client, of_cluster(ObjectKey(namespace, name)))) as changed:
+            following: asyncio.Task[None] | None = None
+            while True:
+                following = following or asyncio.ensure_future(anext(changed))
+                done, _ = await asyncio.wait({following}, timeout=_NET)
+                if done:
+                    following = following.result()
+                yield
 
 
 def _read(source: str) -> Bundle:
@@ -102,13 +123,18 @@ async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:
     arguments.namespace = subject.namespace or arguments.namespace
     if subject.kind == "Cluster":
         return await gather(arguments, subject.name, keep_secrets=True)
+    connection = connect.resolve(arguments)
+    async with connect.connected(connection) as client:
+        found = await _found(client, subject, arguments.namespace or connection.namespace)
+    return await gather(arguments, _cluster_of(found), keep_secrets=True)
+
+
+async def _found(client: Client, subject: Subject, namespace: str) -> Object:
+    """The object that a user named; raises ApiError, BadBundle."""
     resource = subjects.resource_of(subject.kind)
     if resource is None or not isinstance(resource, ModelledResource):
         raise BadBundle(f"{subject.kind} is no kind of ours: record its cluster and use --from")
-    connection = connect.resolve(arguments)
-    async with connect.connected(connection) as client:
-        found = await client.get(resource.model, ObjectKey(arguments.namespace or connection.namespace, subject.name))
-    return await gather(arguments, _cluster_of(found), keep_secrets=True)
+    return await client.get(resource.model, ObjectKey(namespace, subject.name))
 
 
 def _cluster_of(obj: Object) -> str:

@@ -81,7 +81,15 @@ def _get(parser: ArgumentParser) -> None:
 
 def _describe(parser: ArgumentParser) -> None:
     parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
-    parser.add_argument("--show-conditions", action="store_true", help="all conditions of every object, not only the one that sums it up")
+    parser.add_argument(
+        "--show-conditions",
+        nargs="?",
+        const="all",
+        metavar="KIND,...",
+        help="all conditions of every object, or of objects of these kinds, not only the one that sums it up",
+    )
+    parser.add_argument("--all", action="store_true", help="also templates, and what every Machine is made of")
+    parser.add_argument("--no-grouping", action="store_true", help="a line for every Machine, though they are in the same state")
     parser.add_argument("-w", "--watch", action="store_true", help="show it again whenever it changes")
     add_connection(parser)
 
@@ -94,7 +102,7 @@ def _explain(parser: ArgumentParser) -> None:
         help="e.g. cluster/c1, cluster c1, kcp/namespace/c1; with a condition, its table with every guard's value",
     )
     parser.add_argument("--decisions", action="store_true", help="also list the decision of every table")
-    parser.add_argument("-w", "--watch", action="store_true", help="look again every few seconds, and tell when the verdict changes")
+    parser.add_argument("-w", "--watch", action="store_true", help="tell whenever the verdict changes")
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     add_connection(parser)

@@ -13,8 +13,8 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli.describe import look
 from clusterwright.cli.errors import Failed
 from clusterwright.cli.following import changes, of_cluster
+from clusterwright.cli.layout import render
 from clusterwright.cli.screen import Screen
-from clusterwright.cli.tree import render
 from clusterwright.conditions import get
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import NotFound

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from msgspec import to_builtins
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineHealthCheck, MachinePool, MachineSet
 from clusterwright.api.meta import Condition, Object, Unstructured
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, UPGRADE_STEP_ANNOTATION
 from clusterwright.conditions import get, v1beta1
 from clusterwright.conditions.foreign import InvalidConditions, conditions_of
-
-_COLUMNS = ("NAME", "STATUS", "REASON", "SINCE", "MESSAGE")
+from clusterwright.offline.complaints import references
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,11 @@ class Branch:
     condition: Condition | None = None
     children: tuple[Branch, ...] = ()
     conditions: tuple[Condition, ...] = field(default=())
+    kind: str = ""
+    """Of the object; empty where the line only holds others together."""
+    replicas: str = ""
+    """How many of how many are ready, of what has replicas."""
+    is_deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,8 @@ class Parts:
     deployments: Sequence[MachineDeployment] = ()
     pools: Sequence[MachinePool] = ()
     health_checks: Sequence[MachineHealthCheck] = ()
+    others: Mapping[tuple[str, str], Unstructured] = field(default_factory=dict)
+    """By kind and name: objects of providers that these name and that are to be shown."""
 
 
 def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_plane: Unstructured | None, parts: Parts) -> Branch:
@@ -44,10 +52,10 @@ def cluster_tree(cluster: Cluster, infrastructure: Unstructured | None, control_
     if infrastructure is not None:
         children.append(_foreign("ClusterInfrastructure - ", infrastructure, "Ready"))
     if control_plane is not None:
-        branch = _foreign("ControlPlane - ", control_plane, "Available")
-        children.append(Branch(branch.label, branch.condition, tuple(map(_machine, leaders)), branch.conditions))
+        below = (*_named(control_plane.at("spec", "machineTemplate"), parts), *(_machine(m, parts) for m in leaders))
+        children.append(replace(_foreign("ControlPlane - ", control_plane, "Available"), children=below))
     elif leaders:
-        children.append(Branch("ControlPlane", None, tuple(map(_machine, leaders))))
+        children.append(Branch("ControlPlane", None, tuple(_machine(m, parts) for m in leaders)))
     if workers := tuple(_workers(parts)):
         children.append(Branch("Workers", None, workers))
     if parts.health_checks:
@@ -72,18 +80,19 @@ def _workers(parts: Parts) -> Iterator[Branch]:
     workers = [m for m in parts.machines if CONTROL_PLANE_LABEL not in m.metadata.labels]
 
     def machine_set(obj: MachineSet) -> Branch:
-        return _object(obj, "MachinesReady", tuple(map(_machine, _controlled(workers, obj))))
+        return _object(obj, "MachinesReady", tuple(_machine(m, parts) for m in _controlled(workers, obj)))
 
     owners: list[Object] = [*parts.deployments, *parts.machine_sets, *parts.pools]
     for deployment in parts.deployments:
         sets = [s for s in _controlled(parts.machine_sets, deployment) if s.spec.replicas or s.status.replicas]
-        yield _object(deployment, "Available", tuple(map(machine_set, sets)))
+        yield _object(deployment, "Available", (*_named(to_builtins(deployment.spec), parts), *map(machine_set, sets)))
     for alone in parts.machine_sets:
         if not any(_controls(d, alone) for d in parts.deployments):
             yield machine_set(alone)
     for pool in parts.pools:
-        yield _pool(pool, tuple(map(_machine, _controlled(workers, pool))))
-    yield from (_machine(m) for m in workers if not any(_controls(o, m) for o in owners))
+        below = (*_named(to_builtins(pool.spec), parts), *(_machine(m, parts) for m in _controlled(workers, pool)))
+        yield _pool(pool, below)
+    yield from (_machine(m, parts) for m in workers if not any(_controls(o, m) for o in owners))
 
 
 def _pool(pool: MachinePool, children: tuple[Branch, ...]) -> Branch:
@@ -95,7 +104,7 @@ def _pool(pool: MachinePool, children: tuple[Branch, ...]) -> Branch:
     ready = Condition(
         type="Ready", status=old.status, reason=old.reason, message=old.message, last_transition_time=old.last_transition_time
     )
-    return Branch(branch.label, ready, children, branch.conditions)
+    return replace(branch, condition=ready)
 
 
 T = TypeVar("T", bound=Object)
@@ -109,14 +118,25 @@ def _controls(owner: Object, obj: Object) -> bool:
     return any(r.controller and (r.kind, r.name) == (owner.kind, owner.metadata.name) for r in obj.metadata.owner_references)
 
 
-def _machine(machine: Machine) -> Branch:
-    return _object(machine, "Ready", ())
+def _machine(machine: Machine, parts: Parts) -> Branch:
+    return _object(machine, "Ready", tuple(_named(to_builtins(machine.spec), parts)))
+
+
+def _named(spec: Any, parts: Parts) -> Iterator[Branch]:
+    """The objects of providers that a spec names, as far as they are to be shown."""
+    for reference in references(spec):
+        found = parts.others.get((reference.kind, reference.name))
+        if found is not None:
+            yield _foreign("", found, "Ready")
 
 
 def _object(obj: Object, type_: str, children: tuple[Branch, ...]) -> Branch:
-    conditions = tuple(getattr(getattr(obj, "status", None), "conditions", ()))
-    suffix = " (deleting)" if obj.metadata.deletion_timestamp is not None else ""
-    return Branch(f"{obj.kind}/{obj.metadata.name}{suffix}", get(conditions, type_), children, conditions)
+    status = getattr(obj, "status", None)
+    conditions = tuple(getattr(status, "conditions", ()))
+    is_deleting = obj.metadata.deletion_timestamp is not None
+    counts = _counts(getattr(getattr(obj, "spec", None), "replicas", None), getattr(status, "ready_replicas", None))
+    label = f"{obj.kind}/{obj.metadata.name}{' (deleting)' if is_deleting else ''}"
+    return Branch(label, get(conditions, type_), children, conditions, obj.kind, counts, is_deleting)
 
 
 def _foreign(prefix: str, obj: Unstructured, type_: str) -> Branch:
@@ -124,43 +144,14 @@ def _foreign(prefix: str, obj: Unstructured, type_: str) -> Branch:
         conditions = conditions_of(obj)
     except InvalidConditions:
         conditions = ()
-    suffix = " (deleting)" if obj.metadata.deletion_timestamp is not None else ""
-    return Branch(f"{prefix}{obj.kind}/{obj.metadata.name}{suffix}", get(conditions, type_), (), conditions)
+    is_deleting = obj.metadata.deletion_timestamp is not None
+    label = f"{prefix}{obj.kind}/{obj.metadata.name}{' (deleting)' if is_deleting else ''}"
+    counts = _counts(obj.at("spec", "replicas"), obj.at("status", "readyReplicas"))
+    return Branch(label, get(conditions, type_), (), conditions, obj.kind, counts, is_deleting)
 
 
-def render(root: Branch, now: datetime, *, show_conditions: bool = False) -> str:
-    """The tree as aligned lines; with all conditions of every object, if wanted."""
-    rows: list[tuple[str, ...]] = [_COLUMNS]
-    rows += _rows(root, "", "", now, show_conditions=show_conditions)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
-    return "\n".join("  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows)
-
-
-def _rows(branch: Branch, lead: str, below: str, now: datetime, *, show_conditions: bool) -> Iterator[tuple[str, ...]]:
-    yield (lead + branch.label, *_cells(branch.condition, now))
-    hanging = "│ " if branch.children else "  "
-    if show_conditions:
-        for condition in branch.conditions:
-            if branch.condition is None or condition.type != branch.condition.type:
-                yield (f"{below}{hanging}  {condition.type}", *_cells(condition, now))
-    for index, child in enumerate(branch.children):
-        is_last = index == len(branch.children) - 1
-        yield from _rows(
-            child, below + ("└─" if is_last else "├─"), below + ("  " if is_last else "│ "), now, show_conditions=show_conditions
-        )
-
-
-def _cells(condition: Condition | None, now: datetime) -> tuple[str, ...]:
-    if condition is None:
-        return "", "", "", ""
-    message = condition.message.split("\n")[0]
-    more = condition.message.count("\n")
-    return (
-        condition.status,
-        condition.reason,
-        age(condition.last_transition_time, now),
-        message + (f" ... ({more} more)" if more else ""),
-    )
+def _counts(wanted: Any, ready: Any) -> str:
+    return f"{ready if isinstance(ready, int) else 0}/{wanted}" if isinstance(wanted, int) else ""
 
 
 def age(since: datetime | None, now: datetime) -> str:

@@ -107,7 +107,9 @@ class Investigation(Unsaid):
         if definition is not None and (crd := node_id(definition.kind, "", definition.metadata.name)) in self.nodes:
             node.because_of[crd] = "cannot be read by others"
         for other in self.nodes.values():
-            if other.id == node.id or other.object is None or other.tier is not Tier.UNRECONCILED or node.object.metadata.owner_references:
+            if other.id == node.id or other.object is None or node.object.metadata.owner_references:
+                continue
+            if other.tier not in {Tier.UNRECONCILED, Tier.PAUSED}:
                 continue
             named = {node_id(r.kind, other.namespace, r.name) for r in references(other.object.at("spec"), home=other.namespace)}
             if node.id in named or other is self.cluster:
@@ -249,7 +251,11 @@ class Investigation(Unsaid):
                     node.because_of[shared] = "waits for the control plane"
             if complaint.about == "TopologyReconciled" and _CLASS_PATCH.search(words):
                 for source in [n for n in self.nodes.values() if n.kind == "ClusterClass" and n.object is not None]:
-                    self._suspect(node, source, complaint, "its patches come from there")
+                    if not source.complaints:
+                        source.complaints.append(
+                            Complaint(complaint.tier, f"cannot be applied to {node.id}: {complaint.text}", complaint.since)
+                        )
+                    node.because_of.setdefault(source.id, "its patches come from there")
             if _BOOTSTRAP.search(words):
                 for owner in node.object.metadata.owner_references:
                     machine = self.nodes.get(node_id(owner.kind, node.namespace, owner.name))

@@ -22,6 +22,10 @@ from clusterwright.offline.verdict import State, Verdict, judge, link
 from clusterwright.tables import Explanation, explanation_as_json
 
 MOST_CAUSES = 20
+MOST_PASSES = 200
+"""Of one explanation: each has a world of its own."""
+_MANY = ("KubeadmConfig/", "Machine/", "DevMachine/")
+"""What a large cluster has most of: looked at last."""
 UNOBSERVED = (
     "Nothing is known of the workload cluster: what depends on it was decided as without a connection. Causes come from what was written."
 )
@@ -64,8 +68,11 @@ def explain(bundle: Bundle, subject: str) -> Answer:
     unseen = {t.kind: t.error for t in observation.unseen}
     # where the workload cluster was looked at, passes over all objects find what they would find there; elsewhere what was written counts
     is_observed = bool(observation.workload_clusters)
-    passes = run_passes(bundle, [subject, *(_kin(bundle, subject) if is_observed and not unseen else ())])
+    kin = [k for k in (_kin(bundle, subject) if is_observed and not unseen else ()) if k != subject]
+    passes = run_passes(bundle, [subject, *kin[:MOST_PASSES]])
     answer = Answer(subject)
+    if len(kin) > MOST_PASSES:
+        answer.notes.append(f"Passes were run over {MOST_PASSES} of {len(kin)} objects; of the others counts what is written.")
     if subject in passes:
         _tell(answer, passes[subject])
     if kind == "Cluster":
@@ -109,7 +116,7 @@ def _kin(bundle: Bundle, subject: str) -> list[str]:
     objects = [o for o in map(Unstructured, bundle.objects) if o.kind not in {"Event", "CustomResourceDefinition"}]
     clusters = [o for o in objects if o.kind == "Cluster" and str(o.key) in bundle.observation.workload_clusters]
     names = set().union(*(related(objects, cluster, subject) for cluster in clusters)) if clusters else set()
-    return sorted(n for n in names if n.partition("/")[0] in registry.KINDS)
+    return sorted((n for n in names if n.partition("/")[0] in registry.KINDS), key=lambda n: (n.startswith(_MANY), n))
 
 
 def _tell(answer: Answer, own: Pass) -> None:

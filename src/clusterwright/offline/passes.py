@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of
@@ -18,9 +18,6 @@ from clusterwright.offline.testimony import Finding
 from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.tables import Explanation, Table, observing
-
-MOST: Final = 100
-"""Passes of one explanation: each has a world of its own."""
 
 
 @dataclass(slots=True)
@@ -68,7 +65,7 @@ def run_passes(bundle: Bundle, subjects: Iterable[str], controller: str = "") ->
 
     `controller` names one of the kind's controllers; empty means the first.
     """
-    wanted = [s for s in dict.fromkeys(subjects) if registry.find(s.partition("/")[0], controller) is not None][:MOST]
+    wanted = [s for s in dict.fromkeys(subjects) if registry.find(s.partition("/")[0], controller) is not None]
     passes: dict[str, Pass] = {}
     now = bundle.moment()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from clusterwright.api.meta import Condition, Json, Unstructured
@@ -142,6 +142,7 @@ class Testimony:
             if finding.error and name in self.nodes:
                 self.nodes[name].complaints.append(Complaint(Tier.ERROR, finding.error, raw=finding.error))
         self._add_shared_states()
+        self._put_down_to_the_connection()
 
     def _find_cluster(self) -> Node | None:
         """The Cluster that the subject is or belongs to."""
@@ -303,6 +304,20 @@ class Testimony:
                 text = f"the workload cluster does not answer: {self._unreachable}"
                 begun = min(c.since for c in failing)
                 self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, begun, "RemoteConnectionProbe"))
+
+    def _put_down_to_the_connection(self) -> None:
+        """What fails at the endpoint of a workload cluster that nobody reaches is no trouble of its own."""
+        cluster = self.cluster
+        if self._shared("connection") is None or cluster is None or cluster.object is None:
+            return
+        host, port = (cluster.object.at("spec", "controlPlaneEndpoint", part) for part in ("host", "port"))
+        for node in self.nodes.values():
+            node.complaints = [
+                replace(c, tier=max(c.tier, Tier.WAITING), raw=f"{c.raw} (connection to the workload cluster)")
+                if host and "#" not in node.id and f"{host}:{port}" in c.raw
+                else c
+                for c in node.complaints
+            ]
 
     def _share(self, cluster: Node, what: str, complaint: Complaint) -> None:
         node = Node(f"{cluster.id}#{what}", cluster.kind, cluster.namespace, cluster.name, cluster.object, [complaint])

@@ -97,6 +97,8 @@ def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | 
         who = "whoever grants rights: " + ", ".join(f"list {kind}s" for kind in unseen)
         advice = "ask for the right to read them, or ask somebody who has it"
         return Verdict(investigation.subject, State.UNSEEN, what, who=who, next=advice, command="kubectl auth can-i --list", now=now)
+    if judged and investigation.is_being_set_up and not (investigation.cluster and investigation.cluster.deleting):
+        return _of_cause(investigation, judged[0][0], State.PROGRESSING, now)  # what all the others wait for
     for node, complaint in _under_way(investigation):
         what, advice = _progress(node, complaint), "nothing: it goes on by itself"
         who = f"nobody: the controller of {node.kind} is at it"

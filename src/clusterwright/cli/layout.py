@@ -1,0 +1,124 @@
+"""A tree of objects as lines: aligned, as wide as the terminal, alike siblings together, in colour where that helps. Pure."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace as with_
+
+from clusterwright.cli.tree import Branch, age
+from clusterwright.conditions.words import plural
+
+_COLUMNS: Final = ("NAME", "READY", "STATUS", "REASON", "SINCE", "MESSAGE")
+_STATUS: Final = _COLUMNS.index("STATUS")
+_NARROWEST: Final = 30
+"""Columns that a message gets though the terminal has no room for them."""
+_SHOWN: Final = 3
+"""Names of a group that are told."""
+_COLOURS: Final = {"True": "\x1b[32m", "False": "\x1b[31m", "Unknown": "\x1b[33m"}
+_BAD: Final = {"True": "False", "False": "True"}
+_NEGATIVE: Final = re.compile(r"^(Deleting|Paused|Remediating|RollingOut|Scaling(Up|Down)|Updating)$")
+_PLAIN: Final = "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a tree is shown. `conditions`: all of every object, or of objects of these kinds; `width` 0: as wide as it needs."""
+
+    width: int = 0
+    colour: bool = False
+    grouping: bool = False
+    conditions: bool | Collection[str] = False
+
+    def shows_conditions(self, kind: str) -> bool:
+        """Whether all conditions of an object of a kind are shown."""
+        return self.conditions if isinstance(self.conditions, bool) else kind.lower() in {k.lower() for k in self.conditions}
+
+
+def render(root: Branch, now: datetime, layout: Layout = Layout()) -> str:  # noqa: B008  # it is frozen
+    """The tree as lines."""
+    rows = [*_rows(root, "", "", now, layout)]
+    cells = [_COLUMNS, *(row.cells for row in rows)]
+    shown = [n for n, name in enumerate(_COLUMNS[:-1]) if name != "READY" or any(row[n] for row in cells[1:])]
+    widths = {n: max(len(row[n]) for row in cells) for n in shown}
+    taken = sum(widths.values()) + 2 * len(widths)
+    lines = ["  ".join([*(_COLUMNS[n].ljust(widths[n]) for n in shown), _COLUMNS[-1]])]
+    for row in rows:
+        room = max(layout.width - taken, _NARROWEST) if layout.width else 0
+        first, *rest = _wrapped(row.cells[-1], room)
+        parts = [_painted(row.cells[n].ljust(widths[n]), row, layout) if n == _STATUS else row.cells[n].ljust(widths[n]) for n in shown]
+        lines.append("  ".join([*parts, first]).rstrip())
+        lines += [f"{row.below:<{taken}}{line}".rstrip() for line in rest]
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    cells: tuple[str, ...]
+    below: str
+    """What stands at the left of further lines: the lines of the tree that go on."""
+    is_negative: bool = False
+
+
+def _rows(branch: Branch, lead: str, below: str, now: datetime, layout: Layout) -> Iterator[_Row]:
+    children = _grouped(branch.children) if layout.grouping and not layout.conditions else branch.children
+    hanging = below + ("│ " if children else "  ")
+    yield _Row((lead + branch.label, branch.replicas, *_cells(branch, now)), hanging)
+    if layout.shows_conditions(branch.kind):
+        for condition in branch.conditions:
+            if branch.condition is None or condition.type != branch.condition.type:
+                cells = _cells(replace(branch, condition=condition), now)
+                yield _Row((f"{hanging}  {condition.type}", "", *cells), hanging, bool(_NEGATIVE.match(condition.type)))
+    for index, child in enumerate(children):
+        is_last = index == len(children) - 1
+        yield from _rows(child, below + ("└─" if is_last else "├─"), below + ("  " if is_last else "│ "), now, layout)
+
+
+def _grouped(children: Sequence[Branch]) -> list[Branch]:
+    """Machines without children of their own that are in the same state, as one; the others as they are."""
+    groups: dict[tuple[str, ...], list[Branch]] = {}
+    for child in children:
+        key: tuple[str, ...] = (child.label,)
+        if child.kind == "Machine" and not child.children and not child.is_deleting and child.condition is not None:
+            key = (child.kind, child.condition.status, child.condition.reason)
+        groups.setdefault(key, []).append(child)
+    return [members[0] if len(members) == 1 else _together(members) for members in groups.values()]
+
+
+def _together(members: Sequence[Branch]) -> Branch:
+    conditions = [m.condition for m in members if m.condition is not None]
+    names = [m.label.partition("/")[2] for m in members]
+    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    messages = {c.message for c in conditions}
+    told = [*(messages - {""} if len(messages) == 1 else ()), f"See {', '.join(names[:_SHOWN])}{more}"]
+    times = [c.last_transition_time for c in conditions if c.last_transition_time is not None]
+    condition = with_(conditions[0], message="\n".join(told), last_transition_time=min(times, default=None))
+    return replace(members[0], label=f"{len(members)} {plural(members[0].kind)}", condition=condition, conditions=())
+
+
+def _cells(branch: Branch, now: datetime) -> tuple[str, ...]:
+    condition = branch.condition
+    if condition is None:
+        return "", "", "", ""
+    return condition.status, condition.reason, age(condition.last_transition_time, now), condition.message
+
+
+def _wrapped(message: str, room: int) -> list[str]:
+    """A message as lines that fit; lists stay lists."""
+    lines: list[str] = []
+    for line in message.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + (2 if line.lstrip().startswith("* ") else 0))
+        lines += textwrap.wrap(line, room, subsequent_indent=indent, break_on_hyphens=False) if room else [line]
+    return lines or [""]
+
+
+def _painted(text: str, row: _Row, layout: Layout) -> str:
+    status = row.cells[_STATUS]
+    if not layout.colour or status not in _COLOURS:
+        return text
+    return f"{_COLOURS[_BAD.get(status, status) if row.is_negative else status]}{text}{_PLAIN}"
