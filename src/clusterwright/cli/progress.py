@@ -33,6 +33,8 @@ async def until_up(
     client: RestClient, key: ObjectKey, clock: Clock, *, timeout: float | None = None, screen: Screen | None = None
 ) -> float:
     """Show how a cluster comes up until it is available with all its machines; after how many seconds. Raises Failed, ApiError."""
+    from clusterwright.offline import glance  # only now: it takes its time
+
     screen, began, shown = screen or Screen(), clock.monotonic(), ""
     try:
         async with asyncio.timeout(timeout), aclosing(changes(client, of_cluster(key))) as changed:
@@ -44,11 +46,16 @@ async def until_up(
                 machines = await client.list(Machine, namespace=key.namespace, labels={CLUSTER_NAME_LABEL: key.name})
                 now = progress(cluster, Counter(m.status.phase or "Pending" for m in machines))
                 elapsed = clock.monotonic() - began
+                fleet = await glance.read(client, key.namespace, clock.now())
+                if key not in fleet.clusters:
+                    continue  # it goes just now
+                verdict = fleet.verdict(key)
+                line = f"{now.line}  {verdict.brief}"
                 if screen.is_terminal:
-                    screen.show(f"{elapsed:6.1f}s  {now.line}\n\n{render(await look(client, key), clock.now())}")
-                elif now.line != shown:
-                    screen.say(f"{elapsed:6.1f}s  {now.line}")
-                shown = now.line
+                    screen.show(f"{elapsed:6.1f}s  {now.line}\n\n{render(await look(client, key), clock.now())}\n\n{verdict.headline}")
+                elif line != shown:
+                    screen.say(f"{elapsed:6.1f}s  {line}")
+                shown = line
                 if now.is_up:
                     return elapsed
     except TimeoutError:
@@ -66,7 +73,7 @@ def progress(cluster: Cluster, phases: Counter[str]) -> Progress:
     line = (
         f"cluster {cluster.metadata.name}: {status.phase or 'Pending':<12}  "
         f"control plane {leaders}/{all_leaders or 0} ready  workers {workers}/{all_workers or 0} ready  "
-        f"machines: {machines}  available: {available.status if available else 'Unknown'}"
+        f"machines: {machines}"
     )
     is_complete = None not in {all_leaders, all_workers} and (leaders, workers) == (all_leaders, all_workers)
     return Progress(line, is_complete and available is not None and available.status == "True")

@@ -13,7 +13,7 @@ from clusterwright.api.meta import Json, Unstructured
 from clusterwright.controllers.kit import registry
 from clusterwright.offline.bundle import Bundle
 from clusterwright.offline.kinship import name_of
-from clusterwright.offline.passes import MOST, run_passes
+from clusterwright.offline.passes import run_passes
 
 _BOOKKEEPING: Final = frozenset({"managedFields", "resourceVersion", "generation"})
 _KEPT: Final = ("metadata.labels", "metadata.annotations", "metadata.finalizers", "metadata.ownerReferences")
@@ -62,12 +62,11 @@ def forecast(bundle: Bundle, controllers: Collection[str]) -> Forecast:
         if entry.name not in controllers:
             continue
         subjects = [name for name in before if name.startswith(f"{entry.kind}/")]
-        for start in range(0, len(subjects), MOST):
-            for subject, one in run_passes(bundle, subjects[start : start + MOST], entry.name).items():
-                count += 1
-                writes.update(dict.fromkeys(_writes(entry.name, subject, one.result, before)))
-                if one.result["error"]:
-                    unfinished.append((entry.name, subject, one.result["error"]))
+        for subject, one in run_passes(bundle, subjects, entry.name).items():
+            count += 1
+            writes.update(dict.fromkeys(_writes(entry.name, subject, one.result, before)))
+            if one.result["error"]:
+                unfinished.append((entry.name, subject, one.result["error"]))
     return Forecast(tuple(writes), tuple(unfinished), count)
 
 

@@ -45,13 +45,18 @@ class Verdict:
     now: datetime | None = None
 
     @property
+    def brief(self) -> str:
+        """State, object and what it is, in one line that does not change with time alone."""
+        about = f"{self.object} " if self.object else ""
+        first = self.what.partition("\n")[0]
+        return f"{self.state.capitalize()}: {about}{first}"
+
+    @property
     def headline(self) -> str:
         """All of it in one line."""
         span = _span(self.since, self.now)
         lasting = f", for {ago(span)}" if span is not None and self.state is not State.FINE else ""
-        about = f"{self.object} " if self.object else ""
-        first = self.what.partition("\n")[0]
-        return f"{self.state.capitalize()}: {about}{first}{lasting}"
+        return f"{self.brief}{lasting}"
 
     def to_json(self) -> Json:
         """The verdict as plain data."""
