@@ -21,6 +21,7 @@ from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Transport
 from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is_due
+from clusterwright.controllers.extensionconfig.readonly import ReadOnlyReconciler
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.inmemory.build import NAMES as INMEMORY
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
@@ -130,7 +131,7 @@ def watch_webhooks(manager: Manager, changed: Callable[[], None]) -> None:
             return Result.await_change()
 
     for kind in (MutatingWebhookConfiguration, ValidatingWebhookConfiguration, CustomResourceDefinitionMeta):
-        manager.add_controller(f"webhooks/{kind.__name__.lower()}", kind, lambda _: Waking(), concurrency=1)
+        manager.add_controller(f"webhooks/{kind.__name__.lower()}", kind, lambda _: Waking(), concurrency=1, everywhere=True)
 
 
 def build_manager(
@@ -219,7 +220,13 @@ def add_runtime_client(manager: Manager, flags: Mapping[str, Any]) -> RuntimeCli
     """The client of runtime extensions, over HTTPS. Its registry is ready as soon as it knows which extensions there are."""
     post = HttpsPost(flags.get("runtime-extension-client-cert-file") or "", flags.get("runtime-extension-client-key-file") or "")
     client = RuntimeClient(Registry(), post, manager.client, manager.clock.monotonic, CallMetrics(manager.registry))
-    warm_up = WarmUp(manager.client, manager.clock, client.registry, read_only=bool(flags.get("runtime-extensions-read-only")))
+    # of those that share the work one discovers; all use what it found
+    shared = manager.options.shards is not None
+    read_only = shared or bool(flags.get("runtime-extensions-read-only"))
+    warm_up = WarmUp(manager.client, manager.clock, client.registry, read_only=read_only)
+    if shared:
+        follower = ReadOnlyReconciler(manager.client, client.registry)
+        manager.add_controller("extensionconfig/follower", ExtensionConfig, lambda _: follower, everywhere=True)
 
     async def run() -> None:
         try:

@@ -157,10 +157,12 @@ class Manager:
         concurrency: int = 10,
         patient: bool = False,
         look: float = 0.0,
+        everywhere: bool = False,
     ) -> Controller:
         """A controller of `kind`, started with the others. The watch filter applies to the kind and to every typed watch.
 
         `look`: seconds after which its objects are looked at again, where that is sooner than the resync; for facts that no watch reports.
+        `everywhere`: it writes nothing and only learns, so that each of several processes that share the work has to learn everything.
         """
         looks = [seconds for seconds in (look, self.options.resync) if seconds > 0]
         controller = Controller(
@@ -178,7 +180,7 @@ class Manager:
             resync=Resync(min(looks), Random(self.random.getrandbits(64))) if looks else None,
             metrics=self.metrics,
             tracer=self._tracer,
-            shards=self._shards,
+            shards=None if everywhere else self._shards,
             longest_wait=self._outages.longest_wait,
             is_quiet=lambda: sum(c.queue.busy for c in self.controllers) <= 1,
         )
