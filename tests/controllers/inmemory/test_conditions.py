@@ -38,12 +38,14 @@ ROWS = [
     (ETCD_PROVISIONED, "node-pending", {"boot_failure": "expired"}, "WaitingForNodeProvisioned"),
     (ETCD_PROVISIONED, "failed", {"failed": "EtcdProvisioned"}, "InternalError"),
     (ETCD_PROVISIONED, "starting", {"etcd_left": SECOND}, WAITING),
+    (ETCD_PROVISIONED, "stopped", {"etcd_stopped": True}, "Stopped"),
     (ETCD_PROVISIONED, "provisioned", {}, "Provisioned"),
     (API_SERVER_PROVISIONED, "vm-pending", {"failed": "VMProvisioned"}, "WaitingForVMProvisioned"),
     (API_SERVER_PROVISIONED, "node-pending", {"node_left": SECOND}, "WaitingForNodeProvisioned"),
     (API_SERVER_PROVISIONED, "failed", {"failed": "APIServerProvisioned"}, "InternalError"),
     (API_SERVER_PROVISIONED, "etcd-failed", {"failed": "EtcdProvisioned"}, WAITING),
     (API_SERVER_PROVISIONED, "starting", {"api_server_left": SECOND}, WAITING),
+    (API_SERVER_PROVISIONED, "stopped", {"api_server_stopped": True}, "Stopped"),
     (API_SERVER_PROVISIONED, "provisioned", {}, "Provisioned"),
 ]  # fmt: skip
 
