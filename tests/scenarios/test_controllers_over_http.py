@@ -46,7 +46,16 @@ class Plane:
         # the first start takes any port that is free; later ones come back to it, for the controllers know no other
         port = urlsplit(Kubeconfig.load([self.kubeconfig]).resolve().server).port if self.kubeconfig.exists() else 0
         listen = f"127.0.0.1:{port}"
-        server = ["--no-controllers", "--data-dir", str(self.folder / "server"), "--listen", listen, "--kubeconfig", str(self.kubeconfig)]
+        server = [
+            "--no-controllers",
+            "--garbage-collection",
+            "--data-dir",
+            str(self.folder / "server"),
+            "--listen",
+            listen,
+            "--kubeconfig",
+            str(self.kubeconfig),
+        ]
         controllers = ["--against", str(self.kubeconfig), "--data-dir", str(self.folder / "cloud")]
         for flags in (server, controllers):
             process = await asyncio.create_subprocess_exec(
@@ -183,18 +192,10 @@ async def test_controllers_and_api_server_apart_live_through_a_crash_of_both(pla
         await until(lambda: gone(client, Cluster, "c1"), "the Cluster is gone")
 
         async def nothing_left() -> bool:
-            # this API server collects no garbage: what has lost all its owners is for the collector of a whole cluster
             found = [o for kind in KINDS for o in await client.list(kind)]
-            there = {o.metadata.uid for o in found}
-            return not [
-                o
-                for o in found
-                if not o.key.namespace.startswith("kube-")
-                and o.key.name != "kube-root-ca.crt"
-                and (not o.metadata.owner_references or any(r.uid in there for r in o.metadata.owner_references))
-            ]
+            return not [o for o in found if not o.key.namespace.startswith("kube-") and o.key.name != "kube-root-ca.crt"]
 
-        await until(nothing_left, "nothing is left in any namespace but garbage")
+        await until(nothing_left, "nothing is left in any namespace")
         assert not await answers(endpoint.host, endpoint.port)
         assert [p for p in (plane.folder / "cloud").rglob("*") if p.is_file()] == []
 

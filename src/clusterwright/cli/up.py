@@ -97,7 +97,7 @@ async def _run(arguments: argparse.Namespace) -> int:
                 listen=arguments.listen,
                 data_dir=data_dir,
                 kubeconfig=kubeconfig,
-                controllers=not arguments.no_controllers,
+                controllers=arguments.garbage_collection or not arguments.no_controllers,
                 crds=tuple(crds()),
                 admission=admission.chain(arguments.features, workloads),
                 converters=embedded.converters,

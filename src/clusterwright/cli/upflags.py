@@ -96,6 +96,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     embedded.add_argument("--kubeconfig", type=Path, metavar="PATH", help=f"where the admin kubeconfig is written; default: {LOCAL}")
     embedded.add_argument("--audit-log", type=Path, metavar="PATH", help="gets a line for every request, as kube-apiserver writes it")
     embedded.add_argument("--no-controllers", action="store_true", help="the API server alone, with our kinds")
+    embedded.add_argument(
+        "--garbage-collection",
+        action="store_true",
+        help="with --no-controllers: delete what has lost its owners, and what is in deleted namespaces, all the same",
+    )
     parser.add_argument("--demo", action="store_true", help="bring up a cluster and show it")
     parser.add_argument(
         "--against",
