@@ -1,9 +1,11 @@
 """Clusters that were moved are built again from their objects, and the plane that they left lets go of them."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 import pytest
 
+from clusterwright.api.codec import convert
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine, MachineDeployment
 from clusterwright.api.infrastructure import DevMachine
@@ -13,6 +15,10 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.cli.move import gather, move
 from clusterwright.cli.moving import CannotMove, in_order
+from clusterwright.controllers.inmemory.conditions import Progress
+from clusterwright.controllers.inmemory.revival import BOOTED
+from clusterwright.controllers.inmemory.scene import Scene
+from clusterwright.controllers.inmemory.status import conclude
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import AlreadyExists
 from clusterwright.runtime.rest import RestClient
@@ -95,6 +101,16 @@ def test_it_goes_on_growing_although_the_machine_that_founded_it_is_gone():
         await there.until_available("c", control_plane=5, workers=3, within=600)
 
     planes(body)
+
+
+def test_a_machine_that_may_not_start_yet_keeps_its_address():
+    metadata = {"name": "m", "namespace": "default", "annotations": {BOOTED: "10.0.0.7"}}
+    moved = convert({"metadata": metadata, "spec": {"providerID": "inmemory:////m", "backend": {"inMemory": {}}}}, DevMachine)
+    scene = Scene(moved, Machine(), Cluster(), cast("Any", None), START)
+
+    concluded, _ = conclude(scene, moved, Progress(cluster_infrastructure_provisioned=False), "")
+
+    assert [a.address for a in concluded.status.addresses] == ["m", "10.0.0.7"]
 
 
 def test_a_move_that_fails_is_undone():

@@ -9,6 +9,7 @@ from clusterwright.api.core import MachineAddress
 from clusterwright.api.infrastructure import DevInitializationStatus, InfraMachine
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.inmemory.conditions import CONTROL_PLANE_TABLES, WORKER_TABLES, Progress
+from clusterwright.controllers.inmemory.revival import known_address
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.kit.conditions import decided, v1beta1_conditions, with_condition, with_v1beta1
 
@@ -33,7 +34,7 @@ def conclude(scene: Scene, obj: InfraMachine, progress: Progress, address: str) 
         status = replace(
             status,
             initialization=DevInitializationStatus(provisioned=True),
-            addresses=_addresses(scene.name, address),
+            addresses=_addresses(scene.name, address or known_address(obj)),  # of one that was moved, before it has started again
             failure_domain=scene.machine.spec.failure_domain,
         )
     return replace(obj, status=status), rows
