@@ -39,8 +39,8 @@ def test_what_is_only_words(after: Machine, said_later: bool, summed_up_later: b
 
 
 @pytest.mark.parametrize("patience", [words.summed_up(SOON), words.retold(SOON)])
-def test_coming_and_going_are_deeds(patience: Any) -> None:
-    assert (patience(None, WAITING), patience(WAITING, None)) == (SOON, SOON)
+def test_coming_is_a_deed_and_going_is_told_at_once(patience: Any) -> None:
+    assert (patience(None, WAITING), patience(WAITING, None)) == (SOON, 0.0)
     assert words.awaited(None, Unstructured({})) == words.awaited(Unstructured({}), None) == 0.0
 
 

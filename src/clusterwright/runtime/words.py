@@ -7,7 +7,8 @@ hearing (`Watch.settle`) as for saying (`is_all`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from clusterwright.api.meta import Object, Unstructured
@@ -26,12 +27,18 @@ def is_all(before: Object, after: Object) -> bool:
 
 def summed_up(deeds: float) -> Patience:
     """For objects on whose status somebody acts: only words, if no condition has another status. Deeds wait `deeds` seconds."""
-    return lambda old, new: deeds if old is None or new is None or _done(old) != _done(new) else WHEN_IDLE
+    return partial(_patience, _done, deeds)
 
 
 def retold(deeds: float) -> Patience:
     """For objects whose status is only told again: all of it is words. Deeds wait `deeds` seconds."""
-    return lambda old, new: deeds if old is None or new is None or _wanted(old) != _wanted(new) else WHEN_IDLE
+    return partial(_patience, _wanted, deeds)
+
+
+def _patience(of: Callable[[Object], object], deeds: float, old: Object | None, new: Object | None) -> float:
+    if new is None:
+        return 0.0  # what waits for the end of something waits for nothing else
+    return deeds if old is None or of(old) != of(new) else WHEN_IDLE
 
 
 def awaited(old: Unstructured | None, new: Unstructured | None) -> float:

@@ -29,6 +29,7 @@ YAML_VALUES: Final = 50_000
 """The same for YAML, each value of which costs ten times as much; programs send JSON."""
 HEAVY: Final = 2_000
 """From how many values on work is done beside the event loop: some 20 ms."""
+_OF_JSON: Final = frozenset({b"{", b"[", b""})
 REPEATS: Final = 100
 """How many repeated or unknown fields are told, as upstream does it."""
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # one that never ends is a string, too: no second look at any byte
@@ -80,8 +81,13 @@ def is_heavy(*texts: bytes) -> bool:
     """Whether reading these would be felt by others."""
     size = 0
     for text in texts:
-        size += len(text)
-    return size > 4 * HEAVY and sum(map(weight, texts)) > HEAVY
+        size += len(text) * _cost(text)
+    return size > 4 * HEAVY and sum(weight(text) * _cost(text) for text in texts) > HEAVY
+
+
+def _cost(text: bytes) -> int:
+    """How many times as much as a value of JSON one of this text costs."""
+    return 1 if text[:1] in _OF_JSON else 10
 
 
 def too_deep(value: Any, limit: int) -> bool:
