@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from clusterwright import app
 from clusterwright.api.crds import crds
+from clusterwright.api.kubernetes import Lease
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.auth.identity import User
@@ -22,7 +24,9 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import SystemClock
+from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.keys import sample_keys
+from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.leases import LeaderElector, new_identity
 from clusterwright.runtime.manager import Options
 from clusterwright.runtime.rest import RestClient
@@ -32,7 +36,39 @@ GROUPS = ("cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluste
 PATIENCE = 60.0
 
 
-async def test_controllers_that_end_by_error_make_the_process_fail(tmp_path: Path) -> None:
+async def test_controllers_that_end_by_error_while_they_run_make_the_process_fail(tmp_path: Path) -> None:
+    flags = ["--in-memory", "--kubeconfig", str(tmp_path / "config"), "--listen", "127.0.0.1:0", "--leader-elect"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "clusterwright.cli.main", "up", *flags,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=tmp_path,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await process.stdout.readline()
+            transport = HttpTransport(Kubeconfig.load([tmp_path / "config"]).resolve(), SystemClock(), os.environ)
+            client = RestClient(transport, clock=SystemClock())
+            while not (held := [lease for lease in await client.list(Lease) if lease.spec.holder_identity]):  # noqa: ASYNC110 - elections take their time
+                await asyncio.sleep(0.05)
+            theirs = {
+                "holderIdentity": "another",
+                "leaseDurationSeconds": 3600,
+                "renewTime": SystemClock().now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            }
+            for lease in held:
+                await client.patch(Lease, lease.key, {"spec": theirs})
+            await transport.close()
+            _, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+    assert process.returncode == 1
+    assert b"is held by another" in errors.splitlines()[-1]
+
+
+async def test_a_health_port_that_is_taken_is_told_by_its_flag(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
