@@ -24,7 +24,7 @@ from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.dashboard.feed import GONE, Feed
 from clusterwright.dashboard.views import UNSHOWN, fleet_row, object_view, parents, verdict_shown
 from clusterwright.dashboard.waterfall import waterfall
-from clusterwright.offline import glance
+from clusterwright.offline.glance import household_verdict
 from clusterwright.offline.kinship import mentioned, name_of
 from clusterwright.offline.record import slim_definition
 from clusterwright.offline.testimony import Sight
@@ -42,7 +42,7 @@ LOOK_AGAIN: Final = timedelta(seconds=30)
 FLEET_REST: Final = 0.25
 CLUSTER_REST: Final = 0.5
 """Seconds between two differences that are told to a reader."""
-SHARE: Final = 2.0
+SHARE: Final = 1.0
 """How long to rest after a judgement, in times of what it took."""
 _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
@@ -118,7 +118,7 @@ class Fleet:
                 continue
             found[name] = json = msgspec.json.decode(entry.raw)
             queue += self._named(Unstructured(json), found)
-            queue += [(one.gvk, owned) for one in self._informers.values() for owned in one.select(owner=entry.uid)]
+            queue += [(one.gvk, owned) for one in self._informers.values() for owned in one.owned(entry.uid)]
         return list(found.values())
 
     def _named(self, obj: Unstructured, known: dict[str, Json]) -> Iterator[tuple[GroupVersionKind, Entry]]:
@@ -226,13 +226,17 @@ class Fleet:
             now = self._clock.now()
             self._dirty |= dict.fromkeys(key for key, due in self._due.items() if due <= now)
             wanted = [key for key in self._dirty if self.clusters.is_read or self._is_followed(key)]
-            calm = {key: self._introduce(key) for key in wanted}
+            calm = {}
+            for n, key in enumerate(wanted):
+                calm[key] = self._introduce(key)
+                if n % 50 == 0:
+                    await asyncio.sleep(0)
             # what somebody looks at closely comes first, then what is not well
             for key in sorted(wanted, key=lambda k: (not self._is_followed(k), calm[k])):
                 begun = self._clock.monotonic()
                 self._dirty.pop(key, None)
                 self._judge(key)
-                # controllers have the larger part of the time
+                # controllers have at least half of the time
                 await self._clock.sleep(0.0 if self._is_followed(key) else SHARE * (self._clock.monotonic() - begun))
             if not any(self.clusters.is_read or self._is_followed(key) for key in self._dirty):
                 waiting = min(self._due.values(), default=None) if self.clusters.is_read or self._single else None
@@ -283,7 +287,7 @@ class Fleet:
             self._due[key] = now + LOOK_AGAIN
 
     def _verdict(self, key: ObjectKey, objects: Sequence[Json], events: Sequence[Json], now: datetime) -> Verdict:
-        return glance.Fleet([*objects, *events, *self.definitions], Sight(now, self.seen)).verdict(key)
+        return household_verdict(name_of("Cluster", *key), [*objects, *events, *self.definitions], Sight(now, self.seen))
 
     def _whole(self, objects: Sequence[Json], events: Sequence[Json], verdict: Verdict) -> dict[str, Json]:
         shown = [o for o in map(Unstructured, objects) if o.kind not in UNSHOWN]

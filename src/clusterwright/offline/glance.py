@@ -50,12 +50,17 @@ class Fleet:
         names = sorted(self._kinship.of(self._kinship.objects[subject]))  # the same words every time
         objects = [dict(self._kinship.objects[name].json) for name in names]
         events = [event for name in names for event in self._events.get(name, ())]
-        investigation = Investigation([*objects, *events, *self._definitions], subject, {}, self._sight, is_household=True)
-        return judge(investigation, investigation.causes(), self._sight.now)
+        return household_verdict(subject, [*objects, *events, *self._definitions], self._sight)
 
     def verdicts(self) -> Mapping[ObjectKey, Verdict]:
         """The verdict on every Cluster."""
         return {cluster: self.verdict(cluster) for cluster in self.clusters}
+
+
+def household_verdict(subject: str, objects: Iterable[Json], sight: Sight) -> Verdict:
+    """The verdict on a Cluster, by what belongs to it, and nothing else: for those who know what that is."""
+    investigation = Investigation(objects, subject, {}, sight, is_household=True)
+    return judge(investigation, investigation.causes(), sight.now)
 
 
 async def read(client: Client, namespace: str, now: datetime) -> Fleet:

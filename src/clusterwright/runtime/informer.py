@@ -104,6 +104,10 @@ class Informer:
         own = self._own.get(key)
         return self._objects.get(key) if own is None else own.entry
 
+    def owned(self, uid: str) -> list[Entry]:
+        """The watched objects with an ownerReference of this uid, in no order."""
+        return [self._objects[key] for key in self._owners.get(uid, ())]
+
     def select(self, *, namespace: str = "", labels: Selector = EVERYTHING, fields: str = "", owner: str = "") -> list[Entry]:
         """The objects that match, our own writes included, ordered by namespace and name."""
         field_tests = parse_fields(fields) if fields else ()
