@@ -9,7 +9,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.controllers.extensionconfig.readonly import ReadOnlyReconciler
 from clusterwright.controllers.extensionconfig.reconciler import INJECT_ANNOTATION, ExtensionConfigReconciler
-from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
+from clusterwright.controllers.wiring import Access, ControllerDefinition, Dependencies
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Reconciler, Watch
 
@@ -34,5 +34,6 @@ CONTROLLER = ControllerDefinition(
     kind=ExtensionConfig,
     watches=(Watch(Secret, configs_of_secret),),
     make=make,
+    access=(Access("namespaces", "get"),),  # whether a handler is meant for an object is told by the labels of its Namespace
     gate="RuntimeSDK",
 )
