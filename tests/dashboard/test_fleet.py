@@ -12,6 +12,7 @@ import msgspec
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.cli import samples
+from clusterwright.dashboard.feed import Feed
 from clusterwright.dashboard.fleet import Fleet, newest
 from clusterwright.offline.timeline import Moment, Sort
 from clusterwright.runtime.clock import LoopClock
@@ -133,24 +134,34 @@ def test_a_cluster_that_is_not_there_is_told_as_nothing_until_it_is() -> None:
     run_virtual(main())
 
 
+class Told(Feed):
+    """A feed that remembers what it was told, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: list[tuple[str, str]] = []
+
+    def put(self, key: str, value: Json | None) -> None:
+        self.states.append((key, value["verdict"]["state"] if value is not None else ""))
+        super().put(key, value)
+
+
 def test_clusters_are_shown_before_they_are_judged_and_those_in_trouble_are_judged_first() -> None:
     async def main() -> None:
         async with plane(LoopClock(START)) as p:
             await p.apply(whole())
             await p.until_available("c", workers=1)
-            await p.apply([{**samples.cluster(f"z{n}")[0]} for n in range(3)])
+            await p.apply([samples.cluster(f"z{n}")[0] for n in range(3)])
             await asyncio.sleep(30)
             fleet = fleet_of(p)
+            told = fleet.clusters = Told()
             async with aclosing(fleet.follow_all()) as rows:
-                await until(rows, lambda known: len(known) == 4)
-                seen = [dict(fleet.clusters.values)]
-                while any(v["verdict"]["state"] == "looking" for v in fleet.clusters.values.values()):
-                    await asyncio.sleep(0)
-                    seen.append(dict(fleet.clusters.values))
+                await until(rows, lambda known: len(known) == 4 and all(v["verdict"]["state"] != "looking" for v in known.values()))
             await fleet.close()
 
-            judged = [n for known in seen for n, v in known.items() if v["verdict"]["state"] != "looking"]
-            assert list(dict.fromkeys(judged))[-1] == "default/c"
+            assert {key for key, _ in told.states[:4]} == {"default/c", "default/z0", "default/z1", "default/z2"}
+            assert {state for _, state in told.states[:4]} == {"looking"}
+            assert [key for key, _ in told.states[4:8]] == ["default/z0", "default/z1", "default/z2", "default/c"]
 
     run_virtual(main())
 
