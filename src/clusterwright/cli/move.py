@@ -52,13 +52,13 @@ async def _run(arguments: argparse.Namespace) -> int:
             return 0
         if reasons := [*moving.unready(moved), *await _refusals(there, moved)]:
             raise CannotMove(*reasons)
-        await move(here, there, moved, arguments.timeout)
+        await move(here, there, namespace, arguments.timeout)
     print(f"moved to {target.server}")
     return 0
 
 
 async def gather(client: RestClient, namespace: str) -> list[tuple[MovedKind, Json]]:
-    """All objects of the namespace that a move may concern, and the classes of other namespaces that its Clusters are of."""
+    """All objects of the namespace that a move may concern; raises CannotMove where that cannot be told, or is not all there."""
     definitions = await client.list(_CRD, labels=CLUSTERCTL_LABEL)
     found: list[tuple[MovedKind, Json]] = []
     known = [*moving.kinds(dict(crd.json) for crd in definitions), *_BUILT_IN]
@@ -87,22 +87,22 @@ async def _refusals(client: RestClient, moved: Sequence[Moved]) -> list[str]:
     return list(reasons)
 
 
-async def move(here: RestClient, there: RestClient, moved: Sequence[Moved], timeout: float) -> None:
+async def move(here: RestClient, there: RestClient, namespace: str, timeout: float) -> None:
     """Pause, create there, delete here, resume there. What fails before anything is deleted is undone."""
     began = time.monotonic()
 
     def tell(text: str) -> None:
         print(f"{time.monotonic() - began:6.1f}s  {text}", flush=True)
 
+    moved = moving.in_order(await gather(here, namespace))
     arrived: list[Moved] = []
     try:
         await _pause(here, moved, paused=True)
         await _settled(here, moved, timeout)
         tell("paused here")
-        fresh = {obj.uid: await here.get(obj.kind.gvk, _key(obj)) for obj in moved}
-        moved = [
-            Moved({"apiVersion": o.kind.gvk.api_version, "kind": o.kind.gvk.kind, **fresh[o.uid].json}, o.kind, o.owners) for o in moved
-        ]
+        moved = moving.in_order(await gather(here, namespace))  # what came until then comes along, as all is now
+        if reasons := moving.unready(moved, paused=True):
+            raise CannotMove(*reasons)
         await _create(there, moved, arrived)
         tell(f"{len(arrived)} objects created there")
     except (ApiError, CannotMove, TimeoutError, asyncio.CancelledError) as error:

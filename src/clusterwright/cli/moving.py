@@ -132,15 +132,15 @@ def _taken(by_uid: Mapping[str, tuple[MovedKind, Json]], owners: Mapping[str, fr
     return taken | {uid for uid, (kind, _) in by_uid.items() if kind.moves or MOVE_LABEL in labels(uid)}
 
 
-def unready(moved: Sequence[Moved]) -> list[str]:
-    """Why the objects cannot be moved now: each in a line."""
+def unready(moved: Sequence[Moved], *, paused: bool = False) -> list[str]:
+    """Why the objects cannot be moved now: each in a line. `paused`: we have paused them."""
     reasons = []
     for obj in moved:
         metadata, status = obj.json["metadata"], obj.json.get("status") or {}
         is_ours = obj.kind.gvk.group == "cluster.x-k8s.io"
         if metadata.get("deletionTimestamp"):
             reasons.append(f"{obj.name} is being deleted")
-        if is_ours and obj.json["kind"] in {"Cluster", "ClusterClass"} and is_paused(obj.json):
+        if not paused and is_ours and obj.json["kind"] in {"Cluster", "ClusterClass"} and is_paused(obj.json):
             reasons.append(f"{obj.name} is paused")
         elif is_ours and obj.json["kind"] == "Cluster":
             done = status.get("initialization") or {}
