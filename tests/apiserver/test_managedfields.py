@@ -114,6 +114,15 @@ def test_old_updaters_are_put_together():
     assert {"f:k0", "f:k1"} <= set(ancient["fieldsV1"]["f:spec"]["f:config"])
 
 
+def test_managed_fields_of_null_are_as_if_not_sent():
+    first = applied(None, widget(spec={"color": "red"}), "alpha", time="2001-01-01T00:00:01Z")
+    body = widget(spec={"color": "red"}, metadata={"name": "w", "managedFields": None})
+
+    again = applied(first, body, "alpha", time="2001-01-01T00:00:09Z")
+
+    assert again == first
+
+
 def test_conflicts_name_manager_and_field():
     live = applied(None, widget(spec={"color": "red", "parts": [{"name": "a", "count": 1}]}), "alpha")
     with pytest.raises(StatusError) as caught:

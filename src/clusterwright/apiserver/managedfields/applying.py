@@ -58,8 +58,11 @@ def apply(
         group, _, version = api_version.rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={applied.get('kind') or ''}")
     meta = applied.get("metadata")
-    if type(meta) is dict and meta.get("managedFields") is not None:
-        raise bad_request("metadata.managedFields must be nil")
+    if type(meta) is dict and "managedFields" in meta:
+        if meta["managedFields"] is not None:
+            raise bad_request("metadata.managedFields must be nil")
+        # null says nothing: it is no wish, and no reason to write
+        applied = {**applied, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
     kind = type_of(handler)
     try:
         check(applied, kind)
