@@ -43,7 +43,7 @@ WIDGET = {
 class Kubectl:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.namespaces = [f"t{n}" for n in range(30)]
+        self.namespaces = [f"t{n}" for n in range(60)]
         self.environment = {**os.environ, "KUBECONFIG": str(folder / "config"), "HOME": str(folder), "KUBECTL_EXTERNAL_DIFF": "diff -u -N"}
 
     def run(self, *arguments: str, stdin: Any = None, code: int | None = 0, **environment: str) -> str:
