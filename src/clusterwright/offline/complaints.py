@@ -35,6 +35,9 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 BLOCKED = re.compile(r"blocked|does not exist|not found|fail|error|denied|forbidden|exceeded|invalid|cannot|can't", re.IGNORECASE)
+_ON_ITS_WAY = re.compile(r"^Cluster(Creating|Upgrading)$|UpgradePending$|CreatePending$")
+_HELD = re.compile(r"\bblocking\b|\bon hold\b|deferred", re.IGNORECASE)
+"""A topology that does not go on by itself: a hook or a user holds it."""
 INITIALIZATION = re.compile(
     r"[Cc]ontrol [Pp]lane.{0,20}(initiali[sz]ed|to be ready|provisioning|not yet)|WaitingForControlPlane|ControlPlaneInitialized|"
     r"first control plane|ControlPlaneIsStable|control plane .{0,40}(upgrad|stable)"
@@ -173,7 +176,12 @@ def complaint_of(condition: Condition) -> Complaint | None:
         return Complaint(tier, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
     if condition.status == "True":
         return None
-    progress = condition.reason != "InternalError" and (condition.type.endswith("UpToDate") or condition.type == "OwnerRemediated")
+    repeats_ready = (condition.type, condition.reason) == ("Available", "NotReady")  # a Machine's: Ready says why, if it does
+    says_little = condition.type.endswith("UpToDate") or condition.type == "OwnerRemediated" or repeats_ready
+    is_upgrading = condition.type == "TopologyReconciled" and bool(_ON_ITS_WAY.search(condition.reason)) and not BLOCKED.search(raw)
+    progress = condition.reason != "InternalError" and (says_little or is_upgrading)
+    if is_upgrading and _HELD.search(condition.message):
+        return Complaint(Tier.WAITING, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
     tier = Tier.PROGRESS if progress else _tier(condition, raw)
     return Complaint(tier, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
 

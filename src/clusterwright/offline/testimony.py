@@ -38,6 +38,12 @@ from clusterwright.offline.neglect import unreconciled
 SLACK = timedelta(seconds=10)
 """An Event may come a little before the condition that it explains."""
 ABSENT = re.compile(r"not found|does not exist|no such|missing", re.IGNORECASE)
+_OF_MACHINES = re.compile(r"Machines(Ready|UpToDate)$")
+ECHO = re.compile(r"Machines(Ready|UpToDate)$|^(Workers)?Available$")
+"""Conditions that only repeat what Machines say: of MachineDeployments and Clusters also whether there are enough."""
+_MIRRORS = (("ControlPlaneAvailable", "controlPlaneRef", "Available"), ("InfrastructureReady", "infrastructureRef", "Ready"))
+"""Conditions that repeat one of another object: which, whose, and what it is called there."""
+_WORKERS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 NEVER_MADE = re.compile(r"\b(failed|error|unable|cannot) (to )?(creat|clon)", re.IGNORECASE)
 KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 _NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
@@ -138,6 +144,9 @@ class Testimony:
             self._hear(node)
         for node in list(self.nodes.values()):
             self._notice_standstill(node)
+        for node in sorted(self.nodes.values(), key=lambda n: n is self.cluster):
+            self._hush_mirror(node)
+            self._hush_echo(node)
         for name, finding in self._findings.items():
             if finding.error and name in self.nodes:
                 self.nodes[name].complaints.append(Complaint(Tier.ERROR, finding.error, raw=finding.error))
@@ -256,6 +265,29 @@ class Testimony:
             node.complaints.append(
                 Complaint(Tier.UNHEALTHY, "is rolling out, but no Machine comes or goes", since(condition), "RollingOut")
             )
+
+    def _hush_mirror(self, node: Node) -> None:
+        """What an object still repeats of one that it refers to, though that one has good news by now."""
+        if node.object is None:
+            return
+        for about, field_name, type_ in _MIRRORS:
+            kind, name = (node.object.at("spec", field_name, part) for part in ("kind", "name"))
+            source = self.nodes.get(node_id(str(kind), node.namespace, str(name)))
+            if source is not None and source.object is not None and is_true(self._conditions(source), type_):
+                node.complaints = [replace(c, tier=Tier.PROGRESS) if c.about == about else c for c in node.complaints]
+
+    def _hush_echo(self, node: Node) -> None:
+        """What an object still says of its Machines though none of them does, and all are there: it will see that soon."""
+        if node.object is None or not any(ECHO.search(c.about) for c in node.complaints):
+            return
+        below = [self.nodes[n] for n in reachable(self._children, node.id) if n.startswith("Machine/") and n in self.nodes]
+        if node is self.cluster:
+            below = [n for n in self.nodes.values() if n.kind in _WORKERS]
+        machines, wanted = [n for n in below if n.kind == "Machine"], node.object.at("spec", "replicas")
+        if not machines or any(n.tier is not Tier.PROGRESS for n in below) or (isinstance(wanted, int) and len(machines) < wanted):
+            return
+        heard = ECHO if node.kind in {"MachineDeployment", "Cluster"} else _OF_MACHINES
+        node.complaints = [replace(c, tier=Tier.PROGRESS) if heard.search(c.about) else c for c in node.complaints]
 
     def _warnings(self, node: Node) -> list[Complaint]:
         """Warning Events that no good news followed, about an object that is in trouble anyway."""
