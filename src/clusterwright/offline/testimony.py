@@ -295,7 +295,8 @@ class Testimony:
         for event in self._latest_warnings(node):
             text = str(event.get("message") or "")
             if BLOCKED.search(text):
-                found.append(Complaint(Tier.ERROR, f"{event.get('reason')}: {text}", time_of(event), raw=text))
+                tier = Tier.WAITING if text.startswith("Waiting") else Tier.ERROR
+                found.append(Complaint(tier, f"{event.get('reason')}: {text}", time_of(event), raw=text))
         return found
 
     def _latest_warnings(self, node: Node) -> list[Json]:
