@@ -31,9 +31,10 @@ run: $(VENV)/.stamp-base ## start the management plane, bring up a cluster and s
 demo: $(VENV)/.stamp-base ## a tour that ends by itself: create, scale, upgrade, break, explain, repair, delete
 	$(BIN)/clusterwright tour
 
-# a file stays with one worker: what its tests share, a played corpus or a server, is made once
+# a file stays with one worker: what its tests share, a played corpus or a server, is made once;
+# three workers for two cores, because some tests wait more than they work
 test: $(STAMP) ## run all tests
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not real" tests
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not soak and not real" tests
 
 test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd
 	$(BIN)/python -m pytest -v -rs -m real tests
