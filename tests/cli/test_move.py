@@ -35,20 +35,23 @@ def done(place: Place, *arguments: str) -> str:
     return ended.stdout
 
 
-def test_clusters_move_there_and_back(places: tuple[Place, Place], tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [[], pytest.param(["two"], marks=pytest.mark.soak)])
+def test_clusters_move_there_and_back(others: list[str], places: tuple[Place, Place], tmp_path: Path) -> None:
     here, there = places
-    done(here, "create", "one", "--control-plane-machines", "3", "--wait")
-    done(here, "create", "two", "--flavor", "topology", "--wait")
+    names = ["one", *others]
+    done(here, "create", "one", "--control-plane-machines", "3" if others else "1", "--wait")
+    for name in others:
+        done(here, "create", name, "--flavor", "topology", "--wait")
     config = done(here, "get", "kubeconfig", "one")
     machines = sorted(done(here, "get", "machines", "-o", "name").split())
 
     for source, target in ((here, there), (there, here)):
         dry = done(source, "move", "--to-kubeconfig", target.kubeconfig, "--dry-run")
-        assert dry.startswith("2 Clusters (one, two) with ")
+        assert dry.startswith(f"{len(names)} Cluster{'s' if others else ''} ({', '.join(names)}) with ")
         said = done(source, "move", "--to-kubeconfig", target.kubeconfig)
         assert said.splitlines()[-1].startswith("moved to https://127.0.0.1:")
         assert "No clusters found" in source.run("get", "clusters").stderr
-        for name in ("one", "two"):
+        for name in names:
             done(target, "wait", name)
             done(target, "wait", name, "--for=jsonpath={.status.phase}=Provisioned")
         # the same machines with the same names, reached by the same kubeconfig; nobody made or deleted one
@@ -57,7 +60,8 @@ def test_clusters_move_there_and_back(places: tuple[Place, Place], tmp_path: Pat
         nodes = json.loads(done(target, "get", "nodes", "-o", "json", "--kubeconfig", str(tmp_path / "one.kubeconfig")))["items"]
         assert {n["metadata"]["name"] for n in nodes} == {m.rpartition("/")[2] for m in machines if "/one-" in m}
 
-    assert "deleted after" in done(here, "delete", "one")
+    for name in names:
+        assert "deleted after" in done(here, "delete", name)
 
 
 def test_what_cannot_be_moved_is_said_and_nothing_is_changed(places: tuple[Place, Place], tmp_path: Path) -> None:

@@ -67,23 +67,27 @@ def test_it_says_what_it_is(wheel: Path) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
 
 
-def test_it_runs_alone(wheel: Path, tmp_path: Path) -> None:
-    """With what it depends on, and without the sources beside it."""
+def _installed(wheel: Path, tmp_path: Path) -> dict[str, str]:
+    """The environment of a user who has nothing but the wheel."""
     installed, home = tmp_path / "installed", tmp_path / "home"
     home.mkdir()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    env = environment(home, PYTHONPATH=str(installed), PYTHONDONTWRITEBYTECODE="1")
-    where = subprocess.run(
-        [sys.executable, "-c", "import clusterwright; print(clusterwright.__file__)"],
-        cwd=home,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert where.stdout.startswith(str(installed))
+    return environment(home, PYTHONPATH=str(installed), PYTHONDONTWRITEBYTECODE="1")
 
+
+def test_it_runs_alone(wheel: Path, tmp_path: Path) -> None:
+    """With what it depends on, and without the sources beside it."""
+    env = _installed(wheel, tmp_path)
+    for words in (["-c", "import clusterwright; print(clusterwright.__file__)"], ["-m", "clusterwright", "crds"]):
+        ended = subprocess.run([sys.executable, *words], cwd=tmp_path / "home", env=env, capture_output=True, text=True, check=True)
+        assert ended.stdout.startswith((str(tmp_path / "installed"), "---", "apiVersion"))
+
+
+@pytest.mark.soak
+def test_its_demo_comes_up(wheel: Path, tmp_path: Path) -> None:
+    env = _installed(wheel, tmp_path)
+    home = tmp_path / "home"
     out = home / "out"
     with out.open("w") as stdout:
         process = subprocess.Popen(

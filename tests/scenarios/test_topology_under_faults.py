@@ -163,6 +163,7 @@ def life(first: str, workers: int) -> Callable[[World], Awaitable[None]]:
     return scenario
 
 
+@pytest.mark.soak  # 20 s of CPU; test_topology_in_virtual_time has its steps one by one
 def test_a_topology_lives_with_everything_going_wrong() -> None:
     outcome = run(3, life(VERSIONS[-2], 1), ALL_FAULTS)
 

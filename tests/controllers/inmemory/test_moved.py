@@ -59,7 +59,9 @@ async def addresses(p: Plane) -> dict[str, str]:
     return {m.metadata.name: m.status.addresses[1].address for m in await p.client.list(DevMachine)}
 
 
-@pytest.mark.parametrize("seconds", [0, 5], ids=["at once", "machines that take their time"])
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(0, id="at once"), pytest.param(5, id="machines that take their time", marks=pytest.mark.soak)]
+)
 def test_a_cluster_is_the_same_there_and_back(seconds):
     async def body(here, there):
         await bring_up(here, seconds=seconds)
