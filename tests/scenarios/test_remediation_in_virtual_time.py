@@ -147,6 +147,7 @@ def test_storms_in_peace() -> None:
     assert (str(outcome.violation), outcome.crashes) == ("None", 0)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1))
 def test_storms_with_everything_going_wrong(seed: int) -> None:
     outcome = run(seed, storms, ALL_FAULTS)
