@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -62,12 +63,18 @@ def stop(process: subprocess.Popen[str]) -> None:
         process.kill()
 
 
+@contextmanager
+def running(folder: Path, *arguments: str) -> Iterator[Path]:
+    """A plane that runs in the folder meanwhile."""
+    process = start(folder, *arguments)
+    try:
+        yield folder
+    finally:
+        stop(process)
+
+
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Commands beside a plane that runs in the same folder."""
-    folder = tmp_path_factory.mktemp("plane")
-    process = start(folder)
-    try:
+    with running(tmp_path_factory.mktemp("plane")) as folder:
         yield run_in(folder)
-    finally:
-        stop(process)

@@ -15,18 +15,14 @@ from shutil import which
 import pytest
 import yaml
 
-from cli.conftest import PROGRAM, Run, environment, run_in, start, stop
+from cli.conftest import PROGRAM, Run, environment, run_in, running
 from clusterwright.cli.main import main
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("plane")
-    process = start(folder, "--health-port", "0")
-    try:
+    with running(tmp_path_factory.mktemp("plane"), "--health-port", "0") as folder:
         yield folder
-    finally:
-        stop(process)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.conftest import Run, environment, run_in, start, stop
+from cli.conftest import Run, environment, run_in, running
 from clusterwright.cli.connect import connected
 from clusterwright.cli.grammar import FLAVORS
 from clusterwright.runtime.kubeconfig import Kubeconfig
@@ -31,12 +31,8 @@ ELSEWHERE = {*(f"{flavor}.yaml" for flavor in FLAVORS), "extension/extension.py"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("plane")
-    process = start(folder, "--feature-gates", "KubeadmBootstrapFormatIgnition=true")
-    try:
+    with running(tmp_path_factory.mktemp("plane"), "--feature-gates", "KubeadmBootstrapFormatIgnition=true") as folder:
         yield folder
-    finally:
-        stop(process)
 
 
 @pytest.fixture(scope="module")

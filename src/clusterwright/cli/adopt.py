@@ -9,7 +9,9 @@ from collections import Counter
 from random import SystemRandom
 
 from clusterwright import app
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.core import Cluster
+from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.scheme import gvk_of
 from clusterwright.cli import connect, neighbours, running
 from clusterwright.offline.adoption import Forecast, forecast
 from clusterwright.offline.bundle import assemble
@@ -17,8 +19,6 @@ from clusterwright.offline.record import record
 from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.keys import PooledKeySource
-
-_CLUSTER = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,7 +42,7 @@ async def _report(arguments: argparse.Namespace, controllers: frozenset[str]) ->
     async with connect.connected(connect.resolve(arguments)) as client:
         try:
             others, unseen = await neighbours.find(client, clock.now())
-            for cluster in await client.list(_CLUSTER, namespace=arguments.namespace):
+            for cluster in await client.list(gvk_of(Cluster), namespace=arguments.namespace):
                 surveyor = Surveyor(client, connect.reach, clock=clock, random=SystemRandom(), keys=keys)
                 documents = await record(client, cluster.key, clock.now(), surveyor, keep_secrets=True)
                 made = await asyncio.to_thread(forecast, assemble(documents), controllers)

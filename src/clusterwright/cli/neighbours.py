@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from clusterwright.api.crds import WEBHOOK_SERVICE
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
+from clusterwright.api.wellknown import PROVIDER_LABEL
 from clusterwright.golang.times import parse_rfc3339
 from clusterwright.install.manifests import LABELS
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import Forbidden, NotFound
 
-PROVIDER_LABEL: Final = "cluster.x-k8s.io/provider"
 _GROUPS: Final = "cluster.x-k8s.io"
 _DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")
 _LEASE: Final = GroupVersionKind("coordination.k8s.io", "v1", "Lease")

@@ -18,6 +18,7 @@ from clusterwright.offline.bundle import assemble
 from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.reconcile import Result
+from support.clocks import MovableClock
 
 Json = dict[str, Any]
 NOW = datetime.fromisoformat("2026-05-01T12:00:00Z")
@@ -326,28 +327,12 @@ class Build:
         return Running(self)
 
 
-class MovableClock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.time = NOW
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return (self.time - NOW).total_seconds()
-
-    async def sleep(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
-
-
 class Running:
     """Passes, one after another, over one world; `woken` are the keys that changes in the workload cluster would wake."""
 
     def __init__(self, build: Build) -> None:
         self.world = World(assemble(build.objects()), NOW, sample_keys())
-        self.clock = MovableClock()
+        self.clock = MovableClock(NOW)
         self.woken: list[tuple[ObjectKey, str]] = []
         self.notify: dict[str, Callable[[Object], None]] = {}
         deps = self.world.dependencies()

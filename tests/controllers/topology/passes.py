@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from clusterwright.api.core import Cluster
@@ -20,6 +20,7 @@ from clusterwright.offline.world import World
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import sample_keys
+from support.clocks import MovableClock
 
 KEY = ObjectKey("default", "c")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -37,22 +38,6 @@ def reconciled(objects: list[Json], variables: list[Json] | None = None) -> list
         "conditions": [{"type": "VariablesReady", "status": "True", "reason": "VariablesReady", "message": ""}],
     }
     return made
-
-
-class MovableClock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.time = NOW
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return (self.time - NOW).total_seconds()
-
-    async def sleep(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
 
 
 class Passes:
@@ -81,7 +66,7 @@ class Passes:
         self.client: Client = self.world.client
         entry = registry.find("Cluster", "topology/cluster")
         assert entry is not None
-        self.clock = MovableClock()
+        self.clock = MovableClock(NOW)
         self.reconciler = registry.definition(entry).make(replace(self.world.dependencies(), clock=self.clock))
         self.error = ""
         self.requeue: float | None = None

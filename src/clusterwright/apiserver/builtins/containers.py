@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO, PORT_RANGE
 from clusterwright.apiserver.names import dns_label, qualified_name
 from clusterwright.apiserver.status import FieldError, duplicate, forbidden, invalid, not_supported, required
 from clusterwright.cel.values import parse_quantity
 
-_PORT: Final = "must be between 1 and 65535, inclusive"
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
@@ -77,10 +77,10 @@ def _ports(ports: Any, path: str) -> list[FieldError]:
         if not number:
             errors.append(required(f"{where}.containerPort"))
         elif not 1 <= number <= 65535:
-            errors.append(invalid(f"{where}.containerPort", number, _PORT))
+            errors.append(invalid(f"{where}.containerPort", number, PORT_RANGE))
         on_host = port.get("hostPort") or 0
         if on_host and not 1 <= on_host <= 65535:
-            errors.append(invalid(f"{where}.hostPort", on_host, _PORT))
+            errors.append(invalid(f"{where}.hostPort", on_host, PORT_RANGE))
         if port.get("protocol") not in _PROTOCOLS:
             errors.append(not_supported(f"{where}.protocol", port.get("protocol"), _PROTOCOLS))
     return errors
@@ -153,7 +153,7 @@ def _resources(resources: Json, path: str) -> list[FieldError]:
                 errors.append(invalid(where, name, "must be a standard resource for containers"))
             size = parse_quantity(amount).amount
             if size < 0:
-                errors.append(invalid(where, amount, "must be greater than or equal to 0"))
+                errors.append(invalid(where, amount, AT_LEAST_ZERO))
             if extended and size != size.to_integral_value():
                 errors.append(invalid(where, amount, "must be an integer"))
             if group == "limits":
@@ -173,7 +173,7 @@ def _probe(probe: Json, path: str, *, once: bool) -> list[FieldError]:
     errors = _handler(probe, path)
     for field in _COUNTS:
         if (probe.get(field) or 0) < 0:
-            errors.append(invalid(f"{path}.{field}", probe[field], "must be greater than or equal to 0"))
+            errors.append(invalid(f"{path}.{field}", probe[field], AT_LEAST_ZERO))
     grace = probe.get("terminationGracePeriodSeconds")
     if grace is not None and grace <= 0:
         errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0"))
@@ -197,7 +197,7 @@ def _handler(handler: Json, path: str) -> list[FieldError]:
         errors.append(required(f"{where}.path"))
     if first in ("httpGet", "tcpSocket", "grpc"):
         port = action.get("port", 0)
-        problems = port_name(port) if type(port) is str else () if 1 <= port <= 65535 else (_PORT,)
+        problems = port_name(port) if type(port) is str else () if 1 <= port <= 65535 else (PORT_RANGE,)
         errors.extend(invalid(f"{where}.port", port, p) for p in problems)
     if first == "httpGet" and action.get("scheme") not in ("HTTP", "HTTPS"):
         errors.append(not_supported(f"{where}.scheme", action.get("scheme"), ("HTTP", "HTTPS")))

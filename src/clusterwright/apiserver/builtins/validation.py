@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO
 from clusterwright.apiserver.names import qualified_name
 from clusterwright.apiserver.status import (
     FieldError,
@@ -160,7 +161,7 @@ def lease(obj: Json) -> list[FieldError]:
     if duration is not None and duration <= 0:
         errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
     if transitions is not None and transitions < 0:
-        errors.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+        errors.append(invalid("spec.leaseTransitions", transitions, AT_LEAST_ZERO))
     return errors
 
 

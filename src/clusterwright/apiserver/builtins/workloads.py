@@ -192,9 +192,7 @@ def deployment_status(obj: Json, old: Json) -> list[FieldError]:
     """Counts are not negative, and none exceeds what it is a part of."""
     status = obj.get("status") or {}
     counts = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
-    errors = [
-        invalid(f"status.{field}", status[field], "must be greater than or equal to 0") for field in counts if (status.get(field) or 0) < 0
-    ]
+    errors = [invalid(f"status.{field}", status[field], AT_LEAST_ZERO) for field in counts if (status.get(field) or 0) < 0]
     errors.extend(
         invalid(f"status.{field}", status[field], "cannot be greater than status.replicas")
         for field in ("updatedReplicas", "readyReplicas", "availableReplicas")

@@ -16,6 +16,7 @@ import yaml
 
 from clusterwright.api import yamlreader
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.schema.goscalars import json_type
 from clusterwright.apiserver.status import StatusError, bad_request
 from clusterwright.golang import jsonerrors
 
@@ -291,12 +292,6 @@ def _excerpt(body: bytes) -> str:
         text = body[:31].decode("utf-8", "replace")
         return text[:30] + " ..." if len(body) > 30 else text
     return body[:30].hex() + (" ..." if len(body) > 30 else "")
-
-
-def json_type(value: Any) -> str:
-    """What Go's decoder calls a value."""
-    names: tuple[tuple[type, str], ...] = ((dict, "object"), (list, "array"), (str, "string"), (bool, "bool"), (int, "number"))
-    return next((name for kind, name in names if isinstance(value, kind)), "null" if value is None else "number")
 
 
 def as_object(value: Any, kind: str, body: bytes) -> Json:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.jsonvalues import equal, pointer_steps
-from clusterwright.apiserver.encoding.bodies import json_type
+from clusterwright.apiserver.schema.goscalars import json_type
 from clusterwright.apiserver.status import bad_request, failure
 
 

@@ -21,7 +21,8 @@ Decoder = Callable[[Any, str, list[str]], Any]
 
 def json_type(value: Any) -> str:
     """What Go calls a JSON value."""
-    return {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "value")
+    names = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number", type(None): "null"}
+    return names.get(type(value), "value")
 
 
 class Mismatch(DecodeError):

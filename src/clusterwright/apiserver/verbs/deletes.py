@@ -15,6 +15,7 @@ from clusterwright.apiserver.encoding import bodies, negotiation, protobuf
 from clusterwright.apiserver.encoding.negotiation import integer
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.registry import storage_key
+from clusterwright.apiserver.schema.goscalars import json_type
 from clusterwright.apiserver.status import (
     FieldError,
     bad_request,
@@ -101,7 +102,7 @@ def _check_types(options: Json) -> None:
     for name, (expected, go_type) in kinds.items():
         value = options.get(name)
         if value is not None and (not isinstance(value, expected) or (expected is int and isinstance(value, bool))):
-            given = bodies.json_type(value)
+            given = json_type(value)
             raise bad_request(f"json: cannot unmarshal {given} into Go struct field DeleteOptions.{name} of type {go_type}")
     for name, value in (options.get("preconditions") or {}).items():
         if name in {"uid", "resourceVersion"} and not isinstance(value, str | None):

@@ -9,6 +9,7 @@ from clusterwright.apiserver import metadata
 from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable
 from clusterwright.apiserver.encoding import bodies
 from clusterwright.apiserver.interfaces import DecodeError, Resource
+from clusterwright.apiserver.schema.goscalars import json_type
 from clusterwright.apiserver.status import StatusError, bad_request
 
 
@@ -57,7 +58,7 @@ def check_kind(call: Call, obj: Json) -> None:
 
 def unnamed_kind(field: str, value: Any) -> str:
     """What is said of an object whose kind or version is no text."""
-    found = bodies.json_type(value)
+    found = json_type(value)
     return f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of type string"
 
 

@@ -13,7 +13,7 @@ from clusterwright.apiserver.calls import Call, strictness, write_options
 from clusterwright.apiserver.encoding import bodies, negotiation
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.patchtypes import jsonpatch, strategic
-from clusterwright.apiserver.schema.goscalars import mismatch
+from clusterwright.apiserver.schema.goscalars import json_type, mismatch
 from clusterwright.apiserver.status import STALE, StatusError, bad_request, conflict, invalid, invalid_error
 from clusterwright.apiserver.verbs import applying, incoming, writes
 from clusterwright.golang.printing import printed
@@ -78,7 +78,7 @@ def _patch_value(call: Call, media: str) -> Any:
     if media == negotiation.MERGE_PATCH and value is None:
         raise bad_request("Invalid JSON Patch")
     if media != negotiation.JSON_PATCH and not isinstance(value, dict):
-        problem = f"json: cannot unmarshal {bodies.json_type(value)} into Go value of type map[string]interface {{}}"
+        problem = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding patch: {problem}" if media == negotiation.MERGE_PATCH else problem)
     return value
 
@@ -150,7 +150,7 @@ def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
         raise _bad_patch(obj, f"Object '{missing}' is missing in '{msgspec.json.encode(obj, order='sorted').decode()}'")
     if not isinstance(obj.get("metadata"), dict):
         if not resource.custom and obj.get("metadata") is not None:
-            found = bodies.json_type(obj["metadata"])
+            found = json_type(obj["metadata"])
             raise _bad_patch(obj, f"json: cannot unmarshal {found} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta")
         raise _nameless(call)
     try:
