@@ -293,6 +293,25 @@ def test_a_source_is_told_once_when_probes_have_failed_for_long() -> None:
     play(story, failing_for=30)
 
 
+@pytest.mark.parametrize("outage", [0, 31])
+def test_a_source_is_told_when_a_probe_succeeds_after_it_had_grown_too_old(outage: int) -> None:
+    """Whoever looked meanwhile saw the connection lost, and nothing else would wake it: a probe may be late without ever failing."""
+
+    async def story(world: World) -> None:
+        await world.turn()
+        if outage:
+            world.switch.mode = "down"
+            await world.later(outage)
+            world.switch.mode = "up"
+        world.told.clear()
+        await world.later(10 if outage else 40)
+        assert world.told == ["workload cluster answers again"]
+        await world.later(10)
+        assert world.told == ["workload cluster answers again"]
+
+    play(story, failing_for=30)
+
+
 def test_the_fifth_failed_connect_is_told_although_nothing_was_ever_connected() -> None:
     async def story(world: World) -> None:
         world.switch.mode = "down"

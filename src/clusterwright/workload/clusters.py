@@ -199,10 +199,11 @@ class ClusterCache:
         if initialization is None or initialization.infrastructure_provisioned is not True:
             return Result.await_change()
         was, refused_before = (accessor.connection is not None, accessor.failures >= FAILURE_THRESHOLD), accessor.refusal
+        success = accessor.last_probe_success
         wait = await self._connect_or_probe(key, accessor)
         if accessor.refusal and accessor.refusal != refused_before and self._events is not None:
             self._events.record(cluster, "Warning", KUBECONFIG_REFUSED, accessor.refusal)
-        await self._tell(cluster, accessor, was, "kubeconfig judged" if accessor.refusal != refused_before else "")
+        await self._tell(cluster, accessor, was, success, "kubeconfig judged" if accessor.refusal != refused_before else "")
         self._measure(key, accessor)
         return Result.after(min([wait, *self._deadlines(accessor)]))
 
@@ -327,12 +328,13 @@ class ClusterCache:
             for status in ("success", "error"):
                 self._checks.remove(key.name, key.namespace, status)
 
-    async def _tell(self, cluster: Cluster, accessor: _Accessor, was: tuple[bool, bool], news: str) -> None:
-        """Tell the sources of a connect, a disconnect, the fifth failure in a row, failures that last, and other news."""
+    async def _tell(self, cluster: Cluster, accessor: _Accessor, was: tuple[bool, bool], success: datetime | None, news: str) -> None:
+        """Tell the sources of a connect, a disconnect, the fifth failure in a row, failures that last or end, and other news."""
         now = self._clock.now()
         is_now = (accessor.connection is not None, accessor.failures >= FAILURE_THRESHOLD)
         for number, source in enumerate(self._sources):
-            reason = _reason(was, is_now) or news or _failing(source, accessor, accessor.told.get(number), now)
+            reason = _reason(was, is_now) or news or _answers_again(source, accessor, success)
+            reason = reason or _failing(source, accessor, accessor.told.get(number), now)
             if not reason:
                 continue
             accessor.told[number] = now
@@ -413,6 +415,17 @@ def _reason(was: tuple[bool, bool], is_now: tuple[bool, bool]) -> str:
     if was[0] != is_now[0]:
         return "workload cluster connected" if is_now[0] else "workload cluster disconnected"
     return "workload cluster does not answer" if is_now[1] and not was[1] else ""
+
+
+def _answers_again(source: Source, accessor: _Accessor, before: datetime | None) -> str:
+    """Whether the probe succeeded after `before` had grown too old for the source: who looked in between saw a connection lost.
+
+    It need not have failed for that: probes of a busy process come late.
+    """
+    success = accessor.last_probe_success
+    if source.failing_for is None or before is None or success is None:
+        return ""
+    return "workload cluster answers again" if success > before + source.failing_for else ""
 
 
 def _failing(source: Source, accessor: _Accessor, told: datetime | None, now: datetime) -> str:
