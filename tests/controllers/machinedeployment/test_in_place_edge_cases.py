@@ -1,7 +1,7 @@
 """Updates in place at their edges, pass by pass; the numbers are those of the specification's list.
 
-27, 28 and 30 are of KubeadmControlPlanes; 31 and 32 stand with the Machine's own tests; 29 and 33 to 37 also happen, in time, in
-`tests/scenarios/test_in_place_in_virtual_time.py`.
+27 to 30 stand with KubeadmControlPlanes (29 also with MachineSets), 31 and 32 with the Machine's own tests; 33 to 37 also happen, in
+time, in `tests/scenarios/test_in_place_in_virtual_time.py`.
 """
 
 from __future__ import annotations

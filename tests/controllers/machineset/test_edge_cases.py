@@ -151,6 +151,21 @@ async def test_s19_machines_that_are_updated_count_as_replicas_alone() -> None:
     assert (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas) == (2, 1, 1, 1)
 
 
+async def test_x29_a_machine_that_falls_sick_while_it_is_updated_goes_first() -> None:
+    """The number is that of the list of updates in place."""
+    plane = await started(3)
+    for machine in await plane.machines():
+        await say(plane, machine, Ready="True", Available="True", UpToDate="True")
+    sick = (await plane.machines())[1]
+    marks = {"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": "", "runtime.cluster.x-k8s.io/pending-hooks": "UpdateMachine"}
+    await plane.client.patch(Machine, sick.key, {"metadata": {"annotations": marks}})
+    await say(plane, sick, Ready="True", Available="True", UpToDate="True", HealthCheckSucceeded="False", OwnerRemediated="False")
+    await plane.client.patch(MachineSet, KEY, {"spec": {"replicas": 2}})
+    await plane.reconcile("MachineSet")
+
+    assert [m.metadata.name for m in await plane.machines() if m.metadata.deletion_timestamp is not None] == [sick.metadata.name]
+
+
 async def test_s22_a_set_that_goes_takes_its_own_machines_and_then_itself() -> None:
     plane = await started(2)
     alien = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "alien", "namespace": "default"}}

@@ -9,8 +9,9 @@ import pytest
 
 from clusterwright.api.core import ClusterClass
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from controllers.topology.passes import CORE, Passes
+from controllers.topology.passes import CORE, OWNED, Passes
 from support.extension import extension_config
+from support.provider import GROUP, definition
 
 PLANE = "controlplane.cluster.x-k8s.io/v1beta2"
 INFRA = "infrastructure.cluster.x-k8s.io/v1beta2"
@@ -336,3 +337,34 @@ async def test_61_failure_domains_of_a_pool_come_from_its_class() -> None:
     p = await Passes(workers={}, pools={"mp": 1}, alter=alter).run()
 
     assert (await p.one("MachinePool"))["spec"]["failureDomains"] == ["one", "two"]
+
+
+async def test_62_a_control_plane_of_the_old_contract_is_told_in_its_words() -> None:
+    old = f"{GROUP}/v1"
+    labels = {"cluster.x-k8s.io/v1beta1": "v1"}
+    definitions = [definition(kind, labels) for kind in ("OldControlPlane", "OldControlPlaneTemplate")]
+
+    def alter(objects: list[Json], cluster: Json) -> None:
+        objects[1] |= {"apiVersion": old, "kind": "OldControlPlaneTemplate"}
+        objects[-1]["spec"]["controlPlane"]["templateRef"] |= {"apiVersion": old, "kind": "OldControlPlaneTemplate"}
+        timeouts = {"nodeDrainTimeoutSeconds": 90, "nodeVolumeDetachTimeoutSeconds": 0, "nodeDeletionTimeoutSeconds": 10}
+        cluster["spec"]["topology"]["controlPlane"] |= {"deletion": timeouts, "readinessGates": [{"conditionType": "Mine"}]}
+
+    p = await Passes(*definitions, workers={}, alter=alter).run()
+    made = await p.one("OldControlPlane", old)
+    machines = await p.one("DevMachineTemplate", INFRA)
+
+    assert made["spec"]["machineTemplate"] == {
+        "infrastructureRef": {
+            "apiVersion": INFRA,
+            "kind": "DevMachineTemplate",
+            "namespace": "default",
+            "name": machines["metadata"]["name"],
+        },
+        "metadata": {"labels": OWNED},
+        "nodeDrainTimeout": "1m30s",
+        "nodeVolumeDetachTimeout": "0s",
+        "nodeDeletionTimeout": "10s",
+        "readinessGates": [{"conditionType": "Mine"}],
+    }
+    assert (await p.run()).actions == []
