@@ -150,6 +150,7 @@ def build_manager(
     workloads: Workloads | None = None,
     selected: Collection[str] | None = None,
     apart: Transport | None = None,
+    aside: Transport | None = None,
 ) -> Manager:
     """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
 
@@ -159,7 +160,7 @@ def build_manager(
     `workloads` are lent the connections to workload clusters. `selected` names the controllers that run; None: all.
     """
     options = options or Options(resync=RESYNC)
-    manager = Manager(transport, clock=clock, random=random, options=options, apart=apart)
+    manager = Manager(transport, clock=clock, random=random, options=options, apart=apart, aside=aside)
     cache = ClusterCache(
         client=manager.client,
         clock=clock,

@@ -66,6 +66,7 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
         place = running.Place(
             transport=transport,
             apart=apart,
+            aside=HttpTransport(connection, clock, os.environ) if arguments.leader_elect or arguments.shard else None,
             fence=fence,
             is_embedded=False,
             data_dir=None if arguments.in_memory else arguments.data_dir,

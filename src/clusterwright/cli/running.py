@@ -105,6 +105,8 @@ class Place:
     transport: Transport
     apart: Transport | None = None
     """To the same API server, for what the fence does not concern."""
+    aside: Transport | None = None
+    """The same, for renewals of Leases on a thread of their own."""
     fence: Fence | None = None
     is_embedded: bool
     data_dir: Path | None
@@ -177,6 +179,7 @@ def build(
     manager = app.build_manager(
         place.transport,
         apart=place.apart,
+        aside=place.aside,
         clock=clock,
         random=random,
         keys=keys,

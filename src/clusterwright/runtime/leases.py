@@ -1,14 +1,15 @@
-"""Leader election on a Lease: of several processes, at most one leads.
+"""Leases: one that is held is renewed until that fails for too long, and of several candidates for one, at most one leads.
 
 As client-go does it: the holder renews well before the lease runs out; others take over when they have seen no renewal for the
 lease's duration on their own clock (clocks are never compared); every write is locked by resourceVersion, so that of two
-candidates one loses. A holder that cannot renew before the deadline stops leading before anyone else can begin: it ends, and
+candidates one loses. A holder that cannot renew before the deadline stops before anyone else can begin: it ends, and
 its fence is closed by then, so that what it was about to write does not leave even if it had stood still for a minute.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -17,7 +18,7 @@ from typing import Any
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
-from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.fence import Fence
 from clusterwright.runtime.logging import get_logger
 
@@ -27,7 +28,7 @@ _log = get_logger("leases")
 
 
 class LeadershipLost(Exception):
-    """The lease could not be renewed in time: stop, somebody else may lead now."""
+    """The lease could not be renewed in time, or is not ours any more: stop, somebody else may be at work now."""
 
 
 def new_identity(host: str, process: int, random: Random) -> str:
@@ -44,6 +45,123 @@ class LeaseTimes:
     retry: float = 2.0
 
 
+class HeldLease:
+    """One Lease and what this process knows of it. The fence is open for as long as the Lease is surely held, and no longer.
+
+    `take` makes or takes it; `keep` renews it. One of them at a time, on any event loop; the fence may be asked on another.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        key: ObjectKey,
+        identity: str,
+        times: LeaseTimes,
+        fence: Fence,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        if not times.duration > times.renew_deadline > times.retry > 0:
+            raise ValueError("lease times must satisfy duration > renew deadline > retry > 0")
+        if not identity:
+            raise ValueError("a candidate needs an identity that nobody else has")
+        self.client = client
+        self.key = key
+        self.identity = identity
+        self.times = times
+        self.seen: Unstructured | None = None
+        """As it was last read or written."""
+        self.is_ours = False
+        self._clock = clock
+        self._fence = fence
+        self._labels = dict(labels or {})
+        self._renewed = 0.0
+        self._fence.close()
+
+    @property
+    def holder(self) -> str:
+        """Whose it was when it was last seen."""
+        return str((self.seen is not None and self.seen.at("spec", "holderIdentity")) or "")
+
+    async def read(self) -> None:
+        """See it as it is; None where it is not."""
+        self.seen = await self.client.live.find(LEASE, self.key)
+
+    async def take(self) -> None:
+        """Write that it is ours, over what was seen; raises Conflict where it is not that any more."""
+        # the answer counts from when it was asked for: the lease is not younger than that
+        asked = self._clock.monotonic()
+        await self._write(self.identity, self.times.duration)
+        self.is_ours = True
+        self._renewed = asked
+        self._fence.open_until(asked + self.times.renew_deadline)
+
+    def give_up(self) -> None:
+        """It is not ours any more, whatever the API server has been told: nothing is written from now on."""
+        self.is_ours = False
+        self._fence.close()
+
+    async def hand_over(self) -> None:
+        """Tell the API server that nobody holds it."""
+        await self._write("", 1.0)
+
+    async def keep(self) -> None:
+        """Renew until it is lost, or that fails for too long; then raise LeadershipLost, with the fence closed."""
+        try:
+            while True:
+                await self._clock.sleep(min(self.times.retry, max(self._left, 0.0)))
+                left = self._left
+                if left <= 0:
+                    raise LeadershipLost(f"lease {self.key} could not be renewed within {self.times.renew_deadline:g} s")
+                try:
+                    async with asyncio.timeout(left):
+                        await self._renew()
+                except (ApiError, TimeoutError) as error:
+                    _log.warning("Lease could not be renewed", lease=str(self.key), error=str(error))
+        except LeadershipLost:
+            self.give_up()
+            raise
+
+    @property
+    def _left(self) -> float:
+        return self._renewed + self.times.renew_deadline - self._clock.monotonic()
+
+    async def _renew(self) -> None:
+        try:
+            await self.take()
+            return
+        except ApiError as error:
+            # an answer of ours was lost, somebody annotated it, it is another's, or it is gone: a PUT would make a Lease that is
+            # not there, if it named no resourceVersion, and as it does the API server calls that an error of its own
+            if error.code not in {404, 409, 500}:
+                raise
+        await self.read()
+        if self.seen is None:
+            raise LeadershipLost(f"lease {self.key} was taken away")
+        if self.holder != self.identity:
+            raise LeadershipLost(f"lease {self.key} is held by another")
+        await self.take()
+
+    async def _write(self, holder: str, duration: float) -> None:
+        now, old = micro_time(self._clock.now()), self.seen
+        before = self.holder
+        transitions = (old.at("spec", "leaseTransitions") or 0) + (holder not in {"", before}) if old is not None else 0
+        made = {"namespace": self.key.namespace, "name": self.key.name, **({"labels": self._labels} if self._labels else {})}
+        lease: Json = {
+            "apiVersion": LEASE.api_version,
+            "kind": LEASE.kind,
+            "metadata": made if old is None else dict(old.at("metadata") or {}),
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": max(1, round(duration)),
+                "acquireTime": old.at("spec", "acquireTime") if old is not None and before == holder else now,
+                "renewTime": now,
+                "leaseTransitions": transitions,
+            },
+        }
+        self.seen = await (self.client.create(lease) if old is None else self.client.update(lease))
+
+
 class LeaderElector:
     """One candidate. `acquire` until it leads, then `hold` for as long as it does, then `release`."""
 
@@ -57,124 +175,61 @@ class LeaderElector:
         times: LeaseTimes | None = None,
         fence: Fence | None = None,
     ) -> None:
-        self._client = client
         self._clock = clock
         self._random = random
-        self._key = key
-        self._identity = identity
-        self._times = times or LeaseTimes()
-        if not self._times.duration > self._times.renew_deadline > self._times.retry > 0:
-            raise ValueError("lease times must satisfy duration > renew deadline > retry > 0")
-        if not identity:
-            raise ValueError("a candidate needs an identity that nobody else has")
-        self._fence = fence or Fence(clock)
-        self._fence.close()
-        self._renewed = 0.0
+        self._lease = HeldLease(client, clock, key, identity, times or LeaseTimes(), fence or Fence(clock))
         self._observed: tuple[Any, ...] = ()
         self._observed_at = 0.0
-        self._lease: Unstructured | None = None
-        self.is_leader = False
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the last that was heard is that this candidate leads; whether it may write, the fence says."""
+        return self._lease.is_ours
 
     async def acquire(self) -> None:
         """Return when this candidate leads; whom it waits for is told once."""
         waits_for = ""
+        lease = self._lease
         while True:
             try:
-                if await self._try():
-                    _log.info("Leading", lease=str(self._key), identity=self._identity)
+                await lease.read()
+                if self._is_free():
+                    await lease.take()
+                    _log.info("Leading", lease=str(lease.key), identity=lease.identity)
                     return
-                holder = str((self._lease and self._lease.at("spec", "holderIdentity")) or "")
-                if holder and holder != waits_for:
+                if lease.holder != waits_for:
                     # a warning: somebody looks at this process and sees it do nothing
-                    _log.warning("Waiting for the lease", lease=str(self._key), held_by=holder, identity=self._identity)
-                    waits_for = holder
+                    waits_for = lease.holder
+                    _log.warning("Waiting for the lease", lease=str(lease.key), held_by=waits_for, identity=lease.identity)
             except ApiError as error:
-                _log.warning("Lease could not be acquired", lease=str(self._key), error=str(error))
-            await self._clock.sleep(self._times.retry * (1 + 0.2 * self._random.random()))
+                _log.warning("Lease could not be acquired", lease=str(lease.key), error=str(error))
+            await self._clock.sleep(lease.times.retry * (1 + 0.2 * self._random.random()))
 
     async def hold(self) -> None:
         """Renew until that fails for too long; then raise LeadershipLost."""
-        while True:
-            left = self._renewed + self._times.renew_deadline - self._clock.monotonic()
-            await self._clock.sleep(min(self._times.retry, max(left, 0.0)))
-            left = self._renewed + self._times.renew_deadline - self._clock.monotonic()
-            if left <= 0:
-                self.is_leader = False
-                self._fence.close()
-                raise LeadershipLost(f"lease {self._key} could not be renewed within {self._times.renew_deadline:g} s")
-            try:
-                async with asyncio.timeout(left):
-                    if not await self._try():
-                        raise LeadershipLost(f"lease {self._key} is held by another")
-            except (ApiError, TimeoutError) as error:
-                _log.warning("Lease could not be renewed", lease=str(self._key), error=str(error))
+        await self._lease.keep()
 
     async def release(self) -> None:
-        """Let go, so that the next one need not wait for the lease to run out. Failures are harmless."""
-        if not self.is_leader or self._lease is None:
+        """Let go, so that the next one need not wait for the lease to run out. Failures are harmless. `hold` must have ended."""
+        if not self._lease.is_ours:
             return
-        self.is_leader = False
-        self._fence.close()
+        self._lease.give_up()
         try:
-            await self._write(holder="", duration=1, transitions=self._lease.at("spec", "leaseTransitions") or 0)
+            await self._lease.hand_over()
         except ApiError as error:
-            _log.warning("Lease could not be released", lease=str(self._key), error=str(error))
+            _log.warning("Lease could not be released", lease=str(self._lease.key), error=str(error))
 
-    async def _try(self) -> bool:
-        """One attempt to take or renew the lease; whether this candidate holds it now."""
-        if self.is_leader and self._lease is not None:
-            # fast path: we hold what we last wrote; a conflict says otherwise
-            try:
-                await self._take(transitions=self._lease.at("spec", "leaseTransitions") or 0)
-                return True
-            except ApiError as error:
-                if error.code != 409:
-                    raise
-        try:
-            self._lease = await self._client.live.get(LEASE, self._key)
-        except NotFound:
-            self._lease = None
-            await self._take(transitions=0)
+    def _is_free(self) -> bool:
+        """Whether the Lease, as it was just read, may be taken: nobody's, or its holder was silent for its whole duration."""
+        seen, holder = self._lease.seen, self._lease.holder
+        if seen is None:
             return True
-        holder = self._lease.at("spec", "holderIdentity") or ""
-        record = (holder, self._lease.at("spec", "renewTime"), self._lease.at("metadata", "resourceVersion"))
+        record = (holder, seen.at("spec", "renewTime"), seen.at("metadata", "resourceVersion"))
         now = self._clock.monotonic()
         if record != self._observed:
             self._observed, self._observed_at = record, now
-        duration = float(self._lease.at("spec", "leaseDurationSeconds") or self._times.duration)
-        if holder and holder != self._identity and now < self._observed_at + duration:
-            self.is_leader = False
-            self._fence.close()
-            return False
-        transitions = (self._lease.at("spec", "leaseTransitions") or 0) + (holder != self._identity)
-        await self._take(transitions=transitions)
-        return True
-
-    async def _take(self, *, transitions: int) -> None:
-        # the answer counts from when it was asked for: the lease is not younger than that
-        asked = self._clock.monotonic()
-        await self._write(holder=self._identity, duration=self._times.duration, transitions=transitions)
-        self.is_leader = True
-        self._renewed = asked
-        self._fence.open_until(asked + self._times.renew_deadline)
-
-    async def _write(self, *, holder: str, duration: float, transitions: int) -> None:
-        now = micro_time(self._clock.now())
-        old = self._lease
-        acquired = old.at("spec", "acquireTime") if old is not None and old.at("spec", "holderIdentity") == holder else now
-        lease: Json = {
-            "apiVersion": LEASE.api_version,
-            "kind": LEASE.kind,
-            "metadata": dict(old.at("metadata") or {}) if old is not None else {"namespace": self._key.namespace, "name": self._key.name},
-            "spec": {
-                "holderIdentity": holder,
-                "leaseDurationSeconds": max(1, round(duration)),
-                "acquireTime": acquired,
-                "renewTime": now,
-                "leaseTransitions": transitions,
-            },
-        }
-        self._lease = await (self._client.create(lease) if old is None else self._client.update(lease))
+        duration = float(seen.at("spec", "leaseDurationSeconds") or self._lease.times.duration)
+        return holder in {"", self._lease.identity} or now >= self._observed_at + duration
 
 
 def micro_time(at: datetime) -> str:

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
-from clusterwright.api.wire import Transport
+from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime.access import Gate
+from clusterwright.runtime.aside import Aside, Here, Place
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import DEADLINE, Controller, Resync
@@ -97,7 +98,8 @@ class MetricsAddress:
 class Manager:
     """One process's controllers on one API server.
 
-    `apart` reaches the same API server for what the fence does not concern: leases, and questions about callers.
+    `apart` reaches the same API server for what the fence does not concern: leases, and questions about callers. `aside`, if
+    there is one, is for renewals of leases only, which then have a thread of their own; it is closed in the end.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class Manager:
         options: Options | None = None,
         registry: Registry | None = None,
         apart: Transport | None = None,
+        aside: Transport | None = None,
     ) -> None:
         self.options = options or Options()
         self.clock = clock
@@ -118,8 +121,10 @@ class Manager:
         self.rights = Rights(self._stands_still)
         self.fence = self.options.fence or Fence(clock)
         self._outages = Outages(clock)
-        heard: Transport = Listening(Measured(apart or transport, self.metrics, clock, self._outages), self.rights)
-        self._apart = RestClient(heard, clock=clock, user_agent=self.options.component)
+        self._measured = Measured(apart or transport, self.metrics, clock, self._outages)
+        self._apart = RestClient(Listening(self._measured, self.rights), clock=clock, user_agent=self.options.component)
+        self._aside = Aside(aside, clock, self.options.component, self._heard) if aside is not None else None
+        self._leases: Place = self._aside or Here(self._apart)
         paced: Transport = Listening(Measured(Fenced(transport, self.fence), self.metrics, clock, self._outages), self.rights)
         if self.options.qps:
             paced = Throttled(paced, clock, qps=self.options.qps, burst=self.options.burst, metrics=self.metrics)
@@ -134,7 +139,7 @@ class Manager:
         self._elector: LeaderElector | None = None
         self._shards: Shards | None = None
         if self.options.shards is not None:
-            self._shards = Shards(self._apart, clock, Random(random.getrandbits(64)), self.options.shards, self.fence)
+            self._shards = Shards(self._apart, clock, Random(random.getrandbits(64)), self.options.shards, self.fence, self._leases)
             self._shards.on_gain.append(self._gained)
             self.metrics.slots.set(lambda: float(len(self._shards.held) if self._shards is not None else 0), str(self.options.shards.group))
         self._keeping: asyncio.Task[None] | None = None
@@ -219,6 +224,11 @@ class Manager:
         for controller in self.controllers:
             controller.gained(slots)
 
+    def _heard(self, request: Request, response: Response | None, seconds: float) -> None:
+        self._measured.note(request, response, seconds)
+        if response is not None:
+            self.rights.answered(request, response.status, response.body)
+
     def stop(self) -> None:
         """Ask `run` to come to an end."""
         self._stop.set()
@@ -250,6 +260,8 @@ class Manager:
         """Run until `stop`, cancellation, loss of leadership (LeadershipLost), or an error of a part."""
         async with AsyncExitStack() as stack:
             await self._serve(stack)
+            if self._aside is not None:
+                await stack.enter_async_context(self._aside)
             try:
                 async with asyncio.TaskGroup() as group:
                     main = group.create_task(self._main(group), name="manager")
@@ -291,7 +303,7 @@ class Manager:
                 group.create_task(_run_part(run), name=name)
         if self.options.leader_election is not None:
             self._elector = LeaderElector(
-                self._apart,
+                self._leases.client,
                 self.clock,
                 Random(self.random.getrandbits(64)),
                 self.options.leader_election,
@@ -300,8 +312,8 @@ class Manager:
                 self.fence,
             )
             self.metrics.leader.set(lambda: float(self._elector is not None and self._elector.is_leader), str(self.options.leader_election))
-            await self._elector.acquire()
-            self._keeping = group.create_task(self._elector.hold(), name="lease")
+            await self._leases.run(self._elector.acquire)
+            self._keeping = group.create_task(self._leases.run(self._elector.hold), name="lease")
         if self._shards is not None:
             await self._shards.join()
             self._keeping = group.create_task(self._shards.run(), name="shards")
@@ -327,7 +339,7 @@ class Manager:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
         if self._elector is not None:
-            await self._elector.release()
+            await self._leases.run(self._elector.release)
         if self._shards is not None:
             await self._shards.depart()
 

@@ -27,11 +27,12 @@ import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.scheme import Resource
+from clusterwright.runtime.aside import Place
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import AlreadyExists, ApiError, Conflict, NotFound
 from clusterwright.runtime.fence import Fence
 from clusterwright.runtime.informer import Informer
-from clusterwright.runtime.leases import LEASE, LeadershipLost, LeaseTimes, micro_time
+from clusterwright.runtime.leases import LEASE, HeldLease, LeaseTimes, micro_time
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.watcher import Watcher
@@ -72,17 +73,16 @@ def preferred(slot: int, members: Collection[str]) -> str:
 class Shards:
     """One member. `join`, then `run`, then `depart`; meanwhile passes ask `enter` and say `leave`."""
 
-    def __init__(self, client: RestClient, clock: Clock, random: Random, options: ShardOptions, fence: Fence) -> None:
+    def __init__(self, client: RestClient, clock: Clock, random: Random, options: ShardOptions, fence: Fence, keeping: Place) -> None:
         self._client = client
         self._clock = clock
         self._random = random
         self._options = options
-        self._fence = fence
-        self._fence.close()
+        self._keeping = keeping
         self.name = f"{options.group.name}-{random.getrandbits(64):016x}"
+        labels = {GROUP_LABEL: options.group.name}
+        self._lease = HeldLease(keeping.client, clock, self._key(self.name), options.identity, options.times, fence, labels)
         self._resource: Resource | None = None
-        self._lease: Unstructured | None = None
-        self._renewed = 0.0
         self.held: frozenset[int] = frozenset()
         """The slots in which passes may begin."""
         self._active: Counter[int] = Counter()
@@ -122,25 +122,21 @@ class Shards:
     async def join(self) -> None:
         """Become a member; returns when the API server knows."""
         while True:
-            asked = self._clock.monotonic()
             try:
                 self._resource = await self._client.resources.of(LEASE)
-                await self._create(asked)
+                await self._keeping.run(self._make_lease)
                 break
             except ApiError as error:
                 _log.warning("Cannot join", group=str(self._options.group), error=str(error))
             await self._clock.sleep(self._pause)
         _log.info("Joined", group=str(self._options.group), member=self.name)
 
-    async def _create(self, asked: float) -> None:
-        self._lease = None
+    async def _make_lease(self) -> None:
         try:
-            self._lease = await self._client.create(self._member())
-        except AlreadyExists:  # it was, though its answer was lost; it may be old by now
-            self._lease = await self._client.get(LEASE, self._key(self.name))
-            self._lease = await self._client.update(self._member())
-        self._renewed = asked
-        self._fence.open_until(asked + self._options.times.renew_deadline)
+            await self._lease.take()
+        except AlreadyExists:  # it was made, though the answer was lost; it may be old by now
+            await self._lease.read()
+            await self._lease.take()
 
     async def run(self) -> None:
         """Keep the Lease and the balance; raises LeadershipLost when this member may be dead to the others."""
@@ -151,13 +147,13 @@ class Shards:
         self._watcher = Watcher(self._client, self._resource, self._members, random=self._random, namespace=namespace, labels=labels)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watcher.run(), name="members")
-            group.create_task(self._renew(), name="lease")
+            group.create_task(self._keep(), name="lease")
             group.create_task(self._balance(), name="balance")
 
     async def depart(self) -> None:
         """Give everything up, so that others need not wait: call it when no pass is under way. Failures are harmless."""
         self.held = frozenset()
-        self._fence.close()
+        self._lease.give_up()
         try:
             table = await self._table()
             if table is not None:
@@ -178,59 +174,11 @@ class Shards:
         if matters:
             self._wake.set()
 
-    # The own Lease.
-
-    async def _renew(self) -> None:
-        times = self._options.times
-        while True:
-            left = self._renewed + times.renew_deadline - self._clock.monotonic()
-            await self._clock.sleep(min(times.retry, max(left, 0.0)))
-            asked = self._clock.monotonic()
-            left = self._renewed + times.renew_deadline - asked
-            if left <= 0:
-                raise self._lost(f"Lease {self.name} could not be renewed within {times.renew_deadline:g} s")
-            try:
-                async with asyncio.timeout(left):
-                    self._lease = await self._client.update(self._member())
-                self._renewed = asked
-                self._fence.open_until(asked + times.renew_deadline)
-            except NotFound:
-                raise self._lost(f"Lease {self.name} was taken away") from None
-            except Conflict:  # an answer of ours was lost, or somebody annotated it
-                await self._read_own(left)
-            except (ApiError, TimeoutError) as error:
-                _log.warning("Lease could not be renewed", lease=self.name, error=str(error))
-
-    async def _read_own(self, left: float) -> None:
+    async def _keep(self) -> None:
         try:
-            async with asyncio.timeout(left):
-                self._lease = await self._client.get(LEASE, self._key(self.name))
-        except NotFound:
-            raise self._lost(f"Lease {self.name} was taken away") from None
-        except (ApiError, TimeoutError) as error:
-            _log.warning("Lease could not be read", lease=self.name, error=str(error))
-
-    def _lost(self, why: str) -> LeadershipLost:
-        self.held = frozenset()
-        self._fence.close()
-        return LeadershipLost(why)
-
-    def _member(self) -> Json:
-        labels = {GROUP_LABEL: self._options.group.name}
-        key = self._key(self.name)
-        made = {"namespace": key.namespace, "name": key.name, "labels": labels}
-        now, old = micro_time(self._clock.now()), self._lease
-        return {
-            "apiVersion": LEASE.api_version,
-            "kind": LEASE.kind,
-            "metadata": made if old is None else dict(old.at("metadata") or {}),
-            "spec": {
-                "holderIdentity": self._options.identity,
-                "leaseDurationSeconds": max(1, round(self._options.times.duration)),
-                "acquireTime": now if old is None else old.at("spec", "acquireTime"),
-                "renewTime": now,
-            },
-        }
+            await self._keeping.run(self._lease.keep)
+        finally:
+            self.held = frozenset()
 
     def _key(self, name: str) -> ObjectKey:
         return ObjectKey(self._options.group.namespace, name)

@@ -26,13 +26,17 @@ class Measured:
         try:
             response = await self._inner.send(request)
         except ConnectionFailed:
-            self._metrics.requests.add(request.method, "<error>")
-            self._outages.heard(0)
+            self.note(request, None, 0.0)
             raise
-        self._outages.heard(response.status)
-        self._metrics.requests.add(request.method, str(response.status))
-        self._metrics.request_seconds.observe(self._clock.monotonic() - started, request.method)
+        self.note(request, response, self._clock.monotonic() - started)
         return response
+
+    def note(self, request: Request, response: Response | None, seconds: float) -> None:
+        """Take note of a request and its answer, None where there was none."""
+        self._outages.heard(0 if response is None else response.status)
+        self._metrics.requests.add(request.method, "<error>" if response is None else str(response.status))
+        if response is not None:
+            self._metrics.request_seconds.observe(seconds, request.method)
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
         """A watch, counted when it opens."""

@@ -1,0 +1,120 @@
+"""Where leases are kept: on the event loop with everything else, or aside, on a thread with an event loop and connections of its own.
+
+An event loop that has much to do is late for everything. That does not matter to a pass, but a renewal that is late by seconds
+costs the lease. In virtual time nothing is ever late, and there is one loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from clusterwright.api.wire import Duplex, Request, Response, Transport
+from clusterwright.runtime.clock import Clock
+from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.runtime.rest import RestClient
+
+_T = TypeVar("_T")
+
+Tell = Callable[[Request, Response | None, float], None]
+"""Told of a request: its answer (None: there was none), and the seconds that it took."""
+
+
+class Place(Protocol):
+    """Where something is done, and the client that is to be used there."""
+
+    client: RestClient
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+        """What `work` returns or raises. Who is cancelled has it cancelled, and returns when it has ended."""
+
+
+class Here:
+    """On this event loop."""
+
+    def __init__(self, client: RestClient) -> None:
+        self.client = client
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+        """Do it."""
+        return await work()
+
+
+class Aside:
+    """On a thread of its own, from `async with` to its end. `tell` is called on the loop that entered it."""
+
+    def __init__(self, transport: Transport, clock: Clock, user_agent: str, tell: Tell) -> None:
+        self._told = _Told(transport, clock, tell)
+        self.client = RestClient(self._told, clock=clock, user_agent=user_agent)
+
+    async def __aenter__(self) -> Aside:
+        self._told.home = asyncio.get_running_loop()
+        self._there = asyncio.new_event_loop()
+        # a daemon: who does not stop in order must not wait for it
+        self._thread = threading.Thread(target=self._there.run_forever, name="leases", daemon=True)
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.run(self._told.close)
+        self._there.call_soon_threadsafe(self._there.stop)
+        await asyncio.to_thread(self._thread.join)
+        self._there.close()
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+        """Do it there."""
+        home, ended = asyncio.get_running_loop(), asyncio.Event()
+        begun: list[asyncio.Task[_T]] = []
+
+        def begin() -> None:
+            begun.append(self._there.create_task(work()))
+            begun[0].add_done_callback(lambda _: home.call_soon_threadsafe(ended.set))
+
+        def end() -> None:
+            begun[0].cancel()
+
+        self._there.call_soon_threadsafe(begin)
+        try:
+            await ended.wait()
+        except asyncio.CancelledError:
+            self._there.call_soon_threadsafe(end)
+            await ended.wait()
+            raise
+        return begun[0].result()
+
+
+class _Told:
+    """A transport for the thread: what is asked and answered there is told at home, where it is counted."""
+
+    home: asyncio.AbstractEventLoop
+
+    def __init__(self, inner: Transport, clock: Clock, tell: Tell) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._tell = tell
+
+    async def send(self, request: Request) -> Response:
+        """One request."""
+        started = self._clock.monotonic()
+        try:
+            response = await self._inner.send(request)
+        except ConnectionFailed:
+            self.home.call_soon_threadsafe(self._tell, request, None, 0.0)
+            raise
+        self.home.call_soon_threadsafe(self._tell, request, response, self._clock.monotonic() - started)
+        return response
+
+    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
+        """A watch: nobody does that here."""
+        return await self._inner.stream(request)
+
+    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+        """Passed on."""
+        return await self._inner.upgrade(request, protocols)
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._inner.close()
