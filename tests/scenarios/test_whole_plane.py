@@ -3,60 +3,17 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import pytest
 
-from clusterwright import app
-from clusterwright.api.controlplane import KubeadmControlPlane
-from clusterwright.api.core import Cluster, Machine, MachineDeployment
-from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey
+from clusterwright.api.core import Machine, MachineDeployment
 from clusterwright.cli import samples
-from clusterwright.inmemory.cloud import Cloud
 from clusterwright.runtime.clock import LoopClock
-from clusterwright.runtime.keys import FixedKeySource
-from clusterwright.simulation.faults import ALL_FAULTS, FaultPlan
+from clusterwright.simulation.faults import ALL_FAULTS
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import Plane, plane, prepare
-from clusterwright.simulation.world import START, World, run
-
-CLUSTER, WORKERS = ObjectKey("default", "c"), ObjectKey("default", "w")
-LONG = 6 * 3600.0
-
-
-async def life(world: World) -> None:
-    """A life that is different for each seed: how large it gets, and what happens first."""
-    choice = Random(world.random.getrandbits(32))
-    prepare(world.server)
-    cloud = Cloud(now=world.clock.now, random=Random(7), keys=FixedKeySource(7))
-    p = Plane(world.server, cloud, world.clock)
-
-    async def controllers(transport: Any, clock: Any, random: Random) -> None:
-        await app.build_manager(transport, clock=clock, random=random, keys=FixedKeySource(8), cloud=cloud).run()
-
-    process = world.start("controllers", controllers)
-    before, after, workers = choice.choice([1, 3]), choice.choice([1, 3]), choice.choice([1, 2])
-    await p.apply(samples.cluster("c", has_control_plane_object=True) + samples.control_plane("c", replicas=before, seconds=1))
-    await p.apply(samples.workers("c", "w", replicas=workers, seconds=1))
-    await p.until_available("c", control_plane=before, workers=workers, within=LONG)
-
-    await p.client.patch(KubeadmControlPlane, CLUSTER, {"spec": {"replicas": after}}, subresource="scale")
-    await p.client.patch(MachineDeployment, WORKERS, {"spec": {"template": {"spec": {"version": "v1.34.2"}}}})
-
-    async def is_settled() -> bool:
-        machines = [m for m in await p.client.list(Machine) if m.metadata.deletion_timestamp is None]
-        pool = [m for m in machines if "pool" in m.metadata.labels]
-        nodes = await p.workload("c").client.list(Node)
-        sizes = (len(machines) - len(pool), len(pool), len(nodes))
-        return sizes == (after, workers, after + workers) and {m.spec.version for m in pool} == {"v1.34.2"}
-
-    await p.until(is_settled, "the cluster has its new size and version", within=LONG)
-    await p.client.delete(Cluster, CLUSTER)
-    await p.until_gone(Cluster, "c", within=LONG)
-    assert p.leftovers() == {}
-    assert process.failure is None
-    await cloud.close()
+from clusterwright.simulation.plane import plane
+from clusterwright.simulation.world import START
+from support.lives import SEVERITIES, SIZES, WORKERS, play, plot, severity
 
 
 def test_scaling_down_takes_no_more_than_it_should() -> None:
@@ -84,17 +41,30 @@ def test_scaling_down_takes_no_more_than_it_should() -> None:
     run_virtual(story())
 
 
-def lives(seed: int, plan: FaultPlan) -> None:
-    outcome = run(seed, life, plan)
+@pytest.mark.parametrize("seed", [3, 4, 15])
+def test_a_life_while_everything_goes_wrong(seed: int) -> None:
+    outcome = play(seed)
 
     assert outcome.violation is None, (seed, str(outcome.violation), outcome.trace[-30:])
-
-
-def test_one_life_while_everything_goes_wrong() -> None:
-    lives(3, ALL_FAULTS.scaled(0.3))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2000))
 def test_two_thousand_lives_while_everything_goes_wrong(seed: int) -> None:
-    lives(seed, ALL_FAULTS)
+    outcome = play(seed)
+
+    assert outcome.violation is None, (seed, str(outcome.violation), outcome.trace[-30:])
+
+
+def test_lives_are_of_every_kind() -> None:
+    """What two thousand of them are: with and without a class, small and large, calm and rough, with every change."""
+    plots = [plot(Random(seed)) for seed in range(2000)]
+    changes = [(before, after) for p in plots for before, after in zip(p.shapes, p.shapes[1:], strict=False)]
+
+    assert {p.is_topology for p in plots} == {True, False}
+    assert {(p.shapes[0].leaders, p.shapes[0].workers) for p in plots} == {size for size, _ in SIZES}
+    assert {loss for p in plots for loss in p.losses} == {"leaders", "workers"}
+    assert {severity(seed) for seed in range(2000)} == {ALL_FAULTS.scaled(factor) for factor in SEVERITIES}
+    for role in ("leaders", "workers"):
+        assert {(getattr(a, role) > getattr(b, role)) - (getattr(a, role) < getattr(b, role)) for b, a in changes} == {-1, 0, 1}
+        assert any(getattr(b, f"{role}_version") != getattr(a, f"{role}_version") for b, a in changes)
