@@ -74,6 +74,7 @@ class Package:
         self.name = name
         self.structs: dict[str, dict[str, Any]] = {}
         self.aliases: dict[str, str] = {}
+        self.messages: set[str] = set()  # lists that protobuf wraps, so that an empty one differs from none
         self.imports: dict[str, str] = {}
         for path in sorted(folder.glob("*.go")):
             if not path.name.endswith("_test.go") and "generated" not in path.name:
@@ -96,6 +97,8 @@ class Package:
                         current = None
                 else:
                     self.aliases[name] = rest.split("//")[0].strip().removeprefix("= ")
+                    if "+protobuf.nullable=true" in comments:
+                        self.messages.add(name)
             elif line.startswith("}"):
                 current = None
             elif current is not None and (field := _FIELD.match(line)):
@@ -177,6 +180,8 @@ class Sources:
         field: dict[str, Any] = {"t": self.type(package, go_type)}
         if tags.get("protobuf", "-") != "-":
             field["n"] = int(tags["protobuf"].split(",")[1])
+            if go_type in package.messages:
+                field["message"] = 1
         if "patchStrategy" in tags:
             field["ps"] = tags["patchStrategy"]
         if "patchMergeKey" in tags:

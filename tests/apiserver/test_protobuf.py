@@ -31,6 +31,20 @@ def test_options_are_read_in_any_group():
     assert protobuf.decode(body) == options
 
 
+RESOURCES_OF_SCHEDULING = base64.b64decode(
+    "azhzAAoVCgJ2MRIPQVBJUmVzb3VyY2VMaXN0EqUBChRzY2hlZHVsaW5nLms4cy5pby92MRKMAQoPcHJpb3JpdHljbGFzc2VzEAAaDVByaW9yaXR5Q2xhc3MiQwoGY3JlYXRl"
+    "CgZkZWxldGUKEGRlbGV0ZWNvbGxlY3Rpb24KA2dldAoEbGlzdAoFcGF0Y2gKBnVwZGF0ZQoFd2F0Y2gqAnBjMg1wcmlvcml0eWNsYXNzQgBKAFIMMVF3anlhWmpqM1k9GgAiAA=="
+)
+
+
+def test_verbs_are_a_message_as_kube_apiserver_sends_them():
+    """What v1.36.1 answers to GET /apis/scheduling.k8s.io/v1: Go's decoder reads a bare list of verbs as a broken message."""
+    found = protobuf.decode(RESOURCES_OF_SCHEDULING)
+    (resource,) = found["resources"]
+    assert resource["verbs"] == ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+    assert protobuf.encode(found) == RESOURCES_OF_SCHEDULING
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"x", b"k8s\0", b"k8s\0\xff\xff", CONFIG_MAP[:-3], CONFIG_MAP.replace(b"ConfigMap", b"ConfigMop"), b"k8s\0" + b"\x0a" * 50],

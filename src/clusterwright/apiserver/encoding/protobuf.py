@@ -125,9 +125,10 @@ def _text(value: bytes) -> str:
 
 
 @cache
-def _numbers(name: str) -> dict[int, tuple[str, str, bool]]:
-    """Field number to JSON name, type and whether the field is inlined."""
-    return {f["n"]: (key, f["t"].lstrip("*"), bool(f.get("inline"))) for key, f in table()[name]["f"].items() if "n" in f}
+def _numbers(name: str) -> dict[int, tuple[str, str, str]]:
+    """Field number to JSON name, type and how it stands there: `inline`, `message` (a list within a message of its own), or plainly."""
+    fields = table()[name]["f"].items()
+    return {f["n"]: (key, f["t"].lstrip("*"), next((h for h in ("inline", "message") if f.get(h)), "")) for key, f in fields if "n" in f}
 
 
 def _read_struct(data: bytes, name: str, depth: int) -> Json:
@@ -139,10 +140,12 @@ def _read_struct(data: bytes, name: str, depth: int) -> Json:
         found = numbers.get(number)
         if found is None:
             continue
-        key, kind, inline = found
-        if inline:
+        key, kind, how = found
+        if how == "inline":
             if isinstance(value, bytes):
                 out.update(_read_struct(value, kind, depth + 1))
+        elif how == "message":
+            out[key] = _read_items(value, kind, depth)
         elif kind.startswith("[]"):
             out.setdefault(key, []).append(_read(value, kind[2:].lstrip("*"), depth))
         elif kind.startswith("{}"):
@@ -161,16 +164,14 @@ def _read_entry(value: int | bytes, kind: str, depth: int) -> tuple[str, Any]:
         if number == 1 and isinstance(inner, bytes):
             key = _text(inner)
         elif number == 2:
-            item = _read_list_in_map(inner, kind, depth)
+            item = _read_items(inner, kind, depth) if kind.startswith("[]") else _read(inner, kind, depth)
     return key, item
 
 
-def _read_list_in_map(value: int | bytes, kind: str, depth: int) -> Any:
-    if kind.startswith("[]"):
-        # lists as map values are messages {1: items} (ExtraValue)
-        items = [v for n, v in _fields(value) if n == 1] if isinstance(value, bytes) else []
-        return [_read(v, kind[2:], depth) for v in items]
-    return _read(value, kind, depth)
+def _read_items(value: int | bytes, kind: str, depth: int) -> list[Any]:
+    """A list that is a message {1: items}: values of maps (ExtraValue), and Verbs."""
+    items = [v for n, v in _fields(value) if n == 1] if isinstance(value, bytes) else []
+    return [_read(v, kind[2:], depth) for v in items]
 
 
 def _empty(kind: str) -> Any:
@@ -312,14 +313,14 @@ def _write_list_meta(meta: Json) -> bytes:
 
 def _write_struct(obj: Json, name: str) -> bytes:
     out = b""
-    for number, (key, kind, inline) in sorted(_numbers(name).items()):
-        if inline:
+    for number, (key, kind, how) in sorted(_numbers(name).items()):
+        if how == "inline":
             out += tagged(number, _write_struct(obj, kind))
             continue
         value = obj.get(key)
         if value is None:
             continue
-        if kind.startswith("[]"):
+        if kind.startswith("[]") and how != "message":
             out += b"".join(_write(number, v, kind[2:].lstrip("*")) for v in value)
         elif kind.startswith("{}"):
             for item_key in sorted(value):

@@ -7,6 +7,7 @@ The data are derived from Go sources by `tools/types_from_go.py`. A type is `{"f
     n   number in protobuf               a   written even when empty          r   required by the API's documentation
     l k list type and keys of map lists  d   default                          ps pk   strategy and key of strategic merge
     atomic   one owner for the whole     inline   its fields stand in the JSON of the type that has it
+    message  in protobuf, a list within a message {1: items}
 """
 
 from __future__ import annotations
