@@ -10,6 +10,7 @@ import pytest
 
 from apiserver.apiserver_testing import CRDS, Api, widget_crds
 from clusterwright.api.crds import crds
+from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.encoding import protobuf
 from clusterwright.apiserver.serving import openapi, openapiv2
@@ -81,6 +82,9 @@ async def test_the_old_document_follows_what_is_served(api: Api):
     assert "com.example.widgets.v1.Widget" not in (await api.get("/openapi/v2")).json["definitions"]
 
 
+KIND: Json = {"x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "K"}]}
+
+
 @pytest.mark.parametrize(
     ("source", "made"),
     [
@@ -88,7 +92,19 @@ async def test_the_old_document_follows_what_is_served(api: Api):
         ({"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}]}, {"type": "string", "format": "int-or-string"}),
         (
             {"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-preserve-unknown-fields": True},
-            {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            {"x-kubernetes-preserve-unknown-fields": True},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-preserve-unknown-fields": True, **KIND},
+            {"type": "object", **KIND},
+        ),
+        (
+            {"type": "array", "items": {"type": "string"}, "x-kubernetes-preserve-unknown-fields": True},
+            {"x-kubernetes-preserve-unknown-fields": True},
+        ),
+        (
+            {"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string", "nullable": True}, "b": {"type": "string"}}},
+            {"type": "object", "required": ["b"], "properties": {"a": {}, "b": {"type": "string"}}},
         ),
         (
             {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/x"}], "default": {}}},

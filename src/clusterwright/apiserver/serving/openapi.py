@@ -35,9 +35,10 @@ _SCALARS: Final[dict[str, Json]] = {
     "schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
 _DESCRIPTIONS: Final = {
-    "apiVersion": "The group and version of the kind.",
+    "apiVersion": "APIVersion defines the group and version that the object is written in.",
     "kind": "The kind of the object.",
-    "metadata": "Name, namespace, labels, annotations and what the system keeps.",
+    "metadata": "Standard object's metadata: name, namespace, labels, annotations and what the system keeps.",
+    "creationTimestamp": "CreationTimestamp is a timestamp of the moment at which the server made the object.",
     "spec": "What is wanted.",
     "status": "What is observed.",
 }

@@ -17,6 +17,7 @@ from clusterwright.apiserver.encoding.protobuf import tagged, tagged_number
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.serving import openapi
 
+_KIND: Final = "x-kubernetes-group-version-kind"
 _V3: Final = "#/components/schemas/"
 _DROPPED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "nullable", "x-kubernetes-validations", "x-kubernetes-int-or-string"})
 _TEXTS: Final = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
@@ -62,9 +63,17 @@ def schema(source: Mapping[str, Any]) -> Json:
         for key in ("type", "items", "properties", "additionalProperties"):
             out.pop(key, None)
     if source.get("x-kubernetes-preserve-unknown-fields"):
-        out.pop("items", None)
-        out.pop("properties", None)
+        if _KIND in source:  # clients refuse what is not named as soon as anything is
+            return {"type": "object", _KIND: source[_KIND]}
+        for key in ("items", "properties"):
+            out.pop(key, None)
+        if out.get("type") == "object":
+            del out["type"]
+    if out.get("type") == "array" and "items" not in out:  # clients cannot cope with it
+        del out["type"]
     if isinstance(out.get("properties"), dict):
+        if nullable := {key for key, value in out["properties"].items() if value.get("nullable")}:
+            out["required"] = [key for key in out.get("required") or () if key not in nullable]
         out["properties"] = {key: schema(value) for key, value in out["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(out.get(key), dict):
