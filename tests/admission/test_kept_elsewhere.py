@@ -217,6 +217,28 @@ async def test_a_class_gets_two_seconds_to_appear(looks: int, found: bool) -> No
     assert sum(waited) <= 2
 
 
+class Paused:
+    """A class that nobody has reconciled, nor will while it is paused."""
+
+    async def find(self, kind: GroupVersionKind, key: ObjectKey) -> Any:
+        metadata = {**BASES["ClusterClass"]["metadata"], "annotations": {"cluster.x-k8s.io/paused": ""}}
+        return type("Found", (), {"json": BASES["ClusterClass"] | {"metadata": metadata}})()
+
+
+async def test_a_class_that_is_paused_is_not_waited_for() -> None:
+    """It and its Cluster are on their way to another management cluster."""
+    waited: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        waited.append(seconds)
+
+    obj = deepcopy(BASES["Cluster"])
+
+    await hook("Cluster").default(request("Cluster", obj), ALL_GATES, Access(cast(Reader, Paused()), pause=pause))
+
+    assert waited == []
+
+
 def test_every_rule_that_is_no_row_is_tried_here() -> None:
     tried = {c[0] for c in CEL} | {"PA-15", "VAL-5", "VAR-7", "SC-3", "SC-4"}
 

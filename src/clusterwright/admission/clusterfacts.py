@@ -15,7 +15,7 @@ from clusterwright.api.core import ClusterClass, Machine, MachineDeployment, Mac
 from clusterwright.api.kubernetes import CustomResourceDefinition, Node
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import SCHEME
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, TOPOLOGY_OWNED_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
 from clusterwright.kubeadm.versions import Version, compare, parse_version
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -175,8 +175,8 @@ async def _with_class(review: Review, access: Access) -> ClusterFacts:
             facts = ClusterFacts()
             continue
         facts = ClusterFacts(cluster_class=dict(found.json), is_reconciled=is_reconciled(found.json))
-        if facts.is_reconciled:
-            break
+        if facts.is_reconciled or PAUSED_ANNOTATION in (at(found.json, "metadata", "annotations") or {}):
+            break  # a paused class is reconciled by nobody: where clusters are moved to, it would be waited for in vain, twice a Cluster
     return facts
 
 
