@@ -12,18 +12,22 @@ import pytest
 import clusterwright
 
 NAMES = {
-    "Bundle", "Manager", "RestClient", "Result", "api", "build_manager", "conditions", "crds", "decide", "explain", "parse", "tables",
-    "testing",
+    "Bundle", "Manager", "RestClient", "Result", "api", "build_manager", "conditions", "crds", "decide", "explain", "parse", "provider",
+    "tables", "testing",
 }  # fmt: skip
 TESTING = {
     "NAMESPACE", "START", "Overdue", "Plane", "Stalled", "VirtualLoop", "plane", "run_virtual", "samples", "virtual_plane", "with_plane",
 }  # fmt: skip
 
 
+PROVIDER = {"InfraMachine", "InfraMachines", "ProvisionFailed", "Server", "add", "order", "run"}
+
+
 def test_the_names_are_these() -> None:
     assert set(clusterwright.__all__) == NAMES
     assert set(dir(clusterwright)) >= NAMES
     assert set(clusterwright.testing.__all__) == TESTING
+    assert set(clusterwright.provider.__all__) == PROVIDER
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

@@ -32,6 +32,23 @@ class DynamicWatches(Protocol):
         """Watch the kind from now on; idempotent and cheap when it is watched already. Changes wake the keys that `also` names, too."""
 
 
+class Tools(Protocol):
+    """What every pass needs, whoever's it is. `Dependencies` are more."""
+
+    @property
+    def client(self) -> Client: ...  # noqa: D102
+    @property
+    def clock(self) -> Clock: ...  # noqa: D102
+    @property
+    def random(self) -> Random: ...  # noqa: D102
+    @property
+    def events(self) -> EventRecorder: ...  # noqa: D102
+    @property
+    def trace(self) -> Callable[[ObjectKey, Mapping[str, str]], None]: ...  # noqa: D102
+    @property
+    def may_wait(self) -> Callable[[ObjectKey], bool]: ...  # noqa: D102
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
     """Everything a reconciler may use. Time, entropy and keys come from here and from nowhere else."""

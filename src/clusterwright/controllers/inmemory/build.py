@@ -14,7 +14,7 @@ from clusterwright.controllers.inmemory.devcluster import make as make_clusters
 from clusterwright.controllers.inmemory.devmachine import make as make_machines
 from clusterwright.controllers.inmemory.devmachinepool import make as make_pools
 from clusterwright.controllers.inmemory.kinds import DEV, DOCKER, GROUP, Family, Simulated
-from clusterwright.controllers.inmemory.owners import find_owner, owner_key
+from clusterwright.controllers.kit.owners import find_owner, owner_key
 from clusterwright.controllers.kit.watching import by_reference, of_cluster, owned, owners
 from clusterwright.controllers.wiring import Access, ControllerDefinition
 from clusterwright.inmemory.cloud import Cloud

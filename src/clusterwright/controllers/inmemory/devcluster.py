@@ -13,7 +13,7 @@ from clusterwright.api.infrastructure import DevInitializationStatus, InfraClust
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import DEV_CLUSTER_FINALIZER, IN_MEMORY_LISTENER_ANNOTATION, MANAGED_BY_ANNOTATION
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
-from clusterwright.controllers.inmemory.owners import find_owner, owner_key
+from clusterwright.controllers.kit.owners import find_owner, owner_key
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies

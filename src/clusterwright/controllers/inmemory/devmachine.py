@@ -20,10 +20,10 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZE
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
-from clusterwright.controllers.inmemory.owners import find_owner
 from clusterwright.controllers.inmemory.revival import has_booted, known_address, marked, refounded
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude
+from clusterwright.controllers.kit.owners import find_owner
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies

@@ -12,8 +12,8 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_POOL_FINALIZER, MACHINE_POOL_NAME_LABEL
 from clusterwright.controllers.inmemory import poolplan as plan
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
-from clusterwright.controllers.inmemory.owners import find_owner
 from clusterwright.controllers.inmemory.poolplan import Act, Instance, PoolScene
+from clusterwright.controllers.kit.owners import find_owner
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.conditions import ConditionConflict
 from clusterwright.controllers.kit.passing import Pass, Seen, failure
-from clusterwright.controllers.wiring import Dependencies
+from clusterwright.controllers.wiring import Tools
 from clusterwright.runtime import words
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError, Terminal, is_expected
@@ -86,7 +86,7 @@ class Kind(Protocol[T, O, S]):
 class KindReconciler(Generic[T, O, S]):
     """Reconciles one kind."""
 
-    def __init__(self, deps: Dependencies, shape: Shape[T], kind: Kind[T, O, S]) -> None:
+    def __init__(self, deps: Tools, shape: Shape[T], kind: Kind[T, O, S]) -> None:
         self._deps = deps
         self._shape = shape
         self._kind = kind

@@ -1,4 +1,4 @@
-"""Whom a Dev object belongs to."""
+"""Whom the object of a provider belongs to."""
 
 from __future__ import annotations
 
