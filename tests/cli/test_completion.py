@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -65,16 +67,69 @@ def test_scripts_are_what_the_shell_reads(shell: str, tmp_path: Path, capsys: py
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_bash_completes(tmp_path: Path) -> None:
-    if shutil.which("bash") is None:
-        pytest.skip("bash is not installed")
-    program = tmp_path / "clusterwright"
+def installed(shell: str, folder: Path) -> dict[str, str]:
+    """The environment of a shell that finds the program; skips where the shell is not there, loudly."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed: its completion is NOT tried")
+    program = folder / "clusterwright"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m clusterwright "$@"\n')
     program.chmod(0o755)
+    found = environment(folder)
+    return {**found, "PATH": f"{folder}{os.pathsep}{found['PATH']}", "TERM": "dumb"}
+
+
+def test_bash_completes(tmp_path: Path) -> None:
+    env = installed("bash", tmp_path)
     ask = (
-        f'source <("{program}" completion bash); COMP_WORDS=("{program}" get --sel); COMP_CWORD=2; _clusterwright; echo "${{COMPREPLY[@]}}"'
+        "source <(clusterwright completion bash); COMP_WORDS=(clusterwright get --sel); COMP_CWORD=2; _clusterwright; echo ${COMPREPLY[@]}"
     )
 
-    done = subprocess.run(["bash", "-c", ask], env=environment(tmp_path), capture_output=True, text=True, check=True)
+    done = subprocess.run(["bash", "-c", ask], env=env, capture_output=True, text=True, check=True)
 
     assert done.stdout == "--selector\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("get --sel", ["--selector"]),
+        ("completion ", ["bash", "fish", "zsh"]),
+        ("get clusters -o j", ["json"]),
+        ("up --config cl", ["clusterwright"]),
+    ],
+)
+def test_fish_completes(typed: str, offered: list[str], tmp_path: Path) -> None:
+    env = installed("fish", tmp_path)
+    ask = f"clusterwright completion fish | source; complete -C 'clusterwright {typed}'"
+
+    done = subprocess.run(["fish", "--no-config", "-c", ask], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+
+    assert sorted(line.split("\t")[0] for line in done.stdout.splitlines()) == offered
+
+
+def test_zsh_completes(tmp_path: Path) -> None:
+    """At a terminal, by the key: zsh completes nowhere else."""
+    env = installed("zsh", tmp_path)
+    screen, terminal = pty.openpty()
+    shell = subprocess.Popen(
+        ["zsh", "-f", "-i"], env=env, cwd=tmp_path, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+    )
+    os.close(terminal)
+
+    def until(text: str) -> str:
+        seen = ""
+        while text not in seen:
+            seen += os.read(screen, 4096).decode(errors="replace")  # ends with an OSError when the shell does
+        return seen
+
+    try:
+        os.write(screen, b"PS1='rea''dy> '; autoload -U compinit && compinit -u -D && source <(clusterwright completion zsh)\n")
+        until("ready> ")
+        os.write(screen, b"clusterwright get --sel\t")
+        until("--selector")
+        os.write(screen, b"\x15clusterwright get clusters -o j\t")
+        until("-o json")
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(screen)

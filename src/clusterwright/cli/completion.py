@@ -34,9 +34,14 @@ if [ "${funcstack[1]}" = "_clusterwright" ]; then _clusterwright "$@"; else comp
     "fish": """\
 function __clusterwright_complete
     set -l words (commandline -opc) (commandline -ct)
-    $words[1] complete -- $words[2..-1] 2>/dev/null
+    set -l found ($words[1] complete -- $words[2..-1] 2>/dev/null)
+    if set -q found[1]
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
 end
-complete -c clusterwright -a '(__clusterwright_complete)'
+complete -c clusterwright -f -a '(__clusterwright_complete)'
 """,
 }
 _SECONDS = 2.0
