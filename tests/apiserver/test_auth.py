@@ -213,6 +213,26 @@ async def test_resource_names_allow_a_list_of_that_one_name():
     assert (await alice.get(CONFIGMAPS, fieldSelector="metadata.name=two")).status == 403
 
 
+async def test_who_may_only_change_objects_makes_none_by_applying_or_putting_them():
+    admin, alice = admin_and("alice")
+    rules = [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]},
+    ]
+    await admin.post(f"{RBAC}/namespaces/default/roles", role("r", *rules))
+    await admin.post(f"{RBAC}/namespaces/default/rolebindings", binding("r", ALICE))
+    await admin.post(CONFIGMAPS, configmap("there"))
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+    changed = await alice.apply(f"{CONFIGMAPS}/there", configmap("there"), "alice")
+    made = await alice.apply(f"{CONFIGMAPS}/new", configmap("new"), "alice")
+    put = await alice.put(f"{leases}/new", {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "new"}})
+
+    assert (changed.status, made.status, put.status) == (200, 403, 403)
+    assert 'User "alice" cannot create resource "configmaps" in API group "" in the namespace "default"' in made["message"]
+    assert 'cannot create resource "leases"' in put["message"]
+
+
 async def test_nobody_can_grant_more_than_they_have():
     admin, alice = admin_and("alice")
     rules = [

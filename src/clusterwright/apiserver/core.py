@@ -28,6 +28,7 @@ from clusterwright.apiserver.metadata import rfc3339
 from clusterwright.apiserver.registry import Registry
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.serving.metrics import Metrics
+from clusterwright.apiserver.status import StatusError, failure, forbidden_error
 from clusterwright.apiserver.storage.lifetimes import Watches
 from clusterwright.apiserver.storage.store import Entry, Store, Table
 
@@ -115,6 +116,11 @@ class Core:
     def new_uid(self) -> str:
         """A random uid."""
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+
+    def demand(self, user: User, info: RequestInfo) -> None:
+        """Raise StatusError (403) where the user may not do this."""
+        if self.authorizer is not None and not self.authorizer.allows(self, user, info):
+            raise _refusal(user, info)
 
     def token_user(self, token: str) -> User | None:
         """Whose bearer token this is."""
@@ -204,3 +210,13 @@ class _Empty:
         if not self.table.objects and self in self.table.hooks:
             self.table.hooks.remove(self)
             self.server.later(self.action)
+
+
+def _refusal(user: User, info: RequestInfo) -> StatusError:
+    if not info.is_resource:
+        text = f'User "{user.name}" cannot {info.verb} path "{info.path}"'
+        return failure(403, "Forbidden", f"forbidden: {text}", {})
+    resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+    where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
+    text = f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group "{info.group}" {where}'
+    return forbidden_error(info.group, info.resource, info.name, text)

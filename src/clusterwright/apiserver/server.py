@@ -30,7 +30,7 @@ from clusterwright.apiserver.registry import Registry, ResourceKey, index
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
 from clusterwright.apiserver.selectors import field_requirements
 from clusterwright.apiserver.serving import nonresource
-from clusterwright.apiserver.status import StatusError, bad_request, failure, forbidden_error, generic, internal
+from clusterwright.apiserver.status import StatusError, bad_request, generic, internal
 from clusterwright.apiserver.storage.store import Entry, Journal, NotDurable, Store
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.system import controllers, definitions, loading, namespaces
@@ -128,7 +128,7 @@ class ApiServer(Core):
         try:
             query = query_of(request.query) if request.query else {}
             info = _parse(request, query)
-            self._authorize(user, info)
+            self.demand(user, info)
             if "timeout" in query and info.verb != "watch":
                 check_timeout(query["timeout"])
             if not info.is_resource:
@@ -160,11 +160,7 @@ class ApiServer(Core):
 
     def authorize(self, request: Request, user: User) -> None:
         """Raise StatusError (403) where the user may not make the request, whatever its body is."""
-        self._authorize(user, _parse(request, query_of(request.query)))
-
-    def _authorize(self, user: User, info: RequestInfo) -> None:
-        if self.authorizer is not None and not self.authorizer.allows(self, user, info):
-            raise _refusal(user, info)
+        self.demand(user, _parse(request, query_of(request.query)))
 
     async def _failed(self, error: StatusError, form: Form, call: Call | None) -> Response:
         """A failure, once everything that it may rest on is durable: nobody is told of a deletion that a crash undoes."""
@@ -183,7 +179,7 @@ class ApiServer(Core):
     async def upgrade(self, request: Request, user: User = ADMIN) -> Duplex:
         """Open a stream in both directions (port-forward); raises StatusError."""
         info = _parse(request, query_of(request.query))
-        self._authorize(user, info)
+        self.demand(user, info)
         if self.upgrade_handler is None:
             raise generic(404, "", "", "", "")
         return await self.upgrade_handler(request, info, user)
@@ -246,13 +242,3 @@ def _scope_fits(resource: Resource, info: RequestInfo) -> bool:
     if resource.namespaced:
         return bool(info.namespace) or info.verb in {"list", "watch"} or not (resource.custom or info.name)
     return not info.namespace or (resource.plural == "namespaces" and info.name == info.namespace)
-
-
-def _refusal(user: User, info: RequestInfo) -> StatusError:
-    if not info.is_resource:
-        text = f'User "{user.name}" cannot {info.verb} path "{info.path}"'
-        return failure(403, "Forbidden", f"forbidden: {text}", {})
-    resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
-    where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
-    text = f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group "{info.group}" {where}'
-    return forbidden_error(info.group, info.resource, info.name, text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -86,6 +86,8 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
         namespaces.check_open(server, resource, call.info.namespace, meta["name"])
     if resource.group == rbac.GROUP:
         rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
+    if call.info.verb != "create":  # who may change objects may not make them for that
+        server.demand(call.user, replace(call.info, verb="create"))
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
     if dry_run and revision != "0":
         meta["resourceVersion"] = revision
