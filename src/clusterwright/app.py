@@ -41,7 +41,7 @@ from clusterwright.runtime.fence import Fence, Fenced
 from clusterwright.runtime.keys import KeySource
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Reconciler, Result, Watch
-from clusterwright.runtimesdk.client import RuntimeClient
+from clusterwright.runtimesdk.client import Post, RuntimeClient
 from clusterwright.runtimesdk.https import HttpsPost
 from clusterwright.runtimesdk.metrics import CallMetrics
 from clusterwright.runtimesdk.registry import Registry
@@ -151,6 +151,7 @@ def build_manager(
     selected: Collection[str] | None = None,
     apart: Transport | None = None,
     aside: Transport | None = None,
+    post: Post | None = None,
 ) -> Manager:
     """All controllers on one API server. With a `cloud`, the in-memory provider among them, and its clusters reached in process.
 
@@ -158,6 +159,7 @@ def build_manager(
 
     `flags` are the options of controllers (`wiring.Dependencies.options`). What they decide is kept in `Manager.traces`.
     `workloads` are lent the connections to workload clusters. `selected` names the controllers that run; None: all.
+    `post` carries what is asked of runtime extensions; None: HTTPS does.
     """
     options = options or Options(resync=RESYNC)
     manager = Manager(transport, clock=clock, random=random, options=options, apart=apart, aside=aside)
@@ -180,7 +182,7 @@ def build_manager(
     gates = {**DEFAULT_FEATURES, **(features or {})}
     runtime = None
     if definitions and extensions is None and gates["RuntimeSDK"]:
-        extensions = runtime = add_runtime_client(manager, flags or {})
+        extensions = runtime = add_runtime_client(manager, flags or {}, post)
     if cloud is not None:
         definitions += [d for d in inmemory_controllers(cloud, docker=docker) if selected is None or d.name in selected]
     for definition in definitions:
@@ -217,10 +219,13 @@ def _fenced(connect: Connect, fence: Fence) -> Connect:
     return connected
 
 
-def add_runtime_client(manager: Manager, flags: Mapping[str, Any]) -> RuntimeClient:
-    """The client of runtime extensions, over HTTPS. Its registry is ready as soon as it knows which extensions there are."""
-    post = HttpsPost(flags.get("runtime-extension-client-cert-file") or "", flags.get("runtime-extension-client-key-file") or "")
-    client = RuntimeClient(Registry(), post, manager.client, manager.clock.monotonic, CallMetrics(manager.registry))
+def add_runtime_client(manager: Manager, flags: Mapping[str, Any], post: Post | None = None) -> RuntimeClient:
+    """The client of runtime extensions; requests go over HTTPS, unless `post` carries them.
+
+    Its registry is ready as soon as it knows which extensions there are.
+    """
+    https = HttpsPost(flags.get("runtime-extension-client-cert-file") or "", flags.get("runtime-extension-client-key-file") or "")
+    client = RuntimeClient(Registry(), post or https, manager.client, manager.clock.monotonic, CallMetrics(manager.registry))
     # of those that share the work one discovers; all use what it found
     shared = manager.options.shards is not None
     read_only = shared or bool(flags.get("runtime-extensions-read-only"))
@@ -234,7 +239,7 @@ def add_runtime_client(manager: Manager, flags: Mapping[str, Any]) -> RuntimeCli
             await warm_up.run()
             await asyncio.Event().wait()
         finally:
-            await post.close()
+            await https.close()
 
     manager.add_part("runtime-extensions", run)
     manager.add_readiness("runtime-extensions", lambda: warm_up.readiness)

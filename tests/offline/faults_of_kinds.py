@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable
+from functools import partial
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.faults import FAULT
-from clusterwright.simulation.plane import Plane
+from clusterwright.simulation.plane import Plane, plane
 from offline.faulty import PAUSED, SLOW, Fault, Make
-from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, DEV_MACHINE, MACHINE, NAMESPACE, key, machines, up
+from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, DEV_MACHINE, MACHINE, NAMESPACE, admitting, key, machines, up
 
 _POLICY = "admissionregistration.k8s.io/v1"
 
@@ -189,26 +190,28 @@ FAULTS = [
         pool(lambda objects: objects),
         "MachinePool/pool",
         "whoever runs the management cluster",
-        features={**EMBEDDED_FEATURES, "MachinePool": False},
+        stage=partial(plane, features={**EMBEDDED_FEATURES, "MachinePool": False}),
     ),
-    Fault("class paused", topology(paused("ClusterClass")), "ClusterClass/in-memory", "whoever paused", admission=True),
+    Fault("class paused", topology(paused("ClusterClass")), "ClusterClass/in-memory", "whoever paused", stage=admitting),
     Fault(
         "class template missing",
         topology(without("KubeadmConfigTemplate")),
         "KubeadmConfigTemplate/in-memory-worker",
         "author of",
-        admission=True,
+        stage=admitting,
     ),
-    Fault("patch of class fails", topology(bad_patch), "ClusterClass/in-memory|Cluster/c", "in-memory", admission=True),
+    Fault("patch of class fails", topology(bad_patch), "ClusterClass/in-memory|Cluster/c", "in-memory", stage=admitting),
     Fault(
         "topology worker never boots",
         topology(slow("DevMachineTemplate", "worker")),
         "DevMachine/c-md-0-*",
         "provider",
         SLOW,
-        admission=True,
+        stage=admitting,
     ),
-    Fault("topology leader never boots", topology(slow("DevMachineTemplate", "plane")), "DevMachine/c-*", "provider", SLOW, admission=True),
+    Fault(
+        "topology leader never boots", topology(slow("DevMachineTemplate", "plane")), "DevMachine/c-*", "provider", SLOW, stage=admitting
+    ),
     Fault("resource set names no secret", network_never, "Secret/calico", "author of"),
     Fault("rollout to no template", rolled_out_to_nowhere, "DevMachineTemplate/nowhere", "author of"),
     Fault("drain blocked by a budget", never_drained, "Machine/md-*", "PodDisruptionBudgets"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
-from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.offline.verdict import State
-from clusterwright.simulation.plane import Plane
+from clusterwright.runtime.clock import Clock
+from clusterwright.simulation.plane import Plane, plane
 
 Make = Callable[[Plane], Awaitable[None]]
+Stage = Callable[[Clock], AbstractAsyncContextManager[Plane]]
+"""The plane on which it is played."""
 BAD = frozenset({State.BROKEN, State.WAITING})
 PAUSED = "cluster.x-k8s.io/paused"
 
@@ -24,9 +27,7 @@ class Fault:
     who: str
     states: frozenset[State] = BAD
     """After a minute; what only takes long is no trouble yet. After ten minutes all of them are."""
-    admission: bool = False
-    """Whether the API server has our admission."""
-    features: Mapping[str, bool] = field(default_factory=lambda: EMBEDDED_FEATURES)
+    stage: Stage = plane
 
 
 SLOW = frozenset({State.PROGRESSING})

@@ -18,9 +18,9 @@ from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.verdict import Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import Plane, plane
+from clusterwright.simulation.plane import Plane
 from clusterwright.simulation.world import START
-from offline import faults_of_kinds
+from offline import faults_of_kinds, faults_of_neighbours
 from offline.faulty import BAD, PAUSED, SLOW, Fault, Make
 from offline.live import (
     CLUSTER,
@@ -235,10 +235,11 @@ FAULTS = [
     Fault("worker infrastructure deleted", vanished, "DevMachine/md-*", "owner of Machine"),
     Fault("no contract label", unlabelled, "CustomResourceDefinition/devclusters.*", "whoever installed"),
     Fault("file from no secret", file_from_nowhere, "Secret/nowhere", "author of"),
-    Fault("class missing", topology(lambda objects: objects[-1:]), "ClusterClass/in-memory", "author of Cluster", admission=True),
-    Fault("template of class missing", topology(without_template), "DevClusterTemplate/*", "author of", admission=True),
+    Fault("class missing", topology(lambda objects: objects[-1:]), "ClusterClass/in-memory", "author of Cluster", stage=admitting),
+    Fault("template of class missing", topology(without_template), "DevClusterTemplate/*", "author of", stage=admitting),
     Fault("file from no key", wrong_key, "Secret/there", "author of"),
     *faults_of_kinds.FAULTS,
+    *faults_of_neighbours.FAULTS,
 ]
 
 
@@ -256,7 +257,7 @@ def test_the_gallery_is_large_enough() -> None:
 )
 def test_the_verdict_names_what_was_done(fault: Fault) -> None:
     async def main() -> list[Verdict]:
-        async with (admitting if fault.admission else plane)(LoopClock(START), features=fault.features) as p:
+        async with fault.stage(LoopClock(START)) as p:
             await fault.make(p)
             found = []
             for pause in (5, 55, 540):

@@ -9,6 +9,7 @@ from typing import Final
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION
+from clusterwright.offline.beside import ANNOTATION, DOWN, EXTENSION, HANDLER, config_of
 from clusterwright.offline.breaches import BREACH
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
@@ -53,6 +54,10 @@ _DENIED: Final = re.compile(
     r'|admission webhook "(?P<webhook>[^"]+)" denied'
     r"|ValidatingAdmissionPolicy '(?P<policy>[^']+)'"
 )
+_FORBIDDEN: Final = re.compile(
+    r'User "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
+)
+_GATE: Final = re.compile(r"if (?:the )?(\w+) feature (?:flag|gate) is (?:disabled|not enabled)")
 _HOOK: Final = re.compile(r"^(pre-drain|pre-terminate)\.delete\.hook\.machine\.cluster\.x-k8s\.io")
 _PROVIDERS: Final = {"infrastructure.": "infrastructure", "bootstrap.": "bootstrap", "controlplane.": "control plane"}
 _NODE: Final = frozenset({"NodeHealthy", "NodeReady", "HealthCheckSucceeded", "NodeKubeadmLabelsAndTaintsSet"})
@@ -106,6 +111,11 @@ def _paused(case: Case) -> Advice:
     else:
         command = case.kubectl(f"annotate {{}} {PAUSED_ANNOTATION}-")
     return Advice(f"whoever paused {case.name}", f"take {case.complaint.path} away when it may go on", command)
+
+
+def _is_deletion(case: Case) -> bool:
+    is_held = case.complaint.tier is Tier.HELD  # by somebody who says so
+    return case.complaint.tier is Tier.DELETING or (case.node.deleting and case.node.object is not None and not is_held)
 
 
 def _deleting(case: Case) -> Advice:
@@ -201,6 +211,55 @@ def _denied(case: Case) -> Advice:
     return Advice(who, "do what its answer asks for, or have the rule changed", case.kubectl("describe {}"))
 
 
+def _webhook(case: Case) -> Advice:
+    hooks = case.node.object.at("webhooks") if case.node.object else None
+    down = [h for h in hooks if f"webhook {h.get('name')} " in case.complaint.text] if isinstance(hooks, list) else []
+    service = down[0].get("clientConfig", {}).get("service") if down else None
+    who = f"whoever runs the webhook {down[0].get('name') if down else case.node.name}"
+    if service:
+        where = f"kubectl -n {service.get('namespace')} get endpointslices,pods -l kubernetes.io/service-name={service.get('name')}"
+        return Advice(f"{who} (Service {service.get('namespace')}/{service.get('name')})", "bring it back", where)
+    return Advice(who, "bring it back", f"kubectl get {case.node.kind.lower()} {case.node.name} -o yaml")
+
+
+def _forbidden(case: Case) -> Advice:
+    found = _FORBIDDEN.search(case.complaint.text)
+    assert found is not None
+    plural, _, subresource = found["resource"].partition("/")
+    resource = f"{plural}.{found['group']}" if found["group"] else plural
+    what = f"{found['verb']} {resource}" + (f"/{subresource}" if subresource else "")
+    below = f" --subresource={subresource}" if subresource else ""
+    command = f"kubectl auth can-i {found['verb']} {resource}{below} -n {case.node.namespace} --as={found['user']}"
+    return Advice(f"whoever grants rights to {found['user']}", f"grant it the right to {what}", command)
+
+
+def _gate(case: Case) -> Advice:
+    found = _GATE.search(case.complaint.text)
+    assert found is not None
+    who = f"whoever runs the management cluster, and the author of {case.name}"
+    return Advice(who, f"switch on the feature gate {found[1]}, or do without what needs it", case.kubectl("get {} -o yaml"))
+
+
+def _extension(case: Case) -> Advice:
+    """What a runtime extension has answered, or has not."""
+    if annotated := ANNOTATION.search(case.complaint.text):
+        names = [name.strip() for name in annotated[1].split(",")]
+        who = f"whoever set the annotation {', '.join(names)}"
+        return Advice(
+            who, "take it away when the Cluster may be upgraded", case.kubectl(f"annotate {{}} {' '.join(f'{n}-' for n in names)}")
+        )
+    if case.complaint.tier is Tier.UNRECONCILED:
+        who = "whoever runs the management cluster: the controller of ExtensionConfig does not run"
+        return Advice(who, "switch on the feature gate RuntimeSDK", case.kubectl("get {} -o yaml"))
+    named = [config_of(name) for name, _ in HANDLER.findall(f"{case.complaint.text} {case.complaint.raw}")]
+    name = case.node.name if case.node.kind == "ExtensionConfig" else ", ".join(dict.fromkeys(filter(None, named)))
+    who = f"whoever runs the runtime extension {name}" if name else "whoever runs the runtime extensions that handle this hook"
+    command = "kubectl get extensionconfigs -o yaml" if not name else f"kubectl get extensionconfigs {name} -o yaml"
+    if case.complaint.tier is Tier.HELD:
+        return Advice(who, "let it have what it waits for; it is asked again all the while", command)
+    return Advice(who, "see that it is reached, and read in its log why it fails", command)
+
+
 def _quota(case: Case) -> Advice:
     return Advice(f"the owner of ResourceQuota {case.node.name}", "raise the quota, or free what it counts", case.kubectl("edit {}"))
 
@@ -239,16 +298,20 @@ _CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], .
     (_is_credential, _credential),
     (lambda c: c.complaint.tier is Tier.MISSING, _missing),
     (lambda c: c.complaint.tier is Tier.PAUSED, _paused),
-    (lambda c: c.complaint.tier is Tier.DELETING or (c.node.deleting and c.node.object is not None), _deleting),
+    (_is_deletion, _deleting),
+    (lambda c: c.complaint.about == EXTENSION or bool(HANDLER.search(c.complaint.text)), _extension),
     (lambda c: c.complaint.tier is Tier.UNRECONCILED, _unreconciled),
     (lambda c: c.complaint.about == CONTRACT, _contract),
     (lambda c: c.complaint.about == BREACH, _breach),
+    (lambda c: c.complaint.about == DOWN, _webhook),
     (lambda c: c.complaint.about == QUORUM, _quorum),
     (lambda c: c.complaint.about == BOOT, _boot),
     (lambda c: c.complaint.about == "RemoteConnectionProbe", _unreachable),
     (lambda c: "alarm" in c.complaint.text.lower(), _alarm),
     (lambda c: c.node.kind == "ResourceQuota", _quota),
     (lambda c: bool(_DENIED.search(c.complaint.text)), _denied),
+    (lambda c: bool(_GATE.search(c.complaint.text)), _gate),
+    (lambda c: bool(_FORBIDDEN.search(c.complaint.text)), _forbidden),
     (lambda c: c.node.kind == "Machine" and (c.complaint.about in _NODE or bool(_COMPONENT.search(c.complaint.about))), _machine_of_node),
     (lambda c: c.node.kind in {"Secret", "ConfigMap"} or c.complaint.about == TEMPLATE, _content),
     (lambda c: bool(_provider_word(c)), _provider),

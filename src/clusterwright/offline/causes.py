@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get, is_true
+from clusterwright.offline.beside import HANDLER, TOPOLOGY, Beside
 from clusterwright.offline.complaints import (
     CONNECTION,
     INFRASTRUCTURE,
@@ -33,7 +34,6 @@ from clusterwright.offline.kinship import class_of
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.neglect import BOOT, QUORUM
 from clusterwright.offline.testimony import Finding, Node, Sight
-from clusterwright.offline.unsaid import Unsaid
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})
@@ -41,7 +41,7 @@ _BOOTSTRAP = re.compile(r"WaitingForBootstrapData|WaitingForDataSecret|[Bb]ootst
 _CLASS_PATCH = re.compile(r'\bpatches\b|\bpatch "')
 
 
-class Investigation(Unsaid):
+class Investigation(Beside):
     """The objects of a cluster with their complaints, and the graph of whose trouble comes from whom."""
 
     def __init__(
@@ -57,6 +57,7 @@ class Investigation(Unsaid):
         super().__init__(objects, subject, findings, sight, is_household=is_household)
         self.look_for_absences()
         self.look_for_neglect()
+        self.look_beside()
         for node in list(self.nodes.values()):
             if node.complaints:
                 self._connect(node)
@@ -107,12 +108,12 @@ class Investigation(Unsaid):
         if definition is not None and (crd := node_id(definition.kind, "", definition.metadata.name)) in self.nodes:
             node.because_of[crd] = "cannot be read by others"
         for other in self.nodes.values():
-            if other.id == node.id or other.object is None or node.object.metadata.owner_references:
+            if other.id == node.id or other.object is None or other.tier not in {Tier.UNRECONCILED, Tier.PAUSED, Tier.ERROR}:
                 continue
-            if other.tier not in {Tier.UNRECONCILED, Tier.PAUSED}:
+            if other.id in {node_id(r.kind, node.namespace, r.name) for r in node.object.metadata.owner_references}:
                 continue
             named = {node_id(r.kind, other.namespace, r.name) for r in references(other.object.at("spec"), home=other.namespace)}
-            if node.id in named or other is self.cluster:
+            if node.id in named or (other is self.cluster and not node.object.metadata.owner_references):
                 node.because_of[other.id] = "waits to be owned by it"
 
     def _connect_to_orphans(self, cluster: Node) -> None:
@@ -249,7 +250,7 @@ class Investigation(Unsaid):
                 if not node.because_of and (shared := self._shared("initialization")):
                     # the infrastructure is there by now; the control plane is what comes after it
                     node.because_of[shared] = "waits for the control plane"
-            if complaint.about == "TopologyReconciled" and _CLASS_PATCH.search(words):
+            if complaint.about == TOPOLOGY and _CLASS_PATCH.search(words) and not HANDLER.search(words):
                 for source in [n for n in self.nodes.values() if n.kind == "ClusterClass" and n.object is not None]:
                     if not source.complaints:
                         source.complaints.append(

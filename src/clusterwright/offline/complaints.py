@@ -57,13 +57,15 @@ class Tier(IntEnum):
     MISSING = 0
     PAUSED = 1
     DELETING = 2
-    ERROR = 3
-    UNRECONCILED = 4
-    UNHEALTHY = 5
-    WAITING = 6
-    SILENT = 7
-    UNKNOWN = 8
-    PROGRESS = 9
+    HELD = 3
+    """Somebody else holds it, and says so."""
+    ERROR = 4
+    UNRECONCILED = 5
+    UNHEALTHY = 6
+    WAITING = 7
+    SILENT = 8
+    UNKNOWN = 9
+    PROGRESS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +260,11 @@ def time_of(event: Mapping[str, Any]) -> str:
     series = event.get("series")
     newest = series.get("lastObservedTime") if isinstance(series, Mapping) else None
     return str(newest or event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
+
+
+def begun_of(event: Mapping[str, Any]) -> str:
+    """When an Event was first told, as text."""
+    return str(event.get("firstTimestamp") or event.get("eventTime") or time_of(event))
 
 
 def earlier(moment: str, by: timedelta) -> str:

@@ -42,6 +42,8 @@ def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "") -> Co
     if not (isinstance(status, Mapping) and status):
         if made is None or now - made < AT_ONCE:
             return None
+        if heard >= f"{made:%Y-%m-%dT%H:%M:%SZ}":
+            return Complaint(Tier.SILENT, "has no status, though a controller acts on it", f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")
         text = f"nothing has reconciled it since it was made {ago(now - made)} ago"
         return Complaint(Tier.UNRECONCILED, text, f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")
     observed, generation = obj.at("status", "observedGeneration"), obj.at("metadata", "generation")

@@ -19,6 +19,7 @@ from clusterwright.offline.complaints import (
     UNINSPECTED,
     Complaint,
     Tier,
+    begun_of,
     complaint_of,
     deletion,
     earlier,
@@ -46,7 +47,10 @@ _MIRRORS = (("ControlPlaneAvailable", "controlPlaneRef", "Available"), ("Infrast
 _WORKERS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 NEVER_MADE = re.compile(r"\b(failed|error|unable|cannot) (to )?(creat|clon)", re.IGNORECASE)
 KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
-_NO_PARTNER = frozenset({"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount"})
+WEBHOOK_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+_NO_PARTNER = frozenset(
+    {"Event", "Observation", "CustomResourceDefinition", "Lease", "Endpoints", "ServiceAccount", "ExtensionConfig", *WEBHOOK_CONFIGURATIONS}
+)
 
 
 @dataclass(slots=True)
@@ -123,6 +127,10 @@ class Testimony:
         self._now, self._seen, self._unseen, self._unreachable = sight.now, sight.seen, sight.unseen, sight.unreachable
         self._findings = findings or {}
         self._definitions: dict[tuple[str, str], Unstructured] = {}
+        self._webhooks: dict[str, Unstructured] = {}
+        """By the name of a webhook: the configuration that it stands in."""
+        self._extensions: dict[str, Unstructured] = {}
+        """By name: the ExtensionConfigs, which belong to nobody."""
         self.nodes: dict[str, Node] = {}
         self.events: dict[str, list[Json]] = {}
         self._children: dict[str, list[str]] = {}
@@ -177,6 +185,11 @@ class Testimony:
         if obj.kind == "CustomResourceDefinition":
             self._served.add(str(obj.at("spec", "names", "kind")))
             self._definitions[str(obj.at("spec", "group")), str(obj.at("spec", "names", "kind"))] = obj
+        if obj.kind in WEBHOOK_CONFIGURATIONS:
+            hooks = obj.at("webhooks")
+            self._webhooks |= {str(h.get("name")): obj for h in hooks if isinstance(h, Mapping)} if isinstance(hooks, list) else {}
+        if obj.kind == "ExtensionConfig":
+            self._extensions[obj.metadata.name] = obj
         if obj.kind == "Event":
             involved = json.get("involvedObject") or json.get("regarding") or {}
             about = node_id(str(involved.get("kind", "")), str(involved.get("namespace", "")), str(involved.get("name", "")))
@@ -292,11 +305,14 @@ class Testimony:
     def _warnings(self, node: Node) -> list[Complaint]:
         """Warning Events that no good news followed, about an object that is in trouble anyway."""
         found = []
-        for event in self._latest_warnings(node):
+        latest = self._latest_warnings(node)
+        first = [(e.get("reason"), begun_of(e)) for e in latest]  # what is said again each time in other words goes on all the while
+        for event in latest:
             text = str(event.get("message") or "")
             if BLOCKED.search(text):
                 tier = Tier.WAITING if text.startswith("Waiting") else Tier.ERROR
-                found.append(Complaint(tier, f"{event.get('reason')}: {text}", time_of(event), raw=text))
+                begun = min(since for reason, since in first if reason == event.get("reason"))
+                found.append(Complaint(tier, f"{event.get('reason')}: {text}", begun, raw=text))
         return found
 
     def _latest_warnings(self, node: Node) -> list[Json]:
@@ -323,13 +339,14 @@ class Testimony:
         if cluster is None or cluster.object is None:
             return
         conditions = self._conditions(cluster)
-        if not is_true(conditions, "ControlPlaneInitialized"):
+        is_initialized = is_true(conditions, "ControlPlaneInitialized")
+        if not is_initialized:
             self._share(cluster, "initialization", Complaint(Tier.PROGRESS, "the control plane is not initialized"))
         probe = get(conditions, "RemoteConnectionProbe")
         if probe is not None and probe.status == "False" and not cluster.deleting:
             text = f"the workload cluster cannot be reached: {probe.message}"
-            self._share(cluster, "connection", Complaint(Tier.UNHEALTHY, text, since(probe), "RemoteConnectionProbe"))
-
+            tier = Tier.UNHEALTHY if is_initialized else Tier.WAITING  # there is nobody to connect to yet
+            self._share(cluster, "connection", Complaint(tier, text, since(probe), "RemoteConnectionProbe"))
         elif self._unreachable and not cluster.deleting:
             # that we cannot reach it proves nothing, unless a controller failed to look at it, too
             failing = [c for n in self.nodes.values() for c in n.complaints if UNINSPECTED.search(c.raw)]

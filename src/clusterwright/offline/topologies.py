@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.controllers.topology.blueprint import class_key
+from clusterwright.offline.beside import HANDLER, config_of
 from clusterwright.offline.bundle import Bundle
 from clusterwright.topology.hooks import LIFECYCLE, pending_hooks
 from clusterwright.topology.paths import at
@@ -16,7 +17,6 @@ CONTROLLER: Final = "topology/cluster"
 _PATCH: Final = re.compile(r'(?:for|of|external) patch "([^"]+)"')
 _VARIABLE: Final = re.compile(r'(?:variables|overrides)\[([^\]]+)\]|required variable "([^"]+)"|variable "([^"]+)"')
 _HOOK: Final = re.compile("|".join(LIFECYCLE))
-_HANDLER: Final = re.compile(r'extension handler "([^"]+)"')
 
 
 def can_run(bundle: Bundle, cluster: Json) -> bool:
@@ -61,7 +61,7 @@ def blamed(text: str) -> list[str]:
     found = [f"patch {name}" for name in _PATCH.findall(text)]
     found += [f"variable {next(filter(None, names))}" for names in _VARIABLE.findall(text)]
     found += [f"hook {name}" for name in _HOOK.findall(text)]
-    found += [f"extension handler {name}" for name in _HANDLER.findall(text)]
+    found += [f"extension handler {name}" for name in (handler for handler, _ in HANDLER.findall(text))]
     return list(dict.fromkeys(found))
 
 
@@ -71,7 +71,7 @@ def notes(bundle: Bundle, cluster: Json, conditions: Iterable[Mapping[str, Any]]
     culprits = blamed(message)
     if not culprits:
         return []
-    configs = dict.fromkeys(name.partition(".")[2] for name in _HANDLER.findall(message))
+    configs = dict.fromkeys(config_of(name) for name, _ in HANDLER.findall(message))
     return [
         f"TopologyReconciled is held up by {', '.join(culprits)} (ClusterClass {class_key(cluster)}).",
         *(f"ExtensionConfig {config} {state}" for config in configs if (state := _discovery(bundle, config))),

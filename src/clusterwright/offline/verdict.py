@@ -113,7 +113,7 @@ def judge(investigation: Investigation, causes: Sequence[Node], now: datetime | 
         )
     if judged:
         return _of_cause(investigation, judged[0][0], State.PROGRESSING, now)
-    return Verdict(investigation.subject, State.FINE, _well(investigation), now=now)
+    return _lacking(investigation, now) or Verdict(investigation.subject, State.FINE, _well(investigation), now=now)
 
 
 def state_of(investigation: Investigation, node: Node, now: datetime | None) -> State:
@@ -123,7 +123,7 @@ def state_of(investigation: Investigation, node: Node, now: datetime | None) -> 
     if worst.tier is Tier.MISSING:  # named in vain for as long as whoever names it is there
         named = [_span(_made(investigation.nodes[r]), now) for r in node.referrers if r in investigation.nodes]
         span = max((s for s in (span, *named) if s is not None), default=None)
-    if worst.tier in {Tier.PAUSED, Tier.DELETING}:
+    if worst.tier in {Tier.PAUSED, Tier.DELETING, Tier.HELD}:
         return State.WAITING
     if worst.tier in _BAD:
         is_early = span is not None and span < GRACE and _is_moving(investigation, node, now)
@@ -219,12 +219,35 @@ def _counts(obj: Unstructured) -> str:
     return f"{wanted} wanted, {', '.join(parts)}"
 
 
+_PARTS: Final = (("controlPlane", "control plane"), ("workers", "worker"))
+
+
+def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | None:
+    """That a Cluster nobody complains of is not whole: nothing has been said of it yet, or not all of its Machines are ready."""
+    node = investigation.nodes.get(investigation.subject)
+    if node is None or node.object is None or node.kind != "Cluster":
+        return None
+    missing = []
+    for part, word in _PARTS:
+        wanted, ready = (node.object.at("status", part, name) or 0 for name in ("desiredReplicas", "readyReplicas"))
+        if isinstance(wanted, int) and isinstance(ready, int) and ready < wanted:
+            missing.append(f"{ready} of {wanted} {word} Machines are ready")
+    if not missing and node.object.at("status"):
+        return None
+    what = ", ".join(missing) or "was just made"
+    who = "nobody: its controllers are at it"
+    advice = "nothing: it goes on by itself"
+    return Verdict(
+        investigation.subject, State.PROGRESSING, what, node.id, "status", _made(node) if not missing else "", who, advice, now=now
+    )
+
+
 def _well(investigation: Investigation) -> str:
     """What is there of a cluster that is well."""
     node = investigation.nodes.get(investigation.subject)
     if node is None or node.object is None or node.kind != "Cluster":
         return "nothing is wrong"
-    leaders, workers = (node.object.at("status", part, "readyReplicas") or 0 for part in ("controlPlane", "workers"))
+    leaders, workers = (node.object.at("status", part, "readyReplicas") or 0 for part, _ in _PARTS)
     return f"nothing is wrong; {leaders} control plane and {workers} worker Machines are ready"
 
 

@@ -22,6 +22,7 @@ from clusterwright.api.crds import crds
 from clusterwright.api.infrastructure import DevCluster, DevMachine
 from clusterwright.api.meta import Condition, Json, ObjectKey
 from clusterwright.api.wire import Transport
+from clusterwright.apiserver.admission.webhooks import Webhooks
 from clusterwright.apiserver.auth.rbac import bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
@@ -33,6 +34,7 @@ from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import FixedKeySource, KeySource
 from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
+from clusterwright.runtimesdk.client import Post
 from clusterwright.topology.extensions import Extensions
 from clusterwright.webhooks import embedded
 
@@ -156,6 +158,7 @@ def management_server(clock: Clock, random: Random, features: Mapping[str, bool]
 
 def prepare(server: ApiServer) -> None:
     """Give an API server what `up` gives it."""
+    server.admission.append(Webhooks(server))
     server.ensure_namespaces()
     server.ensure(bootstrap_roles())
     server.ensure(crds(), update=True)
@@ -176,6 +179,7 @@ async def plane(
     transport: Transport | None = None,
     features: Mapping[str, bool] = EMBEDDED_FEATURES,
     extensions: Extensions | None = None,
+    post: Post | None = None,
     setup: Callable[[Manager], None] | None = None,
 ) -> AsyncIterator[Plane]:
     """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it.
@@ -195,6 +199,7 @@ async def plane(
         docker=docker,
         features=features,
         extensions=extensions,
+        post=post,
     )
     if setup is not None:
         setup(manager)

@@ -6,7 +6,7 @@ Events, the trace and the way of failing are here and the same for all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -94,14 +94,17 @@ class KindReconciler(Generic[T, O, S]):
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass."""
+        original: Original[T] | None = None
         try:
             original = await self._deps.client.read(self._shape.kind, key)
             if original is None:
                 await self._kind.gone(key)
                 return self._end(key, "not-found")
             run = await self._begin(original)
-        except ApiError:
+        except ApiError as error:
             self._end(key, "failed")
+            if original is not None:
+                self._tell(original.object, [error])
             raise
         if not isinstance(run, Pass):
             return run
@@ -150,7 +153,7 @@ class KindReconciler(Generic[T, O, S]):
     async def _write(self, run: Pass[T, S]) -> None:
         """One patch; then the Events, whether or not it could be written."""
         before, after = run.original.object, run.object
-        failed = tuple(run.errors)
+        failed = bool(run.errors)
         complete = not failed
         if before.metadata.deletion_timestamp is not None and before.metadata.finalizers and not after.metadata.finalizers:
             # nobody will read the status of what is gone with this write
@@ -163,8 +166,12 @@ class KindReconciler(Generic[T, O, S]):
             run.errors += [part for part in leaves(error) if isinstance(part, Exception)]
         for event in run.events:
             self._deps.events.record(before, event.type, event.reason, event.message)
-        for text in dict.fromkeys(str(e) or type(e).__name__ for e in failed if not is_expected(e)):
-            self._deps.events.record(before, "Warning", "ReconcileError", text)
+        self._tell(before, run.errors)
+
+    def _tell(self, obj: T, errors: Sequence[Exception]) -> None:
+        """What failed, also where nothing else can be written: that may be what failed."""
+        for text in dict.fromkeys(str(e) or type(e).__name__ for e in errors if not is_expected(e)):
+            self._deps.events.record(obj, "Warning", "ReconcileError", text)
 
     async def _patch(self, original: Original[T], after: T, *, complete: bool = False) -> Unstructured | None:
         return await self._patcher.patch(
