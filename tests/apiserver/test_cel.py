@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 from hypothesis import given
@@ -130,6 +131,62 @@ def test_compile_errors_name_the_place(expression: str, text: str):
     with pytest.raises(CompileError) as caught:
         compile_expression(expression, {"self": STRING})
     assert str(caught.value) == text
+
+
+BEGINNINGS = ["'['", "'{'", "'('", "'.'", "'-'", "'!'", "'true'", "'false'", "'null'"]
+"""Tokens with which an expression may begin, in the order in which they are shown."""
+
+
+def beginnings(also: str = "", behind: str = "") -> str:
+    at = BEGINNINGS.index(behind) + 1 if behind else 0
+    tokens = [*BEGINNINGS[:at], *([also] if also else []), *BEGINNINGS[at:]]
+    return "{" + ", ".join([*tokens, "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"]) + "}"
+
+
+SYNTAX_ERRORS: list[tuple[str, list[tuple[int, str]]]] = [  # recorded from v1.36.1; # is "Syntax error: ", @ what may begin an expression
+    ("self = 42", [(6, "#token recognition error at: '= '"), (8, "#extraneous input '42' expecting <EOF>")]),
+    ("(self == 1", [(11, "#missing ')' at '<EOF>'")]),
+    ("self.foo ==== 1", [(12, "#extraneous input '==' expecting @")]),
+    ("'abc", [(1, "#token recognition error at: ''abc'"), (5, "#mismatched input '<EOF>' expecting @")]),
+    ("self.foo(", [(10, "#mismatched input '<EOF>' expecting @)")]),
+    ("1 +* 2", [(4, "#extraneous input '*' expecting @")]),
+    ("[1,2", [(5, "#mismatched input '<EOF>' expecting {']', ','}")]),
+    ("self && || true", [(9, "#extraneous input '||' expecting @")]),
+    ("\\", [(1, "#token recognition error at: '\\'"), (2, "#mismatched input '<EOF>' expecting @")]),
+    (
+        "\"\\q\" == 'a'",
+        [
+            (1, "#token recognition error at: '\"\\q'"),
+            (4, "#token recognition error at: '\" == 'a''"),
+            (12, "#mismatched input '<EOF>' expecting @"),
+        ],
+    ),
+    ("self == #", [(9, "#token recognition error at: '#'"), (10, "#mismatched input '<EOF>' expecting @")]),
+    ("@", [(1, "#token recognition error at: '@'"), (2, "#mismatched input '<EOF>' expecting @")]),
+    ("self.has(a", [(11, "#missing ')' at '<EOF>'")]),
+    ("has(self)", [(5, "invalid argument to has() macro")]),
+    ("self[", [(6, "#mismatched input '<EOF>' expecting @?")]),
+    ("self[]", [(6, "#mismatched input ']' expecting @?")]),
+    ("self..a", [(6, "#no viable alternative at input '..'")]),
+    ("1 == 1;", [(7, "#token recognition error at: ';'")]),
+    ("$x", [(1, "#token recognition error at: '$'")]),
+    ("`a`", [(1, "#mismatched input '`a`' expecting @")]),
+]
+
+
+@pytest.mark.parametrize(("expression", "problems"), SYNTAX_ERRORS)
+def test_syntax_errors_are_told_as_antlr_does(expression: str, problems: list[tuple[int, str]]):
+    """Every one of them: text that is no token and one token too many are passed over."""
+    with pytest.raises(CompileError) as caught:
+        compile_expression(expression, {"self": INT})
+    found = re.findall(r"^ERROR: <input>:1:(\d+): (.*)$", str(caught.value), re.MULTILINE)
+    sets = {"@)": beginnings("')'", "'('"), "@?": beginnings("'?'", "'!'"), "@": beginnings()}
+    wanted = []
+    for column, text in problems:
+        for short, whole in sets.items():
+            text = text.removesuffix(f"expecting {short}") + (f"expecting {whole}" if text.endswith(f"expecting {short}") else "")
+        wanted.append((str(column), f"Syntax error: {text[1:]}" if text.startswith("#") else text))
+    assert found == wanted
 
 
 def test_fields_are_known_by_their_schema_and_escaped_names():

@@ -59,7 +59,7 @@ def compile_expression(source: str, variables: Mapping[str, Type], messages: Col
     try:
         tree = parse(source)
     except SyntaxProblem as e:
-        raise CompileError(_report(source, [(e.offset, e.message)])) from None
+        raise CompileError(_report(source, [(p.offset, p.message) for p in (*e.earlier, e)])) from None
     except RecursionError:
         raise CompileError("expression recursion limit exceeded") from None
     compiler = _Compiler(variables, messages)
@@ -122,7 +122,7 @@ class _Compiler(Expressions):
 
     def has(self, node: Node) -> tuple[Run, Type]:
         if len(node.args) != 1 or node.args[0].op != "select":
-            return self.fail(node, "invalid argument to has() macro")
+            return self.fail(node.args[0] if node.args else node, "invalid argument to has() macro")
         target = node.args[0]
         run, kind = self.visit(target.args[0])
         if kind.name == "optional":

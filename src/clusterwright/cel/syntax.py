@@ -28,12 +28,13 @@ _TOKEN: Final = re.compile(
 
 
 class SyntaxProblem(Exception):
-    """The text is not CEL. `offset` points into the source."""
+    """The text is not CEL. `offset` points into the source; `earlier` are problems before it that could be passed over."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset
+        self.earlier: list[SyntaxProblem] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,22 @@ def parse(source: str) -> Node:
     return _Parser(source).parse()
 
 
-def _tokens(source: str) -> list[_Token]:
+def _unrecognised(source: str, at: int, end: int) -> SyntaxProblem:
+    """Text that begins no token; what was read to find that out is part of it, and reading goes on behind."""
+    shown = source[at:end].replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return SyntaxProblem(f"Syntax error: token recognition error at: '{shown}'", at)
+
+
+def _tokens(source: str, problems: list[SyntaxProblem]) -> list[_Token]:
     out: list[_Token] = []
     i = 0
     while i < len(source):
         found = _TOKEN.match(source, i)
         if found is None:
-            raise SyntaxProblem(f"token recognition error at: '{source[i]}'", i)
+            end = i + (2 if source[i] in "=&|" else 1)  # these begin operators of two
+            problems.append(_unrecognised(source, i, end))
+            i = end
+            continue
         kind = str(found.lastgroup)
         text = found.group()
         at = i
@@ -75,7 +85,12 @@ def _tokens(source: str) -> list[_Token]:
         if kind == "space":
             continue
         if kind == "text":
-            value, i = _string(source, at, text)
+            try:
+                value, i = _string(source, at, text)
+            except _BadText as e:
+                i = e.end
+                problems.append(_unrecognised(source, at, i))
+                continue
             out.append(_Token("bytes" if isinstance(value, bytes) else "string", source[at:i], at, value))
         elif kind == "int":
             out.append(_Token(kind, text, at, int(text, 0) if text.startswith("0x") else int(text)))
@@ -85,11 +100,19 @@ def _tokens(source: str) -> list[_Token]:
         elif kind == "float":
             out.append(_Token(kind, text, at, float(text)))
         elif kind == "quoted":
-            out.append(_Token(kind, text[1:-1], at))
+            out.append(_Token(kind, text, at, text[1:-1]))
         else:
             out.append(_Token(kind, text, at))
     out.append(_Token("end", "<EOF>", len(source)))
     return out
+
+
+class _BadText(Exception):
+    """A text that does not end, or says something that it cannot: it was read up to `end`."""
+
+    def __init__(self, end: int) -> None:
+        super().__init__()
+        self.end = end
 
 
 _SIMPLE: Final = {
@@ -124,12 +147,12 @@ def _string(source: str, at: int, opening: str) -> tuple[str | bytes, int]:
 
     while True:
         if i >= len(source):
-            raise SyntaxProblem("unterminated string", at)
+            raise _BadText(i)
         if source.startswith(quote, i):
             return (bytes(data) if binary else "".join(out)), i + len(quote)
         c = source[i]
         if len(quote) == 1 and c == "\n":
-            raise SyntaxProblem("unterminated string", at)
+            raise _BadText(i + 1)
         if c != "\\" or raw:
             emit(c)
             i += 1
@@ -150,25 +173,36 @@ def _string(source: str, at: int, opening: str) -> tuple[str | bytes, int]:
             else:
                 emit(chr(code))
         except (ValueError, OverflowError):
-            raise SyntaxProblem("invalid escape sequence", i) from None
+            raise _BadText(i + 2) from None
         i += 2 + width if width else 4
 
 
 _PRIMARY: Final = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+_ARGUMENT: Final = _PRIMARY.replace("'(', ", "'(', ')', ")
+_INDEX: Final = _PRIMARY.replace("'!', ", "'!', '?', ")
 _RELATIONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "in"})
 
 
 class _Parser:
     def __init__(self, source: str) -> None:
-        self.tokens = _tokens(source)
+        self.problems: list[SyntaxProblem] = []
+        self.tokens = _tokens(source, self.problems)
+        self.wanted: dict[int, str] = {}  # what may stand at a token beside an expression
         self.i = 0
         self.depth = 0
 
     def parse(self) -> Node:
-        node = self.expression()
-        token = self.peek()
-        if token.kind != "end":
-            raise SyntaxProblem(f"Syntax error: extraneous input '{token.text}' expecting <EOF>", token.at)
+        try:
+            node = self.expression()
+            token = self.peek()
+            if token.kind != "end":
+                raise SyntaxProblem(f"Syntax error: extraneous input '{token.text}' expecting <EOF>", token.at)
+        except SyntaxProblem as e:
+            self.problems.append(e)
+        if self.problems:
+            *earlier, last = sorted(self.problems, key=lambda p: p.offset)
+            last.earlier = earlier
+            raise last
         return node
 
     def peek(self) -> _Token:
@@ -186,17 +220,20 @@ class _Parser:
             return token
         return None
 
-    def expect(self, text: str) -> _Token:
-        token = self.accept(text)
-        if token is None:
-            self.unexpected(f"'{text}'")
-        assert token is not None
-        return token
+    def expect(self, text: str) -> None:
+        if self.accept(text) is None:
+            raise self.unexpected(f"'{text}'")
 
-    def unexpected(self, wanted: str = "") -> None:
+    def close(self, text: str, wanted: str) -> None:
+        """The end of what was opened: at the end of the source it is missing, and nothing else is wrong."""
+        if self.accept(text) is None:
+            if self.peek().kind == "end" and text == ")":
+                raise SyntaxProblem("Syntax error: missing ')' at '<EOF>'", self.peek().at)
+            raise self.unexpected(wanted)
+
+    def unexpected(self, wanted: str) -> SyntaxProblem:
         token = self.peek()
-        text = f"mismatched input '{token.text}' expecting {wanted}" if wanted else f"extraneous input '{token.text}'"
-        raise SyntaxProblem(f"Syntax error: {text}", token.at)
+        return SyntaxProblem(f"Syntax error: mismatched input '{token.text}' expecting {wanted}", token.at)
 
     def expression(self) -> Node:
         self.depth += 1
@@ -280,16 +317,18 @@ class _Parser:
                 optional = self.accept("?") is not None
                 token = self.next()
                 if token.kind == "quoted":
-                    node = Node("select?" if optional else "select", dot.at, (node,), token.text)
+                    node = Node("select?" if optional else "select", dot.at, (node,), token.value)
                     continue
                 if token.kind != "name":
-                    raise SyntaxProblem("Syntax error: no viable alternative at input '.'", token.at)
+                    raise SyntaxProblem(f"Syntax error: no viable alternative at input '.{token.text}'", token.at)
                 if not optional and (paren := self.accept("(")):
                     node = Node("method", paren.at, (node, *self.arguments(")")), token.text)
                 else:
                     node = Node("select?" if optional else "select", dot.at, (node,), token.text)
             elif bracket := self.accept("["):
                 optional = self.accept("?") is not None
+                if not optional:
+                    self.wanted[self.i] = _INDEX
                 index = self.expression()
                 self.expect("]")
                 node = Node("index?" if optional else "index", bracket.at, (node, index))
@@ -302,11 +341,12 @@ class _Parser:
         out: list[Node] = []
         if self.accept(closing):
             return out
+        self.wanted[self.i] = _ARGUMENT
         while True:
             out.append(self.expression())
-            if self.accept(closing):
+            if not self.accept(","):
+                self.close(closing, f"{{'{closing}', ','}}")
                 return out
-            self.expect(",")
 
     def primary(self) -> Node:
         token = self.next()
@@ -322,7 +362,7 @@ class _Parser:
         if token.kind == "op":
             if token.text == "(":
                 node = self.expression()
-                self.expect(")")
+                self.close(")", "')'")
                 return node
             if token.text == "[":
                 return self.list_literal(token)
@@ -331,8 +371,17 @@ class _Parser:
             if token.text == ".":
                 return self.name(self.next())
         self.i -= 1
-        self.unexpected(_PRIMARY)
-        raise AssertionError
+        return self.instead_of_an_expression()
+
+    def instead_of_an_expression(self) -> Node:
+        """Where one is due and none begins: one token too many is passed over, as ANTLR does; raises SyntaxProblem for anything else."""
+        token, wanted = self.peek(), self.wanted.get(self.i, _PRIMARY)
+        following = self.tokens[min(self.i + 1, len(self.tokens) - 1)]
+        if token.kind == "end" or not _begins(following):
+            raise self.unexpected(wanted)
+        self.problems.append(SyntaxProblem(f"Syntax error: extraneous input '{token.text}' expecting {wanted}", token.at))
+        self.i += 1
+        return self.unary()
 
     def name(self, token: _Token) -> Node:
         constants = {"true": True, "false": False, "null": None}
@@ -342,7 +391,7 @@ class _Parser:
             raise SyntaxProblem(f"reserved identifier: {token.text}", token.at)
         if token.text == "in" or token.kind != "name":
             self.i -= 1
-            self.unexpected()
+            return self.instead_of_an_expression()
         if paren := self.accept("("):
             return Node("call", paren.at, tuple(self.arguments(")")), token.text)
         return Node("ident", token.at, value=token.text)
@@ -354,7 +403,7 @@ class _Parser:
             optional.append(self.accept("?") is not None)
             items.append(self.expression())
             if not self.accept(","):
-                self.expect("]")
+                self.close("]", "{']', ','}")
                 break
         return Node("list", token.at, tuple(items), tuple(optional))
 
@@ -367,10 +416,10 @@ class _Parser:
             if field.kind not in {"name", "quoted"}:
                 raise SyntaxProblem("Syntax error: a field of a message has a name", field.at)
             self.expect(":")
-            fields.append((field.text, optional))
+            fields.append((field.value or field.text, optional))
             values.append(self.expression())
             if not self.accept(","):
-                self.expect("}")
+                self.close("}", "{'}', ','}")
                 break
         return Node("message", token.at, tuple(values), (name, tuple(fields)))
 
@@ -383,9 +432,14 @@ class _Parser:
             self.expect(":")
             entries.extend((key, self.expression()))
             if not self.accept(","):
-                self.expect("}")
+                self.close("}", "{'}', ','}")
                 break
         return Node("map", token.at, tuple(entries), tuple(optional))
+
+
+def _begins(token: _Token) -> bool:
+    """Whether an expression may begin with it."""
+    return (token.kind not in ("op", "end", "quoted") and token.text != "in") or (token.kind == "op" and token.text in "[{(.-!")
 
 
 def _dotted(node: Node) -> str:
