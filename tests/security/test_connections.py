@@ -14,13 +14,11 @@ import pytest
 
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.auth.authentication import Authenticator
-from clusterwright.apiserver.auth.identity import ADMIN, User
+from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.connections import Limits
-from clusterwright.apiserver.serving.fairness import LEVELS, Fairness
 from clusterwright.apiserver.serving.http import HttpServer
-from clusterwright.apiserver.status import StatusError
 
 PATIENCE = 60.0
 REVIEW = b"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -132,59 +130,6 @@ async def test_answers_name_their_level_and_no_version_of_ours() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------- taking turns
-
-LOUD, QUIET = User("loud", ("system:authenticated",)), User("quiet", ("system:authenticated",))
-SEATS = next(level.seats for schema, _, level in LEVELS if schema == "global-default")
-
-
-async def test_who_floods_the_server_waits_behind_themselves() -> None:
-    fairness, served, release = Fairness(), [], asyncio.Event()
-
-    async def ask(user: User) -> None:
-        async with fairness.seat(user):
-            served.append(user.name)
-            await release.wait()
-
-    flood = [asyncio.ensure_future(ask(LOUD)) for _ in range(SEATS + 40)]
-    await asyncio.sleep(0)
-    quiet = asyncio.ensure_future(ask(QUIET))
-    await asyncio.sleep(0)
-    release.set()
-    await asyncio.gather(*flood, quiet)
-
-    assert served.index("quiet") <= SEATS + 1, "there were forty before it, all of somebody else's"
-
-
-async def test_who_waits_too_long_or_too_many_is_told_to_come_back() -> None:
-    fairness, never = Fairness(wait=0.1), asyncio.Event()
-
-    async def ask(user: User) -> str:
-        try:
-            async with fairness.seat(user):
-                await never.wait()
-        except StatusError as error:
-            return f"{error.status['code']} {error.status['message']}"
-        return ""
-
-    flood = [asyncio.ensure_future(ask(LOUD)) for _ in range(SEATS + 100)]
-    await asyncio.sleep(0)
-    at_once = [task.result() for task in flood if task.done()]
-    await asyncio.sleep(0.5)
-    later = [task.result() for task in flood if task.done()]
-    never.set()
-    await asyncio.gather(*flood)
-
-    assert set(later) == {"429 Too many requests, please try again later."}
-    assert (len(at_once), len(later)) == (50, 100)
-    async with asyncio.timeout(5), fairness.seat(QUIET):
-        pass  # every seat was given back
-
-
-async def test_administrators_are_exempt() -> None:
-    fairness = Fairness(wait=0.01)
-    async with asyncio.timeout(5):
-        for _ in range(500):
-            await fairness.seat(ADMIN).__aenter__()
 
 
 async def test_a_flood_over_the_network_leaves_the_controllers_their_share() -> None:

@@ -158,9 +158,13 @@ class ApiServer(Core):
         finally:
             self.drain()
 
+    def info(self, request: Request) -> RequestInfo:
+        """What a request asks for."""
+        return _parse(request, query_of(request.query))
+
     def authorize(self, request: Request, user: User) -> None:
         """Raise StatusError (403) where the user may not make the request, whatever its body is."""
-        self.demand(user, _parse(request, query_of(request.query)))
+        self.demand(user, self.info(request))
 
     async def _failed(self, error: StatusError, form: Form, call: Call | None) -> Response:
         """A failure, once everything that it may rest on is durable: nobody is told of a deletion that a crash undoes."""
@@ -178,7 +182,7 @@ class ApiServer(Core):
 
     async def upgrade(self, request: Request, user: User = ADMIN) -> Duplex:
         """Open a stream in both directions (port-forward); raises StatusError."""
-        info = _parse(request, query_of(request.query))
+        info = self.info(request)
         self.demand(user, info)
         if self.upgrade_handler is None:
             raise generic(404, "", "", "", "")

@@ -1,106 +1,139 @@
-"""Whose turn it is: requests that come over the network share the server by level and by user, as kube-apiserver's do.
+"""Whose turn it is: requests that come over the network share the server by level and by flow, as kube-apiserver's do.
 
-A level has seats; who finds none waits in a queue of their own user, and queues take turns. So a user who floods the server waits
-behind themselves. Who waits too long, or too many, is answered 429. Controllers of this process do not come over the network,
-and administrators are exempt: whatever the others do, these are served.
+A level has seats; who finds none waits in a queue of their own flow, and queues take turns. So a user who floods the server waits
+behind themselves, and never holds all seats. Who waits too long, or too many, is answered 429. Controllers of this process do not come
+over the network, and administrators are exempt: whatever the others do, these are served.
 """
 
 from __future__ import annotations
 
 import asyncio
-import uuid
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
+import math
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import cache
 from typing import Final
 
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.serving.flows import LEVELS, SCHEMAS, Flow, Flows, Level
+from clusterwright.apiserver.serving.metrics import escaped
 from clusterwright.apiserver.status import StatusError, failure
+from clusterwright.apiserver.storage.store import Event
 
 WAIT: Final = 15.0
+_Key = tuple[str, str]
+"""Schema and distinguisher: who has a queue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A priority level, by kube-apiserver's names: seats, and how many of one user may wait."""
-
-    name: str
-    seats: int
-    waiting: int = 50
-
-
-# fmt: off
-EXEMPT: Final = Level("exempt", 0)
-LEVELS: Final[tuple[tuple[str, Callable[[User], bool], Level], ...]] = (
-    # flow schema            of whom                                                            level, seats
-    ("exempt",               lambda u: "system:masters" in u.groups,                            EXEMPT),
-    ("system-nodes",         lambda u: "system:nodes" in u.groups,                              Level("system", 30)),
-    ("kube-system-service-accounts", lambda u: "system:serviceaccounts:kube-system" in u.groups, Level("workload-high", 40)),
-    ("service-accounts",     lambda u: "system:serviceaccounts" in u.groups,                    Level("workload-low", 40)),
-    ("global-default",       lambda u: "system:unauthenticated" not in u.groups,                Level("global-default", 20)),
-    ("catch-all",            lambda u: True,                                                    Level("catch-all", 5, waiting=20)),
-)
-# fmt: on
-
-
-@dataclass(slots=True)
 class _Queues:
-    """The users of one level who wait, in the order in which they are next served."""
+    """The flows of one level that wait, in the order in which they are next served."""
 
-    level: Level
-    busy: int = 0
-    queues: OrderedDict[str, deque[asyncio.Future[None]]] = field(default_factory=OrderedDict)
+    def __init__(self) -> None:
+        self.held: Counter[_Key] = Counter()
+        self.busy = 0
+        self.queues: OrderedDict[_Key, deque[asyncio.Future[None]]] = OrderedDict()
+        self.level: Level | None = None
 
-    def leave(self) -> None:
-        """A seat is free: the next user's oldest request takes it, and that user goes to the end."""
-        while self.queues:
-            user, queue = next(iter(self.queues.items()))
-            turn = queue.popleft()
-            if queue:
-                self.queues.move_to_end(user)
-            else:
-                del self.queues[user]
-            if not turn.done():
-                turn.set_result(None)
-                return
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self.queues.values()))
+
+    @property
+    def is_full(self) -> bool:
+        return self.level is not None and self.level.seats is not None and self.busy >= self.level.seats
+
+    def take(self, key: _Key) -> bool:
+        """Take a seat, if there is one for this flow: the last quarter of a level is not for one flow alone."""
+        seats = None if self.level is None else self.level.seats
+        if seats is not None and (self.busy >= seats or self.held[key] >= math.ceil(seats * 3 / 4)):
+            return False
+        self.busy += 1
+        self.held[key] += 1
+        return True
+
+    def leave(self, key: _Key) -> None:
+        """Give a seat back; who waits and may have one takes it."""
         self.busy -= 1
+        self.held[key] -= 1
+        if not self.held[key]:
+            del self.held[key]
+        self.serve()
+
+    def serve(self) -> None:
+        """Give the free seats to who waits: each flow's oldest request in turn, then that flow goes to the end."""
+        passed = 0
+        while self.queues and passed < len(self.queues) and not self.is_full:
+            key, queue = next(iter(self.queues.items()))
+            while queue and queue[0].done():
+                queue.popleft()
+            passed += 1
+            if queue and self.take(key):
+                queue.popleft().set_result(None)
+                passed = 0
+            self.queues.move_to_end(key)
+            if not queue:
+                del self.queues[key]
 
 
 class Fairness:
-    """The levels of one server."""
+    """The levels of one server, as its FlowSchemas and PriorityLevelConfigurations are at the moment."""
 
-    def __init__(self, wait: float = WAIT) -> None:
+    def __init__(self, server: Core, wait: float = WAIT) -> None:
+        self._server = server
         self._wait = wait
-        self._queues = {level.name: _Queues(level) for _, _, level in LEVELS}
+        self._flows: Flows | None = None
+        self._queues: dict[str, _Queues] = {}
+        self._dispatched: Counter[_Key] = Counter()
+        self._rejected: Counter[tuple[str, str, str]] = Counter()
+        """By schema, level and reason."""
+        for name in (SCHEMAS, LEVELS):
+            server.store.table(name).hooks.append(self)
 
-    @staticmethod
-    def classify(user: User) -> tuple[str, Level]:
-        """The flow schema and the level of a user's requests."""
-        return next((schema, level) for schema, holds, level in LEVELS if holds(user))
+    def offer(self, event: Event) -> None:
+        """A schema or a level has changed."""
+        del event
+        self._flows = None
+
+    @property
+    def flows(self) -> Flows:
+        """Schemas and levels of now."""
+        if self._flows is None:
+            schemas, levels = ([entry.raw for entry in self._server.store.table(name).objects.values()] for name in (SCHEMAS, LEVELS))
+            self._flows = Flows(schemas, levels)
+            for name in [name for name, queues in self._queues.items() if name not in self._flows.levels and not queues.busy]:
+                del self._queues[name]
+            for name, level in self._flows.levels.items():
+                queues = self._queues.setdefault(name, _Queues())
+                queues.level = level
+                queues.serve()  # there may be more seats than before
+            for counts in (self._dispatched, self._rejected):
+                for key in [key for key in counts if key[1] not in self._flows.levels]:
+                    del counts[key]
+        return self._flows
 
     @asynccontextmanager
-    async def seat(self, user: User) -> AsyncIterator[tuple[str, str]]:
-        """Hold a seat; answers the names of schema and level. Raises StatusError (429) when it is not one's turn in time."""
-        schema, level = self.classify(user)
-        if level is EXEMPT:
-            yield schema, level.name
+    async def seat(self, flow: Flow) -> AsyncIterator[None]:
+        """Hold a seat. Raises StatusError (429) when it is not one's turn in time."""
+        if flow.level.seats is None:
+            self._dispatched[flow.schema, flow.level.name] += 1
+            yield
             return
-        queues = self._queues[level.name]
-        await self._sit(queues, user.name)
+        queues, key = self._queues.setdefault(flow.level.name, _Queues()), (flow.schema, flow.distinguisher)
+        queues.level = queues.level or flow.level
+        if not queues.take(key):
+            await self._queue(queues, key, flow)
+        self._dispatched[flow.schema, flow.level.name] += 1
         try:
-            yield schema, level.name
+            yield
         finally:
-            queues.leave()
+            queues.leave(key)
 
-    async def _sit(self, queues: _Queues, user: str) -> None:
-        if queues.busy < queues.level.seats:
-            queues.busy += 1
-            return
-        queue = queues.queues.setdefault(user, deque())
-        if len(queue) >= queues.level.waiting:
-            raise rejected()
+    async def _queue(self, queues: _Queues, key: _Key, flow: Flow) -> None:
+        queue = queues.queues.setdefault(key, deque())
+        if len(queue) >= flow.level.waiting:
+            if not queue:
+                del queues.queues[key]
+            self._reject(flow, "queue-full" if flow.level.waiting else "concurrency-limit")
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(turn)
         try:
@@ -108,20 +141,46 @@ class Fairness:
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                queues.leave()  # the seat came too late
+                queues.leave(key)  # the seat came too late
             elif turn in queue:
                 queue.remove(turn)
                 if not queue:
-                    queues.queues.pop(user, None)
+                    queues.queues.pop(key, None)
             if isinstance(error, TimeoutError):
-                raise rejected() from None
+                self._reject(flow, "time-out")
             raise
 
+    def _reject(self, flow: Flow, reason: str) -> None:
+        self._rejected[flow.schema, flow.level.name, reason] += 1
+        raise rejected() from None
 
-@cache
-def uid_of(name: str) -> str:
-    """How answers name a flow schema or a level."""
-    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.flowcontrol.apiserver.k8s.io"))
+    def metrics(self) -> Iterable[str]:
+        """Lines in Prometheus' form, under kube-apiserver's names."""
+        levels = sorted(self.flows.levels.items())
+        name = "apiserver_flowcontrol_nominal_limit_seats"
+        yield from _head(name, "gauge", "Seats of each priority level.")
+        for level, found in levels:
+            yield f'{name}{{priority_level="{escaped(level)}"}} {found.seats or 0}'
+        name = "apiserver_flowcontrol_current_executing_seats"
+        yield from _head(name, "gauge", "Seats that are taken.")
+        for level, _ in levels:
+            yield f'{name}{{priority_level="{escaped(level)}"}} {self._queues[level].busy}'
+        name = "apiserver_flowcontrol_current_inqueue_requests"
+        yield from _head(name, "gauge", "Requests that wait for a seat.")
+        for level, _ in levels:
+            yield f'{name}{{priority_level="{escaped(level)}"}} {self._queues[level].waiting}'
+        name = "apiserver_flowcontrol_dispatched_requests_total"
+        yield from _head(name, "counter", "Requests that were worked on.")
+        for (schema, level), count in sorted(self._dispatched.items()):
+            yield f'{name}{{flow_schema="{escaped(schema)}",priority_level="{escaped(level)}"}} {count}'
+        name = "apiserver_flowcontrol_rejected_requests_total"
+        yield from _head(name, "counter", "Requests that were told to come back later.")
+        for (schema, level, reason), count in sorted(self._rejected.items()):
+            yield f'{name}{{flow_schema="{escaped(schema)}",priority_level="{escaped(level)}",reason="{reason}"}} {count}'
+
+
+def _head(name: str, kind: str, text: str) -> tuple[str, str]:
+    return f"# HELP {name} {text}", f"# TYPE {name} {kind}"
 
 
 def rejected() -> StatusError:

@@ -21,7 +21,8 @@ from clusterwright.apiserver.encoding.negotiation import PLAIN
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import audit
 from clusterwright.apiserver.serving.connections import STAND_IN, Connection, Limits, Server
-from clusterwright.apiserver.serving.fairness import Fairness, rejected, uid_of
+from clusterwright.apiserver.serving.fairness import Fairness, rejected
+from clusterwright.apiserver.serving.flows import Flow
 from clusterwright.apiserver.status import StatusError, failure, too_large
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.system import endpoints
@@ -79,7 +80,9 @@ class HttpServer:
         self.advertise = advertise
         self.port = 0
         self.limits = limits or Limits()
-        self.fairness = Fairness()
+        self.fairness = Fairness(server)
+        if server.metrics is not None:
+            server.metrics.further.append(self.fairness.metrics)
         self._reading = {True: 0, False: 0}
         """Bytes of bodies under way, of anonymous users and of others."""
         self._mounts: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {}
@@ -132,19 +135,21 @@ class HttpServer:
             headers={k.lower(): v for k, v in http.headers.items() if k.lower() not in _DROPPED},
         )
         seen = audit.Seen(self.server, request, self.audit_log)
+        flow: Flow | None = None
         try:
             self._identify(http, seen)
             if _wants_websocket(http):
                 return await self._upgrade(http, request, seen)
-            async with self.fairness.seat(seen.user) as (schema, level), self._body(http, request, seen) as whole:
+            flow = self.fairness.flows.classify(seen.user, self.server.info(request))
+            async with self.fairness.seat(flow), self._body(http, request, seen) as whole:
                 answer = await self.server.handle(whole, seen.user)
                 seen.answered(answer)
-                response = None if isinstance(answer, Stream) else await self._whole(http, answer, schema, level)
-            return response if response is not None else await self._stream(http, answer)  # type: ignore[arg-type]  # a Stream, then
+                response = None if isinstance(answer, Stream) else await self._whole(http, answer, flow)
+            return response if response is not None else await self._stream(http, answer, flow)  # type: ignore[arg-type]  # a Stream, then
         except StatusError as e:
             refused = rendering.failed(e, PLAIN)
             seen.answered(refused)
-            return _refused(refused)
+            return _refused(refused, flow)
 
     def _identify(self, http: web.BaseRequest, seen: audit.Seen) -> None:
         if self.authenticator is not None:
@@ -191,12 +196,11 @@ class HttpServer:
         finally:
             self._reading[stranger] -= size
 
-    async def _whole(self, http: web.BaseRequest, answer: Response, schema: str, level: str) -> web.StreamResponse:
+    async def _whole(self, http: web.BaseRequest, answer: Response, flow: Flow) -> web.StreamResponse:
         """Send an answer; the seat is held until the peer has read it, or was given up."""
         is_long = len(answer.body) > _SLICE
         response = _long(answer) if is_long else _whole(answer)
-        response.headers["X-Kubernetes-Pf-Flowschema-Uid"] = uid_of(schema)
-        response.headers["X-Kubernetes-Pf-Prioritylevel-Uid"] = uid_of(level)
+        response.headers.update(flow.headers)
         with suppress(ConnectionError):  # who asked has gone
             await response.prepare(http)
             if is_long and http.method != "HEAD":
@@ -204,9 +208,10 @@ class HttpServer:
             await response.write_eof()
         return response
 
-    async def _stream(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
+    async def _stream(self, http: web.BaseRequest, stream: Stream, flow: Flow) -> web.StreamResponse:
         response = web.StreamResponse(status=stream.response.status)
         _headers(response, stream.response)
+        response.headers.update(flow.headers)
         chunked = http.version >= (1, 1)
         if chunked:
             response.enable_chunked_encoding()
@@ -279,9 +284,11 @@ def _wants_websocket(http: web.BaseRequest) -> bool:
     return "upgrade" in headers.get("Connection", "").lower() and "websocket" in headers.get("Upgrade", "").lower()
 
 
-def _refused(answer: Response) -> web.Response:
+def _refused(answer: Response, flow: Flow | None) -> web.Response:
     """An answer to a request whose body was not read: the connection ends with it."""
     response = _whole(answer)
+    if flow is not None:
+        response.headers.update(flow.headers)
     response.force_close()
     return response
 

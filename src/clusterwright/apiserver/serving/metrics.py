@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from clusterwright.apiserver.requestinfo import RequestInfo
@@ -37,6 +37,8 @@ class Metrics:
         self._total: dict[Labels, int] = {}
         self._durations: dict[Labels, list[float]] = {}
         self.watches: dict[Labels, int] = {}
+        self.further: list[Callable[[], Iterable[str]]] = []
+        """Who else has lines to show."""
 
     def observe(self, info: RequestInfo, code: int, seconds: float, *, dry_run: bool, is_known: bool) -> None:
         """One request was answered. Labels are of a closed set: who asks for what is not served adds no series (`is_known`)."""
@@ -70,6 +72,8 @@ class Metrics:
         lines.append("# TYPE apiserver_current_inflight_requests gauge")
         lines.append(f'apiserver_current_inflight_requests{{request_kind="mutating"}} {inflight["mutating"]}')
         lines.append(f'apiserver_current_inflight_requests{{request_kind="readOnly"}} {inflight["readOnly"]}')
+        for more in self.further:
+            lines += more()
         return ("\n".join(lines) + "\n").encode()
 
     def _request_total(self) -> Iterable[str]:

@@ -1,0 +1,305 @@
+"""Flows and their turns: who floods the server waits behind themselves; FlowSchemas and PriorityLevelConfigurations say who that is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import aiohttp
+import pytest
+
+from clusterwright.api.meta import Json
+from clusterwright.api.wire import Request, Response
+from clusterwright.apiserver.auth.identity import ADMIN, ANONYMOUS, User
+from clusterwright.apiserver.requestinfo import RequestInfo, parse
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.fairness import Fairness
+from clusterwright.apiserver.serving.flows import MANDATORY, Flow, Flows
+from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
+from clusterwright.apiserver.status import StatusError
+
+BASE = "/apis/flowcontrol.apiserver.k8s.io/v1"
+AUTHENTICATED = "system:authenticated"
+LOUD, QUIET = User("loud", (AUTHENTICATED,)), User("quiet", (AUTHENTICATED,))
+ACCOUNT = User("system:serviceaccount:apps:robot", ("system:serviceaccounts", "system:serviceaccounts:apps", AUTHENTICATED))
+SYSTEM_ACCOUNT = User("system:serviceaccount:kube-system:dns", ("system:serviceaccounts", AUTHENTICATED))
+NODE = User("system:node:n", ("system:nodes", AUTHENTICATED))
+PODS, NODES, LEASE = (
+    parse("GET", "/api/v1/namespaces/a/pods"),
+    parse("GET", "/api/v1/nodes/n"),
+    parse("PUT", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l"),
+)
+
+
+def a_fairness(wait: float = 15.0) -> Fairness:
+    return Fairness(ApiServer(now=lambda: datetime.now(UTC), random=Random(1)), wait)
+
+
+def flow_of(fairness: Fairness, user: User, info: RequestInfo = PODS) -> Flow:
+    return fairness.flows.classify(user, info)
+
+
+@pytest.mark.parametrize(
+    ("user", "info", "schema", "level", "distinguisher"),
+    [
+        (ADMIN, PODS, "exempt", "exempt", ""),
+        (ANONYMOUS, parse("GET", "/readyz"), "probes", "exempt", ""),
+        (ANONYMOUS, parse("GET", "/readyz/ping"), "probes", "exempt", ""),
+        (ANONYMOUS, parse("GET", "/readyzz"), "global-default", "global-default", "system:anonymous"),
+        (NODE, NODES, "system-node-high", "node-high", "system:node:n"),
+        (NODE, PODS, "system-nodes", "system", "system:node:n"),
+        (User("system:kube-scheduler", (AUTHENTICATED,)), LEASE, "system-leader-election", "leader-election", "system:kube-scheduler"),
+        (User("system:kube-scheduler", (AUTHENTICATED,)), PODS, "kube-scheduler", "workload-high", "a"),
+        (SYSTEM_ACCOUNT, LEASE, "system-leader-election", "leader-election", SYSTEM_ACCOUNT.name),
+        (SYSTEM_ACCOUNT, PODS, "kube-system-service-accounts", "workload-high", "a"),
+        (ACCOUNT, LEASE, "service-accounts", "workload-low", ACCOUNT.name),
+        (LOUD, PODS, "global-default", "global-default", "loud"),
+        (User("odd"), PODS, "catch-all", "catch-all", "odd"),
+    ],
+)
+def test_a_cluster_begins_with_these_flows(user: User, info: RequestInfo, schema: str, level: str, distinguisher: str) -> None:
+    found = Flows((), ()).classify(user, info)
+
+    assert (found.schema, found.level.name, found.distinguisher) == (schema, level, distinguisher)
+
+
+def a_schema(name: str, precedence: int, level: str = "global-default", **rules: Any) -> bytes:
+    rule = {"subjects": [{"kind": "User", "user": {"name": "loud"}}], **rules}
+    spec = {"priorityLevelConfiguration": {"name": level}, "matchingPrecedence": precedence, "rules": [rule]}
+    return json.dumps({"metadata": {"name": name, "uid": name}, "spec": spec}).encode()
+
+
+EVERY_URL = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+ALL = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+
+
+@pytest.mark.parametrize(
+    ("rule", "request_", "matches"),
+    [
+        (ALL, PODS, True),
+        (ALL, NODES, True),
+        ({**ALL, "clusterScope": False}, NODES, False),
+        ({**ALL, "namespaces": ["b"]}, PODS, False),
+        ({**ALL, "namespaces": ["b", "a"]}, PODS, True),
+        ({**ALL, "namespaces": ["*", "b"]}, PODS, False),  # a wildcard stands alone
+        ({**ALL, "verbs": ["list"]}, PODS, True),
+        ({**ALL, "verbs": ["get"]}, PODS, False),
+        ({**ALL, "apiGroups": [""]}, LEASE, False),
+        ({**ALL, "resources": ["pods"]}, parse("GET", "/api/v1/namespaces/a/pods/p/status"), False),
+        ({**ALL, "resources": ["pods/status"]}, parse("GET", "/api/v1/namespaces/a/pods/p/status"), True),
+    ],
+)
+def test_a_rule_matches_what_it_names(rule: Json, request_: RequestInfo, matches: bool) -> None:
+    found = Flows([a_schema("mine", 50, resourceRules=[rule])], ()).classify(LOUD, request_)
+
+    assert (found.schema == "mine") is matches
+
+
+def test_the_first_that_matches_counts_and_who_has_no_level_does_not() -> None:
+    schemas = [
+        a_schema("late", 60, resourceRules=[ALL]),
+        a_schema("b", 50, resourceRules=[ALL]),
+        a_schema("a", 50, resourceRules=[ALL]),
+        a_schema("dangling", 10, "nowhere", resourceRules=[ALL]),
+        b'{"metadata":{"name":"nonsense"},"spec":{"matchingPrecedence":"x"}}',
+    ]
+
+    assert Flows(schemas, ()).classify(LOUD, PODS).schema == "a"
+    assert Flows(schemas[:1], ()).classify(LOUD, PODS).schema_uid == "late"
+
+
+def test_seats_are_shared_by_shares() -> None:
+    mine = b'{"metadata":{"name":"mine"},"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":245}}}'
+    before, after = Flows((), ()).levels, Flows((), [mine]).levels
+
+    assert {name: level.seats for name, level in before.items()} == {
+        "exempt": None, "system": 30, "node-high": 40, "leader-election": 10, "workload-high": 40, "workload-low": 100,
+        "global-default": 20, "catch-all": 5,
+    }  # fmt: skip
+    assert (after["mine"].seats, after["workload-low"].seats) == (123, 50)
+
+
+# --------------------------------------------------------------------------------------------------------------- taking turns
+
+
+async def test_who_floods_the_server_waits_behind_themselves() -> None:
+    fairness, served, release = a_fairness(), [], asyncio.Event()
+    seats = fairness.flows.levels["global-default"].seats or 0
+
+    async def ask(user: User) -> None:
+        async with fairness.seat(flow_of(fairness, user)):
+            served.append(user.name)
+            await release.wait()
+
+    flood = [asyncio.ensure_future(ask(LOUD)) for _ in range(seats + 25)]
+    await asyncio.sleep(0)
+    quiet = asyncio.ensure_future(ask(QUIET))
+    await asyncio.sleep(0)
+    at_once = list(served)
+    release.set()
+    await asyncio.gather(*flood, quiet)
+
+    assert at_once == ["loud"] * (seats * 3 // 4) + ["quiet"], "the last seats are not for one flow alone"
+    assert len(served) == seats + 26
+
+
+async def test_flows_take_turns() -> None:
+    fairness, served, release = a_fairness(), [], asyncio.Event()
+    users = [User(f"u{n}", (AUTHENTICATED,)) for n in range(4)]
+
+    async def ask(user: User) -> None:
+        async with fairness.seat(flow_of(fairness, user)):
+            served.append(user.name)
+            await release.wait()
+
+    first = [asyncio.ensure_future(ask(user)) for user in users for _ in range(15)]
+    await asyncio.sleep(0)
+    taken = len(served)
+    release.set()
+    await asyncio.gather(*first)
+
+    assert taken == 20
+    turns = served[taken:]
+    assert all(len(set(turns[n : n + 3])) == 3 for n in range(9)), turns
+
+
+async def test_who_waits_too_long_or_too_many_is_told_to_come_back() -> None:
+    fairness, never = a_fairness(wait=0.1), asyncio.Event()
+
+    async def ask(user: User) -> str:
+        try:
+            async with fairness.seat(flow_of(fairness, user)):
+                await never.wait()
+        except StatusError as error:
+            return f"{error.status['code']} {error.status['message']}"
+        return ""
+
+    flood = [asyncio.ensure_future(ask(LOUD)) for _ in range(15 + 100)]
+    await asyncio.sleep(0)
+    at_once = [task.result() for task in flood if task.done()]
+    await asyncio.sleep(0.5)
+    later = [task.result() for task in flood if task.done()]
+    never.set()
+    await asyncio.gather(*flood)
+    said = "\n".join(fairness.metrics())
+
+    assert set(later) == {"429 Too many requests, please try again later."}
+    assert (len(at_once), len(later)) == (50, 100)
+    assert 'rejected_requests_total{flow_schema="global-default",priority_level="global-default",reason="queue-full"} 50' in said
+    assert 'rejected_requests_total{flow_schema="global-default",priority_level="global-default",reason="time-out"} 50' in said
+    assert 'current_executing_seats{priority_level="global-default"} 0' in said
+    async with asyncio.timeout(5), fairness.seat(flow_of(fairness, QUIET)):
+        pass  # every seat was given back
+
+
+async def test_a_level_that_has_no_queues_refuses_at_once() -> None:
+    fairness, stranger = a_fairness(), User("odd")
+    held = [fairness.seat(flow_of(fairness, stranger)) for _ in range(4)]
+    for seat in held:
+        await seat.__aenter__()
+    with pytest.raises(StatusError, match="Too many requests"):
+        await fairness.seat(flow_of(fairness, stranger)).__aenter__()
+    for seat in held:
+        await seat.__aexit__(None, None, None)
+
+
+async def test_administrators_are_exempt() -> None:
+    fairness = a_fairness(wait=0.01)
+    async with asyncio.timeout(5):
+        for _ in range(500):
+            await fairness.seat(flow_of(fairness, ADMIN)).__aenter__()
+
+
+# ---------------------------------------------------------------------------------------------------- the objects, as clients see them
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[RunningServer]:
+    tokens = {"loud": LOUD, "quiet": QUIET}
+    running = await start(ServeOptions(listen="127.0.0.1:0", tokens=tokens, now=lambda: datetime.now(UTC), random=Random(1)))
+    try:
+        yield running
+    finally:
+        await running.stop()
+
+
+async def send(running: RunningServer, method: str, path: str, body: Json | None = None) -> Any:
+    media = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    content = b"" if body is None else json.dumps(body).encode()
+    answer = await running.server.handle(Request(method=method, path=path, headers={"content-type": media}, body=content))
+    assert isinstance(answer, Response)
+    return answer.status, json.loads(answer.body)
+
+
+async def marks(running: RunningServer, token: str) -> tuple[str, str]:
+    connector, headers = aiohttp.TCPConnector(ssl=False), {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(connector=connector) as session, session.get(f"{running.url}/version", headers=headers) as answer:
+        return answer.headers["X-Kubernetes-PF-FlowSchema-UID"], answer.headers["X-Kubernetes-PF-PriorityLevel-UID"]
+
+
+MINE: Json = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "metadata": {"name": "mine"}}
+MY_SCHEMA: Json = {
+    **MINE,
+    "kind": "FlowSchema",
+    "spec": {
+        "priorityLevelConfiguration": {"name": "mine"},
+        "matchingPrecedence": 1000,
+        "rules": [{"subjects": [{"kind": "User", "user": {"name": "loud"}}], "nonResourceRules": [EVERY_URL]}],
+    },
+}
+MY_LEVEL: Json = {
+    **MINE,
+    "kind": "PriorityLevelConfiguration",
+    "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}},
+}
+
+
+def dangling(schema: Json) -> tuple[str, str, str]:
+    found = next(c for c in schema["status"]["conditions"] if c["type"] == "Dangling")
+    return found["status"], found["reason"], found["message"]
+
+
+async def test_a_schema_of_ones_own_takes_effect_with_its_level() -> None:
+    async with served() as running:
+        _, made = await send(running, "POST", f"{BASE}/flowschemas", MY_SCHEMA)
+        _, alone = await send(running, "GET", f"{BASE}/flowschemas/mine")
+        before = await marks(running, "loud")
+        _, level = await send(running, "POST", f"{BASE}/prioritylevelconfigurations", MY_LEVEL)
+        _, whole = await send(running, "GET", f"{BASE}/flowschemas/mine")
+        after, other = await marks(running, "loud"), await marks(running, "quiet")
+        _, default = await send(running, "GET", f"{BASE}/flowschemas/global-default")
+        metrics = await running.server.handle(Request(method="GET", path="/metrics"))
+        assert isinstance(metrics, Response)
+
+    named = 'This FlowSchema references the PriorityLevelConfiguration object named "mine"'
+    assert dangling(alone) == ("True", "NotFound", f"{named} but there is no such object")
+    assert dangling(whole) == ("False", "Found", f"{named} and it exists")
+    assert before == other
+    assert other[0] == default["metadata"]["uid"]
+    assert after == (made["metadata"]["uid"], level["metadata"]["uid"])
+    assert b'apiserver_flowcontrol_nominal_limit_seats{priority_level="mine"} 1' in metrics.body
+
+
+async def test_what_every_cluster_has_comes_back_and_only_the_suggested_can_be_made_ones_own() -> None:
+    async with served() as running:
+        _, listed = await send(running, "GET", f"{BASE}/flowschemas")
+        _, levels = await send(running, "GET", f"{BASE}/prioritylevelconfigurations")
+        assert (await send(running, "DELETE", f"{BASE}/flowschemas/catch-all"))[0] == 200
+        assert (await send(running, "DELETE", f"{BASE}/flowschemas/probes"))[0] == 200
+        back = [(await send(running, "GET", f"{BASE}/flowschemas/{name}"))[0] for name in ("catch-all", "probes")]
+        specs = []
+        for name, annotation in (("global-default", "true"), ("global-default", "false"), ("exempt", "false")):
+            change = {"metadata": {"annotations": {"apf.kubernetes.io/autoupdate-spec": annotation}}, "spec": {"matchingPrecedence": 77}}
+            await send(running, "PATCH", f"{BASE}/flowschemas/{name}", change)
+            specs.append((await send(running, "GET", f"{BASE}/flowschemas/{name}"))[1]["spec"]["matchingPrecedence"])
+
+    assert {o["metadata"]["name"] for o in levels["items"]} > MANDATORY
+    assert {dangling(o)[0] for o in listed["items"]} == {"False"}
+    assert len(listed["items"]) == 11
+    assert back == [200, 200]
+    assert specs == [9900, 77, 1]
