@@ -7,7 +7,7 @@ STAMP := $(VENV)/.stamp-dev
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-real soak check bench docs clean
+.PHONY: help setup run demo test test-real soak check image bench docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -60,6 +60,9 @@ docs: $(VENV)/.stamp-docs ## render what docs/ shows of the code and its outputs
 	$(BIN)/python -m clusterwright.cli.dependencies
 	$(BIN)/python tests/documentation/outputs.py
 	$(BIN)/python -m mkdocs build --strict --quiet
+
+image: $(VENV)/.stamp-base ## the manager's image as an OCI layout in build/image, without a daemon; BASE=DIR: on another layout
+	$(BIN)/python -m clusterwright.cli.image --output build/image $(if $(BASE),--base $(BASE))
 
 $(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt
