@@ -183,45 +183,6 @@ async def test_metrics_have_kube_apiservers_names(http: HttpServer, session: aio
     assert 'apiserver_storage_objects{resource="configmaps"} 1' in text
 
 
-class Echo:
-    """Answers every message with itself."""
-
-    def __init__(self) -> None:
-        self._messages: asyncio.Queue[bytes | None] = asyncio.Queue()
-
-    async def send(self, message: bytes) -> None:
-        await self._messages.put(message.upper())
-
-    async def receive(self) -> bytes | None:
-        return await self._messages.get()
-
-    async def close(self) -> None:
-        await self._messages.put(None)
-
-
-async def test_upgraded_connections_reach_the_plugged_in_handler(http: HttpServer, session: aiohttp.ClientSession):
-    asked = []
-
-    async def upgrade(request: Any, info: Any, user: Any) -> Echo:
-        asked.append((info.resource, info.name, info.subresource))
-        return Echo()
-
-    http.server.upgrade_handler = upgrade
-    async with session.ws_connect(
-        "/api/v1/namespaces/kube-system/pods/etcd-a/portforward?ports=2379", protocols=("portforward.k8s.io",)
-    ) as socket:
-        await socket.send_bytes(b"hello")
-        assert (await socket.receive_bytes()) == b"HELLO"
-        assert socket.protocol == "portforward.k8s.io"
-    assert asked == [("pods", "etcd-a", "portforward")]
-
-
-async def test_an_upgrade_that_nobody_handles_is_refused(session: aiohttp.ClientSession):
-    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        await session.ws_connect("/api/v1/namespaces/default/pods/p/portforward")
-    assert refused.value.status == 404
-
-
 async def test_nothing_is_answered_before_the_handshake_of_tls(http: HttpServer):
     context = ssl.create_default_context()
     with pytest.raises((ssl.SSLError, OSError)):

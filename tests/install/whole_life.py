@@ -48,8 +48,8 @@ class Recording:
         self._note(request, response)
         return response, lines
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
-        return await self.inner.upgrade(request, protocols)
+    async def forward(self, request: Request, port: int) -> Duplex:
+        return await self.inner.forward(request, port)
 
     async def close(self) -> None:
         await self.inner.close()

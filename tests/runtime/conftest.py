@@ -64,8 +64,8 @@ class Recording:
                 return answer, _nothing()
         return await self.inner.stream(request)
 
-    async def upgrade(self, request, protocols):
-        return await self.inner.upgrade(request, protocols)
+    async def forward(self, request, port):
+        return await self.inner.forward(request, port)
 
     async def close(self):
         await self.inner.close()

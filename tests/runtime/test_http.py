@@ -22,6 +22,7 @@ from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.kubeadm.certificates import new_admin_client, new_ca, sign
+from clusterwright.runtime import portforward
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.credentials import NoCredentials
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, Unauthorized
@@ -32,6 +33,7 @@ from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.kubeconfig import Connection, ExecPlugin
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.watcher import Watcher
+from support.echo import a_pod, echo
 
 
 class Certificates:
@@ -468,28 +470,11 @@ async def test_a_renewed_client_certificate_is_used_for_new_requests(mirror, cer
 # Our own API server over HTTPS.
 
 
-class Echo:
-    """What an upgraded connection does in these tests: it sends everything back."""
-
-    def __init__(self):
-        self.queue = asyncio.Queue()
-
-    async def send(self, message):
-        await self.queue.put(message)
-
-    async def receive(self):
-        return await self.queue.get()
-
-    async def close(self):
-        await self.queue.put(None)
-
-
 @pytest.fixture
 async def client(certificates):
-    async def upgrade(request, info, user):
-        return Echo()
-
-    server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1), upgrade=upgrade)
+    server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1), forward=echo)
+    server.ensure_namespaces()
+    server.ensure([a_pod()])
     http = HttpServer(server, Authenticator({"good": User("ada", groups=("system:masters",))}))
     port = await http.start("127.0.0.1", 0, certificates.context)
     connection = Connection(server=f"https://127.0.0.1:{port}", certificate_authority=certificates.ca.certificate, token="good")
@@ -553,20 +538,62 @@ async def test_an_informer_over_https_survives_its_server_being_restarted(client
     await asyncio.wait([watcher])
 
 
-async def test_an_upgrade_is_a_stream_in_both_directions(client):
-    request = Request(method="GET", path="/api/v1/namespaces/default/pods/p/portforward", query=(("ports", "2379"),))
-    duplex = await client.transport.upgrade(request, ("v4.channel.k8s.io",))
+FORWARD = Request(method="POST", path="/api/v1/namespaces/default/pods/p/portforward")
 
-    await duplex.send(b"\x00hello")
-    assert await duplex.receive() == b"\x00hello"
+
+async def said(duplex, text):
+    """What comes back for a text, from a port that sends everything back."""
+    await duplex.send(text)
+    answer = b""
+    while len(answer) < len(text):
+        answer += await duplex.receive() or b"-" * len(text)
+    return answer
+
+
+@pytest.mark.parametrize("way", ["websocket", "spdy"])
+async def test_a_port_of_a_pod_is_a_stream_in_both_directions(client, way, monkeypatch):
+    if way == "spdy":
+        monkeypatch.setattr(portforward, "TUNNEL", "unheard.of")
+    duplex = await client.transport.forward(FORWARD, 2379)
+
+    assert await said(duplex, b"hello") == b"hello"
+    large = bytes(range(256)) * 4096
+    assert await said(duplex, large) == large
     await duplex.close()
     await duplex.close()
+    with pytest.raises(OSError, match="closed"):
+        await duplex.send(b"too late")
+    assert [t for t in asyncio.all_tasks() if "ForwardedPort" in repr(t)] == []
 
 
-async def test_a_refused_upgrade_is_the_error_that_it_means(client):
-    client.http.server.upgrade_handler = None
+@pytest.mark.parametrize("way", ["websocket", "spdy"])
+async def test_a_port_at_which_nothing_listens_is_refused_with_the_reason(client, way, monkeypatch):
+    if way == "spdy":
+        monkeypatch.setattr(portforward, "TUNNEL", "unheard.of")
+    duplex = await client.transport.forward(FORWARD, 81)
+
+    with pytest.raises(ConnectionRefusedError, match="error forwarding port 81 to pod p: nobody at 81"):
+        await duplex.receive()
+    await duplex.close()
+
+
+async def test_a_connection_that_ends_ends_the_port(client):
+    duplex = await client.transport.forward(FORWARD, 2379)
+    assert await said(duplex, b"hello") == b"hello"
+
+    await client.http.stop()
+
+    with pytest.raises(ConnectionResetError):
+        await duplex.receive()
+    await duplex.close()
+
+
+async def test_a_forward_that_is_refused_is_the_error_that_it_means(client):
+    with pytest.raises(NotFound, match='pods "q" not found'):
+        await client.transport.forward(Request(method="POST", path="/api/v1/namespaces/default/pods/q/portforward"), 80)
+    client.http.server.forward_handler = None
     with pytest.raises(ApiError) as caught:
-        await client.transport.upgrade(Request(method="GET", path="/api/v1/namespaces/default/pods/p/portforward"), ("v4.channel.k8s.io",))
+        await client.transport.forward(FORWARD, 80)
     assert caught.value.code == 404
 
 

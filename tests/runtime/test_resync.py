@@ -39,8 +39,8 @@ class Counting:
         self.sent["WATCH"] += 1
         return await self._inner.stream(request)
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
-        return await self._inner.upgrade(request, protocols)
+    async def forward(self, request: Request, port: int) -> Duplex:
+        return await self._inner.forward(request, port)
 
     async def close(self) -> None:
         await self._inner.close()

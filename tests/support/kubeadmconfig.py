@@ -110,8 +110,8 @@ class RefusingTransport:
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
         return await self.inner.stream(request)
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
-        return await self.inner.upgrade(request, protocols)
+    async def forward(self, request: Request, port: int) -> Duplex:
+        return await self.inner.forward(request, port)
 
     async def close(self) -> None:
         await self.inner.close()

@@ -53,7 +53,7 @@ class Remote:
             raise ConnectionFailed("connection refused")
         return await self.inner.stream(request)
 
-    async def upgrade(self, request, protocols):
+    async def forward(self, request, port):
         raise ConnectionFailed("not here")
 
     async def close(self):

@@ -62,9 +62,9 @@ class Switch:
         self._check(request)
         return await self._inner.stream(request)
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+    async def forward(self, request: Request, port: int) -> Duplex:
         self._check(request)
-        return await self._inner.upgrade(request, protocols)
+        return await self._inner.forward(request, port)
 
     async def close(self) -> None:
         self.closed += 1

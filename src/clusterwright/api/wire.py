@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,16 +29,20 @@ class Response:
 
 
 class Duplex(Protocol):
-    """A message stream in both directions: an upgraded connection (port-forward)."""
+    """A stream in both directions: of messages (a WebSocket) or of bytes (a port). What fails is an OSError."""
 
     async def send(self, message: bytes) -> None:
-        """Send one message."""
+        """Send one message, or some bytes; waits where the peer does not keep up."""
 
     async def receive(self) -> bytes | None:
-        """The next message; None when the peer has closed."""
+        """The next message, or some bytes; None when the peer has closed."""
 
     async def close(self) -> None:
         """Close; safe to call twice."""
+
+
+Dial = Callable[[int], Awaitable[Duplex]]
+"""Opens a port of a Pod as a stream of bytes; raises OSError, a ConnectionRefusedError where nothing listens."""
 
 
 class Transport(Protocol):
@@ -50,8 +54,11 @@ class Transport(Protocol):
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
         """A watch: status and headers at once, then one item per event, as JSON. A non-2xx answer has its body in the response."""
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
-        """A WebSocket connection that speaks one of `protocols`."""
+    async def forward(self, request: Request, port: int) -> Duplex:
+        """A port of the Pod whose `portforward` is asked for, as a stream of bytes.
+
+        Where nothing listens, this or the first `receive` raises a ConnectionRefusedError.
+        """
 
     async def close(self) -> None:
         """Release connections."""

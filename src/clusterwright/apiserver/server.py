@@ -11,13 +11,13 @@ import logging
 import random as random_module
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.api.wire import Duplex, Request, Response
+from clusterwright.api.wire import Dial, Duplex, Request, Response
 from clusterwright.apiserver.admission import Admission, policies
 from clusterwright.apiserver.auth.identity import ADMIN, User
 from clusterwright.apiserver.builtins.kinds import RESOURCES
@@ -30,24 +30,24 @@ from clusterwright.apiserver.registry import Registry, ResourceKey, index
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
 from clusterwright.apiserver.selectors import field_requirements
 from clusterwright.apiserver.serving import nonresource
-from clusterwright.apiserver.status import StatusError, bad_request, generic, internal
-from clusterwright.apiserver.storage.store import Entry, Journal, NotDurable, Store
+from clusterwright.apiserver.status import StatusError, bad_request, generic, internal, not_found
+from clusterwright.apiserver.storage.store import Entry, Journal, NotDurable, Store, object_key
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.system import controllers, definitions, loading, namespaces
-from clusterwright.apiserver.verbs import routing
+from clusterwright.apiserver.verbs import containers, routing
 
-__all__ = ["ApiServer", "Authorizer", "Upgrade"]
+__all__ = ["ApiServer", "Authorizer", "Forward"]
 
 log = logging.getLogger(__name__)
 _NOT_FOUND: Final = Response(status=404, headers={"content-type": "text/plain; charset=utf-8"}, body=b"404 page not found\n")
 _INITIAL_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
-class Upgrade(Protocol):
-    """Opens a stream in both directions for a path, e.g. a port-forward; raises StatusError."""
+class Forward(Protocol):
+    """Opens a port of a Pod that exists, as a stream of bytes."""
 
-    async def __call__(self, request: Request, info: RequestInfo, user: User) -> Duplex:
-        """The stream."""
+    async def __call__(self, namespace: str, pod: str, port: int) -> Duplex:
+        """The stream; raises OSError, a ConnectionRefusedError where nothing listens."""
 
 
 @cache
@@ -70,7 +70,7 @@ class ApiServer(Core):
         require_namespaces: bool = True,
         authorizer: Authorizer | None = None,
         admission: Iterable[Admission] = (),
-        upgrade: Upgrade | None = None,
+        forward: Forward | None = None,
         version: str = "v1.36.1",
         converters: Converters | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class ApiServer(Core):
         built-ins if not given. `require_namespaces`: objects can be created only in namespaces that exist. Without an
         `authorizer` everybody may do everything. With a `journal`: call `recover`, start the journal, then
         `ensure_namespaces` before anything is served. `converters`: kinds whose conversion, a webhook by their CRD, is
-        done in this process.
+        done in this process. `forward`: serves port-forwards, which are not found without it.
         """
         super().__init__(
             now=now,
@@ -93,7 +93,7 @@ class ApiServer(Core):
             version=version,
             converters=converters,
         )
-        self.upgrade_handler = upgrade
+        self.forward_handler = forward
         self._definitions = definitions.CrdController(self)
         self.store.table(definitions.TABLE).hooks.append(self._definitions)
         self._policies = policies.Activation(self)
@@ -180,13 +180,24 @@ class ApiServer(Core):
             return rendering.failed(generic(404, "", "", "", ""), PLAIN)
         return _NOT_FOUND
 
-    async def upgrade(self, request: Request, user: User = ADMIN) -> Duplex:
-        """Open a stream in both directions (port-forward); raises StatusError."""
+    def forward(self, request: Request, user: User = ADMIN) -> Dial:
+        """What opens the ports of the Pod whose `portforward` is asked for; raises StatusError.
+
+        A WebSocket begins with a GET, and is no reading all the same: who asks must be allowed to create, whatever the method.
+        """
         info = self.info(request)
         self.demand(user, info)
-        if self.upgrade_handler is None:
+        if info.verb != "create" and info.resource == "pods" and info.subresource:
+            self.demand(user, dataclasses.replace(info, verb="create"))
+        if info.resource != "pods" or info.group or info.subresource not in {*containers.SUBRESOURCES, "portforward"}:
             raise generic(404, "", "", "", "")
-        return await self.upgrade_handler(request, info, user)
+        if object_key(info.namespace, info.name) not in self.store.table("pods").objects:
+            raise not_found("", "pods", info.name)
+        if info.subresource != "portforward":
+            raise containers.refusal(info)
+        if self.forward_handler is None:
+            raise generic(404, "", "", "", "")
+        return partial(self.forward_handler, info.namespace, info.name)
 
     # ------------------------------------------------------------------ life
 

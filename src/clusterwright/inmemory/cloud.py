@@ -11,16 +11,12 @@ from pathlib import Path
 from random import Random
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wire import Duplex, Request
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import bootstrap_token_source
-from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.server import ApiServer, Upgrade
+from clusterwright.apiserver.server import ApiServer, Forward
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
-from clusterwright.apiserver.verbs import containers
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
-from clusterwright.inmemory.pipe import duplex_pair
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.runtime.errors import ConnectionFailed
@@ -134,7 +130,7 @@ class Cloud:
             journal = None if self._data_dir is None else SqliteJournal(self._data_dir / _file_name(key))
         except StoreBroken as error:
             raise ConnectionFailed(f"the workload cluster of {key} cannot come back: {error}") from error
-        server = ApiServer(now=self.now, random=self._random, journal=journal, authorizer=RbacAuthorizer(), upgrade=self._upgrade_of(key))
+        server = ApiServer(now=self.now, random=self._random, journal=journal, authorizer=RbacAuthorizer(), forward=self._forward_of(key))
         if journal is not None:
             try:
                 server.recover(journal.entries(), journal.revision)
@@ -237,16 +233,11 @@ class Cloud:
         """Our addresses, in order: all of a part of the loopback network, if we are there."""
         return _LOOPBACK if self.host in _LOOPBACK else {self.host: None}
 
-    def _upgrade_of(self, key: ObjectKey) -> Upgrade:
-        async def upgrade(request: Request, info: RequestInfo, user: User) -> Duplex:
-            if info.subresource != "portforward":
-                raise containers.refusal(info)
-            near, far = duplex_pair()
-            ports = dict(request.query).get("ports", "")
-            self._clusters[key].tunnel(info.name, int(ports) if ports.isdigit() else 0, far)
-            return near
+    def _forward_of(self, key: ObjectKey) -> Forward:
+        async def forward(namespace: str, pod: str, port: int) -> Duplex:
+            return await self._clusters[key].dial(namespace, pod, port)
 
-        return upgrade
+        return forward
 
 
 def _file_name(key: ObjectKey) -> str:

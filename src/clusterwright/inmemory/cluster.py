@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -28,15 +28,12 @@ from clusterwright.apiserver.storage.sqlite import SqliteJournal
 from clusterwright.apiserver.storage.store import Table, object_key
 from clusterwright.inmemory import etcd, gateway, objects
 from clusterwright.inmemory.kubelets import Kubelets
+from clusterwright.inmemory.ports import Ports
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import NotFound
-from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.rest import RestClient
-
-_ETCD_PORT, _API_SERVER_PORT = 2379, 6443
-_log = get_logger("inmemory")
 
 Sign = Callable[[KeyPair, str, tuple[str, ...]], Awaitable[KeyPair]]
 """A serving certificate of an authority, for a common name and hosts."""
@@ -100,8 +97,7 @@ class SimulatedCluster:
         self._etcd_certificates: dict[str, tuple[KeyPair, bytes]] = {}
         self._addresses: dict[str, str] = {}
         self._members: tuple[int, tuple[etcd.Member, ...]] = (-1, ())
-        self._tunnels: set[asyncio.Task[None]] = set()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._ports = Ports(self, str(key))
         self._kubelets = Kubelets(server, self.ensure, node_gone)
 
     # ------------------------------------------------------------------------------------------------- answering
@@ -158,8 +154,7 @@ class SimulatedCluster:
                     self._is_open = False
                     self._changed(self.key)
                     self.server.close()
-                    for tunnel in list(self._tunnels):
-                        tunnel.cancel()
+                    self._ports.cut()
                     if self._listener is not None:
                         await self._listener.stop(self)
                 else:
@@ -174,10 +169,7 @@ class SimulatedCluster:
         """Stop answering and finish writing; objects that are kept stay kept."""
         self._running.clear()
         await self.settle()
-        tunnels = list(self._tunnels)
-        for tunnel in tunnels:
-            tunnel.cancel()
-        await asyncio.gather(*tunnels, return_exceptions=True)
+        await asyncio.gather(*self._ports.cut(), return_exceptions=True)
         self.server.close()
         if self._journal is not None:
             self._journal.close()
@@ -284,43 +276,28 @@ class SimulatedCluster:
         await self.client.patch(Pod, ObjectKey("kube-system", f"etcd-{machine}"), {"metadata": {"annotations": dict(annotations)}})
         await self.settle()
 
-    def tunnel(self, pod: str, port: int, socket: Duplex) -> None:
-        """Serve one port-forward in the background until it is closed."""
-        task = asyncio.get_running_loop().create_task(self._port_forward(pod, port, socket), name=f"port-forward {pod}")
-        self._tunnels.add(task)
-        task.add_done_callback(lambda ended: self._tunnel_ended(ended, socket))
+    def dial(self, namespace: str, pod: str, port: int) -> Awaitable[Duplex]:
+        """A port of a Pod as a stream of bytes; raises OSError."""
+        return self._ports.dial(namespace, pod, port)
 
-    def _tunnel_ended(self, task: asyncio.Task[None], socket: Duplex) -> None:
-        self._tunnels.discard(task)
-        if task.cancelled():
-            # perhaps before it began: then it has not closed the stream, and the peer would wait for an answer
-            closing = task.get_loop().create_task(socket.close(), name=f"{task.get_name()} closing")
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
-        elif (error := task.exception()) is not None:
-            _log.error("Port-forward failed", cause=error, cluster=str(self.key), tunnel=task.get_name())
+    def api_server_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
+        """The serving certificate of the API server that runs on a machine, and the authority of its clients; None if none runs."""
+        if self.serving is None or machine not in self._running:
+            return None
+        return self.serving.certificate, self.serving.authority.certificate
 
-    async def _port_forward(self, pod: str, port: int, socket: Duplex) -> None:
-        """Etcd's client port, or an API server's, which shows its certificate; anything else is refused."""
-        try:
-            if port == _API_SERVER_PORT and pod.removeprefix("kube-apiserver-") in self._running and self.serving is not None:
-                context = _tunnel_context(self.serving.certificate, self.serving.authority.certificate)
-                await gateway.serve(socket, port, context, _refuse_call)
-                return
-            machine = pod.removeprefix("etcd-")
-            held = self._etcd_certificates.get(machine)
-            try:
-                if held is None or port != _ETCD_PORT:
-                    raise etcd.EtcdRefused(f"an error occurred forwarding {port}: connection refused")
-                etcd.addressed(self.members(), machine)
-            except etcd.EtcdRefused as error:
-                await gateway.refuse(socket, port, str(error))
-                return
-            pair, authority = held
-            context = _tunnel_context(pair, authority, require_client=True)
-            await gateway.serve(socket, port, context, lambda path, body: self._etcd_call(machine, path, body))
-        finally:
-            await socket.close()
+    def network_address(self) -> tuple[str, int] | None:
+        """Where the API servers answer on the network; None if they do not."""
+        return (self.host, self.port) if self._listener is not None and self._is_open else None
+
+    def etcd_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
+        """The certificate of the etcd member on a machine, and the authority of its clients; None if none answers there."""
+        answers = any(m.name == machine and not m.is_stopped for m in self.members())
+        return self._etcd_certificates.get(machine) if answers else None
+
+    def etcd_call(self, machine: str) -> gateway.Call:
+        """What answers the calls of the member on a machine."""
+        return partial(self._etcd_call, machine)
 
     async def _etcd_call(self, machine: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         everyone = self.members()
@@ -404,10 +381,6 @@ def _annotations(raw: bytes) -> Mapping[str, str]:
     return _ANNOTATED.decode(raw).metadata.annotations
 
 
-async def _refuse_call(path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-    raise etcd.EtcdRefused("only the certificate can be seen here")
-
-
 def _require(leader: etcd.Member | None) -> None:
     if leader is None:
         raise etcd.EtcdRefused("etcdserver: request timed out")
@@ -418,7 +391,3 @@ def _member_json(member: etcd.Member) -> Json:
     if member.is_learner:
         json["isLearner"] = True
     return json
-
-
-_tunnel_context = lru_cache(maxsize=1024)(server_context)
-"""Tunnels come and go, many a minute; what they are encrypted with stays."""

@@ -1,4 +1,4 @@
-"""The far end of a port-forward to an etcd member: TLS, HTTP/1.1 and etcd's JSON gateway, over any message stream."""
+"""An etcd member's client port: TLS, HTTP/1.1 and etcd's JSON gateway, on any stream of bytes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ import msgspec
 
 from clusterwright.api.wire import Duplex
 from clusterwright.inmemory.etcd import EtcdRefused
+from clusterwright.streams.tls import TlsStream
 
-_DATA, _ERROR = b"\x00", b"\x01"
 _MAX_REQUEST = 1 << 20
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Answers one gateway call (path, body); raises EtcdRefused."""
 
 
-async def serve(socket: Duplex, port: int, context: ssl.SSLContext, call: Call) -> None:
-    """Answer calls on a port-forward's WebSocket until the peer closes it or breaks the protocol."""
-    announced = port.to_bytes(2, "little")
-    await socket.send(_DATA + announced)
-    await socket.send(_ERROR + announced)
-    tls = _TlsServer(socket, context)
+async def serve(stream: Duplex, context: ssl.SSLContext, call: Call) -> None:
+    """Answer calls on a stream of bytes until the peer closes it or breaks the protocol."""
+    tls = TlsStream(stream, context)
     try:
         await tls.handshake()
         while (request := await _read_request(tls)) is not None:
@@ -31,20 +28,11 @@ async def serve(socket: Duplex, port: int, context: ssl.SSLContext, call: Call) 
             status, answer = await _answer(call, path, body)
             payload = msgspec.json.encode(answer)
             head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
-            await tls.write(head.encode() + payload)
+            await tls.send(head.encode() + payload)
     except (ssl.SSLError, ConnectionError, ValueError):
-        pass  # what a kubelet does with a broken stream: it is closed
+        pass  # what etcd does with a broken stream: it is closed
     finally:
-        await socket.close()
-
-
-async def refuse(socket: Duplex, port: int, text: str) -> None:
-    """Report, as a kubelet does, that nothing listens at the port."""
-    announced = port.to_bytes(2, "little")
-    await socket.send(_DATA + announced)
-    await socket.send(_ERROR + announced)
-    await socket.send(_ERROR + text.encode())
-    await socket.close()
+        await stream.close()
 
 
 async def _answer(call: Call, path: str, body: bytes) -> tuple[str, Mapping[str, Any]]:
@@ -57,10 +45,10 @@ async def _answer(call: Call, path: str, body: bytes) -> tuple[str, Mapping[str,
         return "400 Bad Request", {"error": "invalid JSON", "message": "invalid JSON", "code": 3}
 
 
-async def _read_request(tls: _TlsServer) -> tuple[str, bytes] | None:
+async def _read_request(tls: Duplex) -> tuple[str, bytes] | None:
     buffer = b""
     while b"\r\n\r\n" not in buffer:
-        more = await tls.read()
+        more = await tls.receive()
         if not more:
             return None
         buffer += more
@@ -73,50 +61,8 @@ async def _read_request(tls: _TlsServer) -> tuple[str, bytes] | None:
     if length > _MAX_REQUEST:
         raise ValueError("request too large")
     while len(body) < length:
-        more = await tls.read()
+        more = await tls.receive()
         if not more:
             return None
         body += more
     return lines[0].split(" ")[1], body[:length]
-
-
-class _TlsServer:
-    """The server's half of TLS on a port-forward channel."""
-
-    def __init__(self, socket: Duplex, context: ssl.SSLContext) -> None:
-        self._socket = socket
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-
-    async def handshake(self) -> None:
-        await self._until(self._tls.do_handshake)
-
-    async def read(self) -> bytes:
-        try:
-            data: bytes = await self._until(lambda: self._tls.read(65536))
-        except (ssl.SSLZeroReturnError, ssl.SSLEOFError, ConnectionError):
-            return b""
-        return data
-
-    async def write(self, data: bytes) -> None:
-        self._tls.write(data)
-        await self._flush()
-
-    async def _until(self, step: Callable[[], Any]) -> Any:
-        while True:
-            try:
-                result = step()
-            except ssl.SSLWantReadError:
-                await self._flush()
-                message = await self._socket.receive()
-                if message is None:
-                    raise ConnectionResetError("closed") from None
-                if message[:1] == _DATA:
-                    self._incoming.write(message[1:])
-                continue
-            await self._flush()
-            return result
-
-    async def _flush(self) -> None:
-        if pending := self._outgoing.read():
-            await self._socket.send(_DATA + pending)

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.apiserver.auth.identity import ANONYMOUS, User
-from clusterwright.apiserver.serving.inprocess import InProcessTransport, UpgradeRefused
+from clusterwright.apiserver.serving.inprocess import ForwardRefused, InProcessTransport
 from clusterwright.inmemory.cluster import Serving, SimulatedCluster
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, from_response
 
@@ -44,18 +44,18 @@ class LoopbackTransport:
         """A watch; it ends when the cluster ceases to answer."""
         return await self._inner().stream(request)
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
-        """A stream in both directions."""
+    async def forward(self, request: Request, port: int) -> Duplex:
+        """A port of a Pod."""
         try:
-            return await self._inner().upgrade(request, protocols)
-        except UpgradeRefused as refused:
+            return await self._inner().forward(request, port)
+        except ForwardRefused as refused:
             raise _refusal(refused) from refused
 
     async def close(self) -> None:
         """Nothing to release."""
 
 
-def _refusal(refused: UpgradeRefused) -> ApiError:
+def _refusal(refused: ForwardRefused) -> ApiError:
     code = refused.status.get("code", 500)
     return from_response(code if isinstance(code, int) else 500, msgspec.json.encode(refused.status))
 

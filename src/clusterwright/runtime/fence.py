@@ -65,10 +65,10 @@ class Fenced:
         """A watch."""
         return await self._inner.stream(request)
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+    async def forward(self, request: Request, port: int) -> Duplex:
         """A connection in both directions, whatever is said on it; raises NotLeading."""
         self._fence.check("CONNECT")
-        return _FencedDuplex(await self._inner.upgrade(request, protocols), self._fence)
+        return _FencedDuplex(await self._inner.forward(request, port), self._fence)
 
     async def close(self) -> None:
         """Close the inner transport."""

@@ -1,4 +1,4 @@
-"""The transport to an API server over HTTPS, by aiohttp: one request, a watch as JSON values, an upgrade to WebSocket."""
+"""The transport to an API server over HTTPS, by aiohttp: one request, a watch as JSON values, ports of Pods."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from clusterwright.api.wire import Duplex, Request, Response
+from clusterwright.runtime import portforward
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.credentials import Credentials, CredentialSource
-from clusterwright.runtime.errors import ConnectionFailed, Unauthorized, from_response
+from clusterwright.runtime.errors import ConnectionFailed, Unauthorized
 from clusterwright.runtime.fence import Fence, NotLeading
 from clusterwright.runtime.framing import JsonFrames, TooLong
 from clusterwright.runtime.kubeconfig import Connection
@@ -63,7 +64,10 @@ class HttpTransport:
         self._max_body = max_body
         self._fence = fence
         self._session: aiohttp.ClientSession | None = None
+        self._context: ssl.SSLContext | bool = True
         self._certificate: tuple[bytes, bytes] | None = None
+        self._is_spdy_only = False
+        """Whether a port was forwarded by SPDY, after WebSockets were refused."""
         self._retired: list[aiohttp.ClientSession] = []
         self._closing: set[asyncio.Future[None]] = set()
         self._options: dict[str, Any] = {}
@@ -143,32 +147,39 @@ class HttpTransport:
                 raise ConnectionFailed(f"{request.method} {request.path}: the answer is cut off")
         return bytes(body)
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
-        """A WebSocket; raises the error that the API server's refusal means."""
+    async def forward(self, request: Request, port: int) -> Duplex:
+        """A port of a Pod, by WebSocket or, where the API server does not speak that, by SPDY; raises the error that a refusal means."""
         try:
-            socket = await self._connect(request, protocols, refresh=False)
+            return await portforward.open_port(await self._carrier(request, refresh=False), port)
         except Unauthorized:
             if not self._credentials.can_refresh:
                 raise
-            socket = await self._connect(request, protocols, refresh=True)
-        if protocols and socket.protocol not in protocols:
-            await socket.close()
-            raise ConnectionFailed(f"{request.method} {request.path}: the server speaks none of {', '.join(protocols)}")
-        return _WebSocket(socket)
+            return await portforward.open_port(await self._carrier(request, refresh=True), port)
 
-    async def _connect(self, request: Request, protocols: tuple[str, ...], *, refresh: bool) -> aiohttp.ClientWebSocketResponse:
+    async def _carrier(self, request: Request, *, refresh: bool) -> Duplex:
         session, headers = await self._prepare(request, "identity", refresh=refresh)
         try:
-            socket: aiohttp.ClientWebSocketResponse = await session.ws_connect(
-                self._url(request), method=request.method, protocols=protocols, headers=headers, max_msg_size=MAX_LINE, **self._options
-            )
-            return socket
-        except aiohttp.WSServerHandshakeError as error:
-            if error.status == 101:  # it did upgrade, but not as the protocol wants it
-                raise ConnectionFailed(f"{request.method} {request.path}: {error.message}") from error
-            raise from_response(error.status, b"") from error
+            if not self._is_spdy_only:
+                with suppress(aiohttp.WSServerHandshakeError):
+                    return await self._websocket(request, session, headers)
+            if "proxy" in self._options:
+                raise ConnectionFailed(f"{request.method} {request.path}: a port is forwarded through a proxy by WebSocket only")
+            context = self._context if isinstance(self._context, ssl.SSLContext) else None
+            async with asyncio.timeout(_REQUEST.sock_connect):
+                carrier = await portforward.upgrade(self._url(request), headers.items(), context, self._connection.tls_server_name)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._failed(request, error) from error
+        self._is_spdy_only = True
+        return carrier
+
+    async def _websocket(self, request: Request, session: aiohttp.ClientSession, headers: CIMultiDict[str]) -> Duplex:
+        socket: aiohttp.ClientWebSocketResponse = await session.ws_connect(
+            self._url(request), method="GET", protocols=(portforward.TUNNEL,), headers=headers, max_msg_size=MAX_LINE, **self._options
+        )
+        if socket.protocol != portforward.TUNNEL:
+            await socket.close()
+            raise ConnectionFailed(f"{request.method} {request.path}: the server does not speak {portforward.TUNNEL}")
+        return _WebSocket(socket)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -211,11 +222,10 @@ class HttpTransport:
         if self._session is None or credentials.certificate != self._certificate:
             if self._session is not None:
                 self._retire(self._session)
-            context: ssl.SSLContext | bool = True
             if self._connection.server.startswith("https://"):
-                context = ssl_context(self._connection, credentials.certificate)
+                self._context = ssl_context(self._connection, credentials.certificate)
             connector = aiohttp.TCPConnector(
-                ssl=context, limit=self._limit, limit_per_host=0, keepalive_timeout=30.0, socket_factory=_socket
+                ssl=self._context, limit=self._limit, limit_per_host=0, keepalive_timeout=30.0, socket_factory=_socket
             )
             self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar())
             self._certificate = credentials.certificate
@@ -260,28 +270,22 @@ class _FencedBody(aiohttp.BytesPayload):
 
 
 class _WebSocket:
-    """A `Duplex` on a WebSocket."""
+    """A WebSocket as a stream of bytes."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
-        self.protocol = socket.protocol or ""
 
     async def send(self, message: bytes) -> None:
-        """Send one message."""
+        """Send bytes; raises ConnectionResetError."""
         try:
             await self._socket.send_bytes(message)
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectionFailed(f"WebSocket: {error}") from error
+        except aiohttp.ClientError as error:
+            raise ConnectionResetError(f"WebSocket: {error}") from error
 
     async def receive(self) -> bytes | None:
-        """The next message; None when the peer has closed."""
+        """Some bytes; None when the peer has closed, or says what belongs to no session."""
         message = await self._socket.receive()
-        if message.type is aiohttp.WSMsgType.BINARY:
-            data: bytes = message.data
-            return data
-        if message.type is aiohttp.WSMsgType.TEXT:
-            return str(message.data).encode()
-        return None
+        return message.data if message.type is aiohttp.WSMsgType.BINARY else None
 
     async def close(self) -> None:
         """Close; safe to call twice."""

@@ -104,9 +104,9 @@ class Listening:
         self._rights.answered(request, response.status, response.body)
         return response, lines
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+    async def forward(self, request: Request, port: int) -> Duplex:
         """Passed on."""
-        return await self._inner.upgrade(request, protocols)
+        return await self._inner.forward(request, port)
 
     async def close(self) -> None:
         """Close the inner transport."""

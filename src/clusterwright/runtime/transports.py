@@ -50,9 +50,9 @@ class Measured:
         self._metrics.requests.add("WATCH", str(response.status))
         return response, lines
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+    async def forward(self, request: Request, port: int) -> Duplex:
         """Passed on."""
-        return await self._inner.upgrade(request, protocols)
+        return await self._inner.forward(request, port)
 
     async def close(self) -> None:
         """Close the inner transport."""
@@ -82,10 +82,10 @@ class Throttled:
         await self._turn("WATCH")
         return await self._inner.stream(request)
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+    async def forward(self, request: Request, port: int) -> Duplex:
         """Passed on in its turn."""
         await self._turn(request.method)
-        return await self._inner.upgrade(request, protocols)
+        return await self._inner.forward(request, port)
 
     async def close(self) -> None:
         """Close the inner transport."""

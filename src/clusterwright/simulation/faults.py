@@ -194,10 +194,10 @@ class FaultyTransport:
             if (close := getattr(lines, "aclose", None)) is not None:
                 await close()
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+    async def forward(self, request: Request, port: int) -> Duplex:
         """Passed on."""
         self._check()
-        return await self._inner.upgrade(request, protocols)
+        return await self._inner.forward(request, port)
 
     async def close(self) -> None:
         """Close the inner transport."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import GroupVersionKind, Object
 from clusterwright.api.scheme import gvk_of
-from clusterwright.api.wire import Transport
+from clusterwright.api.wire import Duplex, Request, Transport
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ConnectionFailed
@@ -25,9 +25,9 @@ from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.watcher import Watcher
+from clusterwright.streams.tls import TlsStream
+from clusterwright.workload.access import PortRefused
 from clusterwright.workload.etcd import CLIENT_PORT, GatewayClient, first_available
-from clusterwright.workload.http1 import ProtocolError, TlsStream
-from clusterwright.workload.portforward import PortForward, forward
 
 PROBE_TIMEOUT = 5.0
 SYNC_TIMEOUT = 300.0
@@ -121,7 +121,7 @@ class Connection:
         """A client of the first member, in the order of `nodes`, that answers; raises EtcdError."""
         return await first_available(self._dial_etcd, nodes, context)
 
-    async def _dial_etcd(self, node: str) -> PortForward:
+    async def _dial_etcd(self, node: str) -> Duplex:
         return await forward(self._transport, KUBE_SYSTEM, f"etcd-{node}", CLIENT_PORT)
 
     async def serving_certificate_expiry(self, node: str, port: int) -> datetime:
@@ -139,7 +139,9 @@ class Connection:
                     return certificate_expiry(stream.peer_certificate())
                 finally:
                     await stream.close()
-        except (OSError, ProtocolError, ssl.SSLError, TimeoutError, ValueError) as error:
+        except ConnectionRefusedError as error:
+            raise PortRefused(str(error)) from error
+        except (OSError, TimeoutError, ValueError) as error:
             raise ConnectionFailed(f"failed to read the certificate of {pod}: {type(error).__name__}: {error}") from error
 
     async def close(self) -> None:
@@ -167,6 +169,11 @@ class Connection:
             return
         _log.warning("Connection part ended", part=task.get_name(), error=str(error))
         self._failed()
+
+
+async def forward(transport: Transport, namespace: str, pod: str, port: int) -> Duplex:
+    """A port of a Pod as a stream of bytes; raises ApiError, OSError."""
+    return await transport.forward(Request(method="POST", path=f"/api/v1/namespaces/{namespace}/pods/{pod}/portforward"), port)
 
 
 def _gone(obj: Any, now: datetime) -> Any:

@@ -18,8 +18,9 @@ import msgspec
 
 from clusterwright.api.wire import Duplex
 from clusterwright.runtime.errors import ApiError
+from clusterwright.streams.tls import TlsStream
 from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
-from clusterwright.workload.http1 import HttpStream, ProtocolError, TlsStream
+from clusterwright.workload.http1 import HttpStream, ProtocolError
 
 DIAL_TIMEOUT = 10.0
 CALL_TIMEOUT = 15.0

@@ -5,7 +5,6 @@ No connection pool, no redirects, no cookies: the stream is a tunnel to exactly 
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 
 from clusterwright.api.wire import Duplex
@@ -19,68 +18,6 @@ class ProtocolError(Exception):
     """The peer did not answer as HTTP/1.1 asks, or hung up in the middle."""
 
 
-class TlsStream:
-    """TLS as the client side over a Duplex, through memory buffers."""
-
-    def __init__(self, duplex: Duplex, context: ssl.SSLContext, server_name: str) -> None:
-        self._duplex = duplex
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=False, server_hostname=server_name or None)
-
-    async def handshake(self) -> None:
-        """Agree on keys; raises ssl.SSLError or ProtocolError."""
-        while True:
-            try:
-                self._tls.do_handshake()
-            except ssl.SSLWantReadError:
-                await self._flush()
-                if not await self._fill():
-                    raise ProtocolError("connection closed during the TLS handshake") from None
-            else:
-                await self._flush()
-                return
-
-    def peer_certificate(self) -> bytes:
-        """The peer's certificate, DER; empty if it sent none."""
-        return self._tls.getpeercert(binary_form=True) or b""
-
-    async def write(self, data: bytes) -> None:
-        """Send all of `data`."""
-        view = memoryview(data)
-        while view:
-            sent = self._tls.write(view)
-            view = view[sent:]
-            await self._flush()
-
-    async def read(self) -> bytes:
-        """Some bytes; empty at the end of the stream."""
-        while True:
-            try:
-                return self._tls.read(65536)
-            except ssl.SSLWantReadError:
-                await self._flush()
-                if not await self._fill():
-                    return b""
-            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                return b""
-
-    async def close(self) -> None:
-        """Close the tunnel."""
-        await self._duplex.close()
-
-    async def _flush(self) -> None:
-        if data := self._outgoing.read():
-            await self._duplex.send(data)
-
-    async def _fill(self) -> bool:
-        data = await self._duplex.receive()
-        if data is None:
-            self._incoming.write_eof()
-            return False
-        self._incoming.write(data)
-        return True
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Status and body."""
@@ -90,9 +27,9 @@ class Answer:
 
 
 class HttpStream:
-    """HTTP/1.1 requests, one after the other, on one TLS stream."""
+    """HTTP/1.1 requests, one after the other, on one stream."""
 
-    def __init__(self, stream: TlsStream, host: str) -> None:
+    def __init__(self, stream: Duplex, host: str) -> None:
         self._stream = stream
         self._host = host
         self._buffer = bytearray()
@@ -103,7 +40,7 @@ class HttpStream:
             f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\nAccept: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
-        await self._stream.write(head.encode("ascii") + body)
+        await self._stream.send(head.encode("ascii") + body)
         return await self._answer()
 
     async def close(self) -> None:
@@ -168,7 +105,7 @@ class HttpStream:
         return data
 
     async def _more(self) -> None:
-        data = await self._stream.read()
+        data = await self._stream.receive()
         if not data:
             raise ProtocolError("connection closed before the answer was complete")
         self._buffer += data

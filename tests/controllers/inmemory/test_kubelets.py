@@ -9,7 +9,7 @@ from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wire import Request
-from clusterwright.apiserver.serving.inprocess import InProcessTransport, UpgradeRefused
+from clusterwright.apiserver.serving.inprocess import ForwardRefused, InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.inmemory import faults
 from clusterwright.runtime.errors import ApiError
@@ -143,7 +143,7 @@ def test_logs_and_commands_are_refused_in_words(in_plane, what):
         with pytest.raises(ApiError, match="not found"):
             await workload.client.raw_get(path.replace("kube-proxy-w", "nobody"))
         if what != "log":
-            with pytest.raises(UpgradeRefused, match="is not to be had"):
-                await InProcessTransport(workload.server).upgrade(Request(method="GET", path=path), ("v5.channel.k8s.io",))
+            with pytest.raises(ForwardRefused, match="is not to be had"):
+                await InProcessTransport(workload.server).forward(Request(method="GET", path=path), 80)
 
     in_plane(body)

@@ -105,7 +105,7 @@ class Nth:
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
         raise NotImplementedError
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Any:
+    async def forward(self, request: Request, port: int) -> Any:
         raise NotImplementedError
 
     async def close(self) -> None:

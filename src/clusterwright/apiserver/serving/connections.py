@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from aiohttp import web, web_protocol, web_response
 
+from clusterwright.streams.pipe import Inbox
+
 if hasattr(sslproto.SSLProtocol, "max_size"):
     # asyncio allocates this much for every TLS connection; records are never larger than 16 KiB
     sslproto.SSLProtocol.max_size = 16 * 1024
@@ -53,7 +55,7 @@ class Limits:
 class Connection(web_protocol.RequestHandler):
     """One connection; `is_known` once a request on it had a valid credential."""
 
-    __slots__ = ("_begun", "_server", "head_since", "is_known", "stalled_since", "unread", "unusual")
+    __slots__ = ("_begun", "_server", "head_since", "is_known", "stalled_since", "tunnel", "unread", "unusual")
 
     def __init__(self, manager: Server, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -62,6 +64,8 @@ class Connection(web_protocol.RequestHandler):
         self._begun = False
         self.unusual = ""
         """The method of the first request, where it is none that the parser knows; it has read `STAND_IN` instead."""
+        self.tunnel: Tunnel | None = None
+        """Where what comes goes, once another protocol than HTTP is spoken."""
         self.head_since: float | None = None
         self.unread = 0
         self.stalled_since = 0.0
@@ -75,6 +79,9 @@ class Connection(web_protocol.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; the clock runs while a head is not whole."""
+        if self.tunnel is not None:
+            self.tunnel.feed(data)
+            return
         before = self._request_count
         if not self._begun:
             self._begun = True
@@ -96,10 +103,57 @@ class Connection(web_protocol.RequestHandler):
         self.unusual = found[1].decode()
         return STAND_IN.encode() + data[found.end(1) :]
 
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """It is over, however that came."""
+        if self.tunnel is not None:
+            self.tunnel.inbox.end()
+        super().connection_lost(exc)
+
+    async def drained(self) -> None:
+        """Wait until the peer has read enough of what was sent; raises ConnectionError."""
+        await self._drain_helper()
+
     def abort(self) -> None:
         """End it, whatever it was doing."""
         if self.transport is not None:
             self.transport.abort()
+
+
+class Tunnel:
+    """A connection as a stream of bytes, from its upgrade on; nothing is read from the network while too much waits here to be read."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.inbox = Inbox()
+        self._connection = connection
+        connection.tunnel = self
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes that came."""
+        self.inbox.put_nowait(data)
+        if self.inbox.is_full and self._connection.transport is not None:
+            self._connection.transport.pause_reading()
+
+    async def send(self, message: bytes) -> None:
+        """Send bytes at the pace of who reads them."""
+        transport = self._connection.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the connection is closed")
+        transport.write(message)
+        await self._connection.drained()
+
+    async def receive(self) -> bytes | None:
+        """Some bytes; None at the end."""
+        data = await self.inbox.get()
+        transport = self._connection.transport
+        if not self.inbox.is_full and transport is not None and not transport.is_closing():
+            transport.resume_reading()  # no harm if it was not paused
+        return data
+
+    async def close(self) -> None:
+        """Close; safe to call twice."""
+        self.inbox.drop()
+        if self._connection.transport is not None:
+            self._connection.transport.close()
 
 
 class Server(web.Server):

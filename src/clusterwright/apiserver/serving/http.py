@@ -11,15 +11,15 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
-from clusterwright.api.wire import Duplex, Request, Response
+from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.authentication import Authenticator, impersonated
 from clusterwright.apiserver.auth.identity import ANONYMOUS
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN
 from clusterwright.apiserver.server import ApiServer
-from clusterwright.apiserver.serving import audit
+from clusterwright.apiserver.serving import audit, upgrades
 from clusterwright.apiserver.serving.connections import STAND_IN, Connection, Limits, Server
 from clusterwright.apiserver.serving.fairness import Fairness, rejected
 from clusterwright.apiserver.serving.flows import Flow
@@ -138,8 +138,11 @@ class HttpServer:
         flow: Flow | None = None
         try:
             self._identify(http, seen)
-            if _wants_websocket(http):
-                return await self._upgrade(http, request, seen)
+            if upgrades.is_wanted(http):
+                dial = self.server.forward(request, seen.user)
+                serve = upgrades.negotiate(http)
+                seen.answered(Response(status=101))
+                return await serve(http, dial)
             flow = self.fairness.flows.classify(seen.user, self.server.info(request))
             async with self.fairness.seat(flow), self._body(http, request, seen) as whole:
                 answer = await self.server.handle(whole, seen.user)
@@ -249,39 +252,6 @@ class HttpServer:
         finally:
             stream.close()
         return response
-
-    async def _upgrade(self, http: web.BaseRequest, request: Request, seen: audit.Seen) -> web.StreamResponse:
-        asked = tuple(p.strip() for p in http.headers.get("Sec-WebSocket-Protocol", "").split(",") if p.strip())
-        duplex = await self.server.upgrade(request, seen.user)
-        seen.answered(Response(status=101))
-        socket = web.WebSocketResponse(protocols=asked, max_msg_size=_BODY_MAXIMUM)
-        await socket.prepare(http)
-        pump = asyncio.ensure_future(_pump(duplex, socket))
-        try:
-            async for message in socket:
-                if message.type is WSMsgType.BINARY:
-                    await duplex.send(message.data)
-                elif message.type is WSMsgType.TEXT:
-                    await duplex.send(message.data.encode())
-        finally:
-            await duplex.close()
-            pump.cancel()
-            await asyncio.gather(pump, return_exceptions=True)
-        return socket
-
-
-async def _pump(duplex: Duplex, socket: web.WebSocketResponse) -> None:
-    while True:
-        message = await duplex.receive()
-        if message is None:
-            await socket.close()
-            return
-        await socket.send_bytes(message)
-
-
-def _wants_websocket(http: web.BaseRequest) -> bool:
-    headers = http.headers
-    return "upgrade" in headers.get("Connection", "").lower() and "websocket" in headers.get("Upgrade", "").lower()
 
 
 def _refused(answer: Response, flow: Flow | None) -> web.Response:

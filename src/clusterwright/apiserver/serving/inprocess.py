@@ -13,8 +13,8 @@ from clusterwright.apiserver.status import StatusError
 from clusterwright.apiserver.storage.streams import Stream
 
 
-class UpgradeRefused(Exception):
-    """The server refused to upgrade; `status` is its Kubernetes Status."""
+class ForwardRefused(Exception):
+    """The server refused to forward a port; `status` is its Kubernetes Status."""
 
     def __init__(self, status: dict[str, object]) -> None:
         super().__init__(str(status.get("message", "")))
@@ -45,13 +45,13 @@ class InProcessTransport:
             return answer.response, aiter(answer)
         return answer, _nothing()
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
-        """A stream in both directions; raises UpgradeRefused."""
-        del protocols
+    async def forward(self, request: Request, port: int) -> Duplex:
+        """A port of a Pod, with nothing in between; raises ForwardRefused, OSError."""
         try:
-            return await self.server.upgrade(request, self.user)
+            dial = self.server.forward(request, self.user)
         except StatusError as e:
-            raise UpgradeRefused(msgspec.to_builtins(e.status)) from None
+            raise ForwardRefused(msgspec.to_builtins(e.status)) from None
+        return await dial(port)
 
     async def close(self) -> None:
         """Nothing to release."""

@@ -1,0 +1,90 @@
+"""What listens in the Pods of a simulated cluster: etcd at its client port, API servers at theirs. Everything else refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import lru_cache
+from typing import Any, Protocol
+
+from clusterwright.api.wire import Duplex
+from clusterwright.apiserver.serving.tls import server_context
+from clusterwright.inmemory import etcd, gateway
+from clusterwright.kubeadm.certificates import KeyPair
+from clusterwright.runtime.logging import get_logger
+from clusterwright.streams.pipe import TcpStream, duplex_pair
+
+ETCD_PORT, API_SERVER_PORT = 2379, 6443
+_log = get_logger("inmemory")
+
+
+class Machines(Protocol):
+    """What runs where."""
+
+    def api_server_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
+        """The serving certificate of the API server that runs on a machine, and the authority of its clients; None if none runs."""
+
+    def network_address(self) -> tuple[str, int] | None:
+        """Where the API servers answer on the network; None if they do not."""
+
+    def etcd_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
+        """The certificate of the etcd member on a machine, and the authority of its clients; None if none answers there."""
+
+    def etcd_call(self, machine: str) -> gateway.Call:
+        """What answers the calls of the member on a machine."""
+
+
+class Ports:
+    """The ports of one cluster's Pods. What is served without a network runs in tasks of ours, until `cut`."""
+
+    def __init__(self, machines: Machines, cluster: str) -> None:
+        self._machines = machines
+        self._cluster = cluster
+        self._served: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def dial(self, namespace: str, pod: str, port: int) -> Duplex:
+        """A port of a Pod as a stream of bytes; raises OSError."""
+        if namespace == "kube-system":
+            if port == API_SERVER_PORT and (held := self._machines.api_server_on(pod.removeprefix("kube-apiserver-"))) is not None:
+                if (address := self._machines.network_address()) is not None:
+                    return TcpStream(*await asyncio.open_connection(*address))
+                context = _context(*held)
+                return self._serve(pod, lambda far: gateway.serve(far, context, _only_certificate))
+            machine = pod.removeprefix("etcd-")
+            if port == ETCD_PORT and (held := self._machines.etcd_on(machine)) is not None:
+                context, call = _context(*held, require_client=True), self._machines.etcd_call(machine)
+                return self._serve(pod, lambda far: gateway.serve(far, context, call))
+        raise ConnectionRefusedError(f"dial tcp4 127.0.0.1:{port}: connect: connection refused")
+
+    def _serve(self, pod: str, serve: Callable[[Duplex], Coroutine[Any, Any, None]]) -> Duplex:
+        near, far = duplex_pair()
+        task = asyncio.get_running_loop().create_task(serve(far), name=f"port-forward {pod}")
+        self._served.add(task)
+        task.add_done_callback(lambda ended: self._ended(ended, far))
+        return near
+
+    def _ended(self, task: asyncio.Task[None], far: Duplex) -> None:
+        self._served.discard(task)
+        if task.cancelled():
+            # perhaps before it began: then it has not closed the stream, and the peer would wait for an answer
+            closing = task.get_loop().create_task(far.close(), name=f"{task.get_name()} closing")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        elif (error := task.exception()) is not None:
+            _log.error("Port-forward failed", cause=error, cluster=self._cluster, tunnel=task.get_name())
+
+    def cut(self) -> list[asyncio.Task[None]]:
+        """End everything that is served; the tasks, to be waited for."""
+        served = list(self._served)
+        for task in served:
+            task.cancel()
+        return served
+
+
+async def _only_certificate(path: str, body: object) -> dict[str, Any]:
+    raise etcd.EtcdRefused("only the certificate can be seen here")
+
+
+_context = lru_cache(maxsize=1024)(server_context)
+"""Tunnels come and go, many a minute; what they are encrypted with stays."""

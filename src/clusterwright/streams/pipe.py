@@ -1,0 +1,138 @@
+"""A pair of streams, joined back to back, and a stream over TCP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from clusterwright.api.wire import Duplex
+
+ROOM: Final = 256 * 1024
+"""How many bytes may wait for a reader; who sends more, waits until some are read."""
+
+
+class Inbox:
+    """Bytes that came and were not read yet: `put` waits for room, `get` for something to read."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self._ended: BaseException | bool = False
+        self._changed = asyncio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether somebody had better read first."""
+        return self._size >= ROOM and not self._ended
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing more comes."""
+        return bool(self._ended)
+
+    def put_nowait(self, data: bytes) -> None:
+        """Add bytes, whether there is room or not; after the end they are dropped."""
+        if data and not self._ended:
+            self._chunks.append(data)
+            self._size += len(data)
+            self._changed.set()
+
+    async def put(self, data: bytes) -> None:
+        """Add bytes once there is room."""
+        while self.is_full:
+            self._changed.clear()
+            await self._changed.wait()
+        self.put_nowait(data)
+
+    async def get(self) -> bytes | None:
+        """The next bytes; None at the end, or the error that ended it."""
+        while not self._chunks and not self._ended:
+            self._changed.clear()
+            await self._changed.wait()
+        if not self._chunks:
+            if isinstance(self._ended, BaseException):
+                raise self._ended
+            return None
+        data = self._chunks.popleft()
+        self._size -= len(data)
+        self._changed.set()
+        return data
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Nothing more comes; what came can still be read. Only the first end counts."""
+        if not self._ended:
+            self._ended = error or True
+            self._changed.set()
+
+    def drop(self) -> None:
+        """Nobody reads any more."""
+        self.end()
+        self._chunks.clear()
+        self._size = 0
+
+
+class _End:
+    def __init__(self, incoming: Inbox, outgoing: Inbox) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+        self._is_closed = False
+
+    async def send(self, message: bytes) -> None:
+        if self._is_closed or self._outgoing.is_ended:
+            raise ConnectionResetError("the stream is closed")
+        await self._outgoing.put(message)
+
+    async def receive(self) -> bytes | None:
+        return await self._incoming.get()
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._outgoing.end()
+            self._incoming.drop()
+
+
+def duplex_pair() -> tuple[Duplex, Duplex]:
+    """Two ends: what one sends, the other receives; closing one ends both."""
+    there, back = Inbox(), Inbox()
+    return _End(back, there), _End(there, back)
+
+
+class TcpStream:
+    """A connection as a stream."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, message: bytes) -> None:
+        """Send bytes at the pace of who reads them."""
+        self._writer.write(message)
+        await self._writer.drain()
+
+    async def receive(self) -> bytes | None:
+        """Some bytes; None at the end."""
+        return await self._reader.read(65536) or None
+
+    async def close(self) -> None:
+        """Close; safe to call twice."""
+        self._writer.close()
+
+
+async def join(one: Duplex, other: Duplex) -> None:
+    """Carry bytes between two streams, both ways, until either ends; then close both."""
+
+    async def carry(source: Duplex, target: Duplex) -> None:
+        while (data := await source.receive()) is not None:
+            await target.send(data)
+
+    ways = [asyncio.ensure_future(carry(one, other)), asyncio.ensure_future(carry(other, one))]
+    try:
+        done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in done:
+            way.result()
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        await one.close()
+        await other.close()

@@ -1,0 +1,72 @@
+"""TLS on a stream of bytes, as either side, through memory buffers."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import TypeVar
+
+from clusterwright.api.wire import Duplex
+
+T = TypeVar("T")
+
+
+class TlsStream:
+    """A Duplex of bytes inside another. `server_name` is what a client asks for; None: this is the server's side."""
+
+    def __init__(self, duplex: Duplex, context: ssl.SSLContext, server_name: str | None = None) -> None:
+        self._duplex = duplex
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name or None)
+
+    async def handshake(self) -> None:
+        """Agree on keys; raises ssl.SSLError, ConnectionResetError."""
+        try:
+            await self._until(self._tls.do_handshake)
+        except ssl.SSLError:
+            await self._flush()  # the alert says why
+            raise
+
+    def peer_certificate(self) -> bytes:
+        """The peer's certificate, DER; empty if it sent none."""
+        return self._tls.getpeercert(binary_form=True) or b""
+
+    def protocol(self) -> str:
+        """What both agreed to speak inside (ALPN); empty if they did not agree on anything."""
+        return self._tls.selected_alpn_protocol() or ""
+
+    async def send(self, message: bytes) -> None:
+        """Send all of it."""
+        view = memoryview(message)
+        while view:
+            view = view[self._tls.write(view) :]
+            await self._flush()
+
+    async def receive(self) -> bytes | None:
+        """Some bytes; None at the end of the stream."""
+        try:
+            return await self._until(lambda: self._tls.read(65536)) or None
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError, ConnectionResetError):
+            return None
+
+    async def close(self) -> None:
+        """Close the stream that carries it."""
+        await self._duplex.close()
+
+    async def _until(self, step: Callable[[], T]) -> T:
+        while True:
+            try:
+                result = step()
+            except ssl.SSLWantReadError:
+                await self._flush()
+                data = await self._duplex.receive()
+                if data is None:
+                    raise ConnectionResetError("connection closed during the TLS handshake or in the middle of a record") from None
+                self._incoming.write(data)
+            else:
+                await self._flush()
+                return result
+
+    async def _flush(self) -> None:
+        if pending := self._outgoing.read():
+            await self._duplex.send(pending)
