@@ -3,9 +3,6 @@
 import asyncio
 import socket
 import ssl
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from random import Random
 from typing import Any
 
 import msgspec
@@ -16,76 +13,14 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request
 from clusterwright.inmemory import cloud as cloud_module
 from clusterwright.inmemory import etcd, objects
-from clusterwright.inmemory.cloud import FIRST_PORT, Cloud, EndpointRefused, NoPortLeft
+from clusterwright.inmemory.cloud import FIRST_PORT, EndpointRefused, NoPortLeft
 from clusterwright.inmemory.listener import TlsListener
-from clusterwright.inmemory.loopback import LoopbackTransport
-from clusterwright.kubeadm import certificates
-from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import AlreadyExists, BadRequest, Conflict, ConnectionFailed, Forbidden, NotFound
-from clusterwright.runtime.http import HttpTransport
-from clusterwright.runtime.keys import FixedKeySource, sample_rsa_key
-from clusterwright.runtime.kubeconfig import from_secret
 from clusterwright.runtime.rest import RestClient
 from clusterwright.workload.access import EtcdError
 from clusterwright.workload.connection import forward
-from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context, first_available
-
-A, B = ObjectKey("default", "a"), ObjectKey("default", "b")
-
-
-def now():
-    return datetime.now(UTC)
-
-
-def new_ca(number):
-    return certificates.new_ca(sample_rsa_key(2048, number), now=now(), serial=number + 1)
-
-
-CA, ETCD_CA, OTHER_CA = new_ca(0), new_ca(1), new_ca(2)
-
-
-@asynccontextmanager
-async def clouds(**options):
-    cloud = Cloud(now=now, random=Random(1), keys=FixedKeySource(1), **options)
-    try:
-        yield cloud
-    finally:
-        await cloud.close()
-
-
-def admin(ca=CA, *, organizations=("system:masters",)):
-    key = sample_rsa_key(2048, 3)
-    end = now().replace(year=now().year + 1)
-    return certificates.sign(
-        ca,
-        key,
-        common_name="admin",
-        organizations=organizations,
-        serial=9,
-        not_before=certificates.decode_certificate(ca.certificate).not_valid_before_utc,
-        not_after=end,
-        client=True,
-    )
-
-
-def loopback(cluster, ca=CA, certificate=None):
-    return LoopbackTransport(cluster, ca.certificate, (certificate or admin()).certificate)
-
-
-async def over_tls(cluster, ca=CA, client=None):
-    pair = client or admin()
-    config = certificates.new_kubeconfig("c", f"https://{cluster.endpoint}", ca, pair)
-    return HttpTransport(from_secret(config), SystemClock(), {})
-
-
-async def start(cluster, *machines):
-    for machine in machines:
-        cluster.ensure(objects.node(machine, is_control_plane=True, version="v1.34.1", address="10.0.0.9", now=now(), taints=None))
-        await cluster.add_etcd_certificate(machine, ETCD_CA)
-        annotations = etcd.new_member(cluster.members(), Random(machine), now())
-        cluster.ensure(objects.static_pod("etcd", machine, version="v1.34.1", now=now(), annotations=annotations))
-        await cluster.start_api_server(machine, CA)
-
+from clusterwright.workload.etcd import GatewayClient, first_available
+from support.clouds import CA, OTHER_CA, A, B, admin, clouds, etcd_client_context, loopback, now, over_tls, start
 
 # ---------------------------------------------------------------------------------------------------------- ports
 
@@ -339,11 +274,6 @@ async def test_the_served_certificate_names_the_loopback_addresses():
 
 
 # ------------------------------------------------------------------------------------------------------------ etcd
-
-
-def etcd_client_context(authority=ETCD_CA, trusted=ETCD_CA):
-    pair = admin(authority)
-    return client_context(EtcdCredentials(trusted.certificate, pair.certificate, pair.key))
 
 
 @pytest.mark.parametrize("way", ["loopback", "tls"])

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.certificates import KeyPair
+from clusterwright.streams.pipe import TcpStream
 from clusterwright.workload.access import EtcdError
 from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context
 
@@ -54,23 +55,6 @@ class Ports:
 
 def new_key() -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
-
-
-class TcpDuplex:
-    """A byte stream to a local port: what a port-forward is to a remote one."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-
-    async def send(self, message: bytes) -> None:
-        self._writer.write(message)
-        await self._writer.drain()
-
-    async def receive(self) -> bytes | None:
-        return await self._reader.read(65536) or None
-
-    async def close(self) -> None:
-        self._writer.close()
 
 
 class EtcdCluster:
@@ -155,8 +139,8 @@ class EtcdCluster:
             self.stop(node)
         self._taken.close()
 
-    async def dial(self, node: str) -> TcpDuplex:
-        return TcpDuplex(*await asyncio.open_connection("127.0.0.1", self.ports[node][0]))
+    async def dial(self, node: str) -> TcpStream:
+        return TcpStream(*await asyncio.open_connection("127.0.0.1", self.ports[node][0]))
 
     async def connect(self, node: str, context: ssl.SSLContext | None = None) -> GatewayClient:
         return await GatewayClient.connect(self.dial, node, context or self.context)

@@ -10,6 +10,7 @@ from clusterwright.api.wire import Duplex
 
 ROOM: Final = 256 * 1024
 """How many bytes may wait for a reader; who sends more, waits until some are read."""
+_LINGER: Final = 5.0
 
 
 class Inbox:
@@ -114,8 +115,10 @@ class TcpStream:
         return await self._reader.read(65536) or None
 
     async def close(self) -> None:
-        """Close; safe to call twice."""
+        """Close; safe to call twice. A peer that does not read the rest soon does not get it."""
         self._writer.close()
+        if self._writer.transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(_LINGER, self._writer.transport.abort)
 
 
 async def join(one: Duplex, other: Duplex) -> None:

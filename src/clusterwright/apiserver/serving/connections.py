@@ -74,7 +74,7 @@ class Connection(web_protocol.RequestHandler):
         """Begin; the clock for the first request's head runs."""
         super().connection_made(transport)
         self.is_known = self._server.is_open or bool(transport.get_extra_info("peercert"))
-        self.head_since = asyncio.get_running_loop().time()
+        self.head_since = self.stalled_since = asyncio.get_running_loop().time()
         self._server.admit(self)
 
     def data_received(self, data: bytes) -> None:
