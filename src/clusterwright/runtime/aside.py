@@ -111,9 +111,9 @@ class _Told:
         """A watch: nobody does that here."""
         return await self._inner.stream(request)
 
-    async def upgrade(self, request: Request, protocols: tuple[str, ...]) -> Duplex:
+    async def forward(self, request: Request, port: int) -> Duplex:
         """Passed on."""
-        return await self._inner.upgrade(request, protocols)
+        return await self._inner.forward(request, port)
 
     async def close(self) -> None:
         """Close the inner transport."""
