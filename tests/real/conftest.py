@@ -20,10 +20,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    skipped = [report.nodeid for report in terminalreporter.stats.get("skipped", []) if "tests/real/" in report.nodeid]
-    if skipped and assets() is None:
-        terminalreporter.section(f"NOT TESTED: {MISSING}", sep="!")
-        for name in skipped:
+    """What was not tested is said last, and loudly."""
+    reasons: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        if "tests/real/" in report.nodeid:
+            *_, reason = report.longrepr
+            reasons.setdefault(str(reason).removeprefix("Skipped: "), []).append(report.nodeid)
+    for reason, names in reasons.items():
+        terminalreporter.section(f"NOT TESTED: {reason}", sep="!")
+        for name in names:
             terminalreporter.line(f"  {name}")
 
 

@@ -88,7 +88,7 @@ class Kube:
         assert binaries is not None
         self.folder, self._binaries = folder, binaries
         # the binaries bind by themselves: ports are free when they are asked for, and a clash shows at once
-        self._ports = [_free_port() for _ in range(3)]
+        self._ports = [free_port() for _ in range(3)]
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self.managers: list[Manager] = []
         self.kubeconfig = folder / "admin.conf"
@@ -282,7 +282,7 @@ def _b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

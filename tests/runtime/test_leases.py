@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.fence import Fence
@@ -89,6 +90,33 @@ def test_a_lease_that_somebody_annotated_is_still_held() -> None:
         lease = await client.get(LEASE, key)
         assert (lease.at("metadata", "annotations", "note"), lease.at("spec", "leaseTransitions")) == ("19", 0)
         assert not holding.done()
+        holding.cancel()
+        server.close()
+
+    run_virtual(main())
+
+
+class Slow(InProcessTransport):
+    """Answers after a while."""
+
+    async def send(self, request: Request) -> Response:
+        await asyncio.sleep(4.5)
+        return await super().send(request)
+
+
+def test_an_api_server_that_answers_slowly_does_not_cost_the_lease() -> None:
+    async def main() -> None:
+        clock = LoopClock(START)
+        server = management_server(clock, Random(1))
+        fence = Fence(clock)
+        leader = LeaderElector(
+            RestClient(Slow(server), clock=clock), clock, Random(1), ObjectKey("kube-system", "lease"), "me", fence=fence
+        )
+        await leader.acquire()
+        holding = asyncio.create_task(leader.hold())
+        for _ in range(600):
+            await clock.sleep(0.1)
+            assert fence.is_open
         holding.cancel()
         server.close()
 

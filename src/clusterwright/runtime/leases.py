@@ -75,7 +75,7 @@ class HeldLease:
         self._clock = clock
         self._fence = fence
         self._labels = dict(labels or {})
-        self._renewed = 0.0
+        self._asked = self._renewed = 0.0
         self._fence.close()
 
     @property
@@ -90,7 +90,7 @@ class HeldLease:
     async def take(self) -> None:
         """Write that it is ours, over what was seen; raises Conflict where it is not that any more."""
         # the answer counts from when it was asked for: the lease is not younger than that
-        asked = self._clock.monotonic()
+        asked = self._asked = self._clock.monotonic()
         await self._write(self.identity, self.times.duration)
         self.is_ours = True
         self._renewed = asked
@@ -109,7 +109,9 @@ class HeldLease:
         """Renew until it is lost, or that fails for too long; then raise LeadershipLost, with the fence closed."""
         try:
             while True:
-                await self._clock.sleep(min(self.times.retry, max(self._left, 0.0)))
+                # from one question to the next: of a slow answer nothing more is to be waited for
+                due = self._asked + self.times.retry - self._clock.monotonic()
+                await self._clock.sleep(max(0.0, min(due, self._left)))
                 left = self._left
                 if left <= 0:
                     raise LeadershipLost(f"lease {self.key} could not be renewed within {self.times.renew_deadline:g} s")

@@ -1,0 +1,141 @@
+"""Upstream's own binaries run clusters; ours take over and give back, with neither a rollout nor anything lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from clusterwright.api.core import MachineDeployment
+from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.yamlreader import load_all
+from real import upstream
+from real.kube import Kube, Manager, create_clusters, now, until, until_available
+from real.upstream import Upstream
+
+THEIRS = ("core", "bootstrap", "controlplane")
+"""What is taken over; the provider of the infrastructure goes on."""
+OURS = "*,-dev*,-docker*"
+KINDS = {
+    "cluster.x-k8s.io": ("Cluster", "Machine", "MachineSet", "MachineDeployment"),
+    "bootstrap.cluster.x-k8s.io": ("KubeadmConfig", "KubeadmConfigTemplate"),
+    "controlplane.cluster.x-k8s.io": ("KubeadmControlPlane",),
+    "infrastructure.cluster.x-k8s.io": ("DevCluster", "DevMachine", "DevMachineTemplate"),
+}
+DEFINITION = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+CLUSTERS = {"big": (3, 2), "small": (1, 1)}
+
+
+@pytest_asyncio.fixture
+async def others(kube: Kube) -> AsyncIterator[Upstream]:
+    """Upstream's managers, not started yet."""
+    if upstream.folder() is None:
+        pytest.skip(upstream.MISSING)
+    found = Upstream(kube)
+    try:
+        yield found
+    finally:
+        await found.close()
+
+
+async def state(kube: Kube) -> dict[str, dict[str, Any]]:
+    """All objects, and what must not change by a take-over."""
+    found = {}
+    for group, kinds in KINDS.items():
+        for kind in kinds:
+            for obj in await kube.client.list(GroupVersionKind(group, "v1beta2", kind)):
+                metadata = obj.at("metadata")
+                found[f"{kind}/{metadata['name']}"] = {
+                    key: metadata.get(key) for key in ("uid", "generation", "labels", "annotations", "finalizers")
+                }
+    for definition in await kube.client.list(DEFINITION):
+        found[f"definition/{definition.key.name}"] = {
+            "generation": definition.at("metadata", "generation"), "stored": definition.at("status", "storedVersions"),
+        }  # fmt: skip
+    return found
+
+
+def lost(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """What is there no more, is new, or is another one."""
+    found: dict[str, Any] = {name: "appeared" if name in after else "vanished" for name in before.keys() ^ after.keys()}
+    for name in before.keys() & after.keys():
+        for field, was in before[name].items():
+            now = after[name][field]
+            is_kept = was.items() <= (now or {}).items() if isinstance(was, dict) else was == now
+            if not is_kept:
+                found[f"{name} {field}"] = (was, now)
+    return found
+
+
+async def take_over(kube: Kube) -> Manager:
+    """Ours, with the generated role and upstream's definitions."""
+    for obj in load_all(await kube.command("install", "--controllers", OURS, "--no-webhooks"), trusted=True):
+        if obj["kind"] in {"Namespace", "ServiceAccount"} or obj["apiVersion"].startswith("rbac."):
+            await kube.client.apply(obj, field_manager="test")
+    return await kube.manager("--controllers", OURS, "--leader-elect")
+
+
+async def until_quiet(kube: Kube, manager: Manager) -> None:
+    async def holds() -> bool:
+        seen = len(kube.writes([manager]))
+        await asyncio.sleep(20)
+        return len(kube.writes([manager])) == seen
+
+    await until(holds, "ours write nothing more", within=300)
+
+
+async def forecast(kube: Kube) -> dict[str, Any]:
+    """What `adopt --dry-run` says."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "clusterwright", "adopt", "--dry-run", "-o", "json", "--kubeconfig", str(kube.kubeconfig),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, complaint = await process.communicate()
+    assert process.returncode in {0, 3}, complaint.decode()
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+async def scale(kube: Kube, cluster: str, replicas: int) -> None:
+    await kube.client.patch(MachineDeployment, ObjectKey("default", f"{cluster}-md"), {"spec": {"replicas": replicas}})
+    await until_available(kube, [cluster], CLUSTERS[cluster][0] + replicas)
+
+
+async def test_ours_take_over_from_upstreams_and_give_back(kube: Kube, others: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
+    await others.start(*upstream.COMPONENTS)
+    for name, (control_plane, workers) in CLUSTERS.items():
+        await create_clusters(kube, [name], control_plane=control_plane, workers=workers)
+    for name, count in CLUSTERS.items():
+        await until_available(kube, [name], sum(count))
+    assert (await forecast(kube))["inTheWay"]
+
+    await others.stop(*THEIRS)
+    before = await state(kube)
+    said = await forecast(kube)
+    began = now()
+    manager = await take_over(kube)
+    await until_quiet(kube, manager)
+    taken = kube.writes([manager], began)
+    after = await state(kube)
+    with capsys.disabled():
+        sys.stdout.write(f"\nforecast: {[(c['cluster'], len(c['writes']), len(c['unfinished'])) for c in said['clusters']]}\n")
+        sys.stdout.write(f"take-over: {len(taken)} writes: {Counter((e.verb, e.resource, e.code) for e in taken).most_common()}\n")
+    assert [w for c in said["clusters"] for w in c["writes"] if w["matters"]] == []
+    assert lost(before, after) == {}
+    assert [e for e in kube.audited() if e.credential == manager.credential and e.code == 403] == []
+    await scale(kube, "small", 2)  # ours work, on their infrastructure
+    await until_quiet(kube, manager)
+    assert await manager.stop() == 0
+
+    before = await state(kube)
+    await others.start(*THEIRS)
+    await asyncio.sleep(60)
+    assert lost(before, await state(kube)) == {}
+    await scale(kube, "small", 1)
+    assert others.ended == []
