@@ -50,7 +50,7 @@ def play(bug: Bug, folder: Path) -> str:
 
 
 def _pytest(src: Path, *tests: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-rfE", "-p", "no:logging", "-p", "no:cacheprovider", "-m", "not soak", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-rfE", "-p", "no:cacheprovider", "-m", "not soak", *tests]
     environment = {**os.environ, "PYTHONPATH": str(src), "COLUMNS": "1000"}
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=SECONDS, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
