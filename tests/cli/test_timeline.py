@@ -30,6 +30,7 @@ CLUSTER = {
 async def test_what_controllers_decided_is_told_in_its_place() -> None:
     async def traces(request: web.Request) -> web.Response:
         assert dict(request.query) == {"namespace": "default"}
+        assert request.headers["Authorization"] == "Bearer a-token"
         return web.json_response({"traces": [TRACE, {**TRACE, "name": "somebody-elses"}]})
 
     app = web.Application()
@@ -39,7 +40,7 @@ async def test_what_controllers_decided_is_told_in_its_place() -> None:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     try:
-        found = await _decisions(runner.addresses[0][1], "default")
+        found = await _decisions(runner.addresses[0][1], "default", "a-token")
     finally:
         await runner.cleanup()
 
@@ -50,4 +51,4 @@ async def test_what_controllers_decided_is_told_in_its_place() -> None:
 
 async def test_a_port_where_nobody_is_is_named() -> None:
     with pytest.raises(Failed, match="--health-port 1: no decisions at http"):
-        await _decisions(1, "default")
+        await _decisions(1, "default", "a-token")

@@ -6,14 +6,17 @@ import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import aiohttp
+import pytest
 import pytest_asyncio
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.tls import make_authority, server_context, sign
@@ -22,6 +25,7 @@ from clusterwright.runtime.access import Gate
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.endpoints import Endpoints, Insight, Probes
 from clusterwright.runtime.logging import ROOT
+from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.metrics import Registry
 from clusterwright.runtime.rest import RestClient
 
@@ -177,3 +181,33 @@ async def test_probes_alone_tell_nothing_else() -> None:
                 answers[path] = response.status
 
     assert answers == {"/healthz": 200, "/readyz": 500, "/metrics": 404, "/debug/tasks": 404}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (Options(health_port=0), {"/healthz": 200, "/healthz/ping": 200, "/metrics": 401, "/traces": 401, "/debug/tasks": 401}),
+        (Options(health_port=0, health_guarded=False), {"/healthz": 200, "/metrics": 200, "/traces": 200, "/debug/tasks": 200}),
+        (Options(health_port=0, health_insight=False), {"/healthz": 200, "/metrics": 404, "/traces": 404, "/debug/tasks": 404}),
+    ],
+    ids=["guarded", "open", "probes only"],
+)
+async def test_the_health_port_tells_everybody_only_whether_it_is_well(options: Options, told: dict[str, int]) -> None:
+    server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1))
+    manager = Manager(InProcessTransport(server), clock=SystemClock(), random=Random(1), options=options)
+    running = asyncio.create_task(manager.run())
+    async with asyncio.timeout(60):
+        while manager.endpoints is None:  # noqa: ASYNC110 - it says nothing when it listens
+            await asyncio.sleep(0.01)
+    answers = {}
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{manager.endpoints.port}") as session:
+        for path in told:
+            async with session.get(path) as response:
+                answers[path] = response.status
+        async with session.put("/debug/flags/log-level", data="loud") as response:
+            changed = response.status
+    manager.stop()
+    await running
+
+    assert answers == told
+    assert changed == (400 if told["/debug/tasks"] == 200 else told["/debug/tasks"])

@@ -133,7 +133,12 @@ class Nothing:
 
 
 async def test_health_readiness_and_metrics_are_served(world):
-    manager = Manager(InProcessTransport(world.server), clock=SystemClock(), random=Random(1), options=Options(health_port=0, tracing=True))
+    manager = Manager(
+        InProcessTransport(world.server),
+        clock=SystemClock(),
+        random=Random(1),
+        options=Options(health_port=0, health_guarded=False, tracing=True),
+    )
     manager.add_controller("parent", Parent, lambda controller: Nothing())
     reconciled = asyncio.Event()
 
@@ -176,7 +181,7 @@ async def test_not_ready_before_the_caches_are_filled(world):
         await asyncio.Event().wait()
 
     world.transport.before = hang
-    manager = Manager(world.transport, clock=SystemClock(), random=Random(1), options=Options(health_port=0))
+    manager = Manager(world.transport, clock=SystemClock(), random=Random(1), options=Options(health_port=0, health_guarded=False))
     manager.add_controller("parent", Parent, lambda controller: Nothing())
     task = asyncio.ensure_future(manager.run())
     await asked.wait()

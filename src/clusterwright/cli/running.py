@@ -166,6 +166,8 @@ def build(
         resync=arguments.resync.total_seconds() if arguments.resync else app.RESYNC,
         health_host=health_host,
         health_port=health_port,
+        health_insight=arguments.health_probe_bind_address is None,
+        health_guarded=arguments.metrics_secure != "false",
         metrics=metrics_address(arguments, clock),
         leader_election=lease if arguments.leader_elect else None,
         shards=shares if arguments.shard else None,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import aiohttp
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
-from clusterwright.cli import connect, subjects
+from clusterwright.cli import connect, insight, subjects
 from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.record import gather
@@ -69,7 +69,10 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     told: dict[Moment, None] = {}
 
     async def look() -> None:
-        decisions = await _decisions(arguments.health_port, key.namespace) if arguments.health_port else []
+        decisions: list[Decided] = []
+        if arguments.health_port:
+            async with connect.connected(connection) as client:
+                decisions = await _decisions(arguments.health_port, key.namespace, await insight.token(client))
         found = moments_of(assemble(await gather(arguments, str(key))), key.name, decisions)
         _tell(arguments, [moment for moment in found if moment not in told])
         told.update(dict.fromkeys(found))
@@ -90,11 +93,14 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     return 0
 
 
-async def _decisions(port: int, namespace: str) -> list[Decided]:
+async def _decisions(port: int, namespace: str, token: str) -> list[Decided]:
     """What the plane with this health port remembers of its decisions; raises Failed."""
     url = f"http://127.0.0.1:{port}/traces"
     try:
-        async with aiohttp.ClientSession() as session, session.get(url, params={"namespace": namespace}) as response:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with aiohttp.ClientSession(headers=headers) as session, session.get(url, params={"namespace": namespace}) as response:
+            if response.status != 200:
+                raise ValueError(f"{response.status}: {(await response.text()).strip()}")
             traces = (await response.json())["traces"]
     except (aiohttp.ClientError, OSError, ValueError, KeyError) as error:
         raise Failed(f"--health-port {port}: no decisions at {url}: {error}") from None

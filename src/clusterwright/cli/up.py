@@ -18,7 +18,7 @@ from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
-from clusterwright.cli import demo, manager, running, settings, webview
+from clusterwright.cli import demo, insight, manager, running, settings, webview
 from clusterwright.cli.defaults import LOCAL
 from clusterwright.runtime import digest
 from clusterwright.runtime.clock import SystemClock
@@ -107,6 +107,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             )
         )
         stack.push_async_callback(server.stop)
+        server.server.ensure(insight.reader())
         server.broken.add_done_callback(lambda _: stop.set())
         kept = f"data in {data_dir}" if data_dir is not None else "in memory only"
         print(f"clusterwright API server is ready at {server.url} ({kept}); KUBECONFIG={kubeconfig}", flush=True)

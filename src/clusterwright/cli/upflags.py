@@ -194,7 +194,11 @@ def _add_replicas(group: argparse._ArgumentGroup) -> None:
 
 def _add_endpoints(group: argparse._ArgumentGroup) -> None:
     where = {"type": address, "default": None, "metavar": "HOST:PORT"}
-    group.add_argument("--health-port", type=port, help="serve health, readiness, metrics, traces and diagnosis on loopback at this port")
+    group.add_argument(
+        "--health-port",
+        type=port,
+        help="serve health and readiness on loopback at this port; metrics, traces and diagnosis, too, to whom the API server allows it",
+    )
     group.add_argument("--health-probe-bind-address", **where, help="serve health and readiness here; 0: nowhere (default)")  # type: ignore[arg-type]
     group.add_argument(
         "--metrics-bind-address",
@@ -202,7 +206,10 @@ def _add_endpoints(group: argparse._ArgumentGroup) -> None:
         help="serve metrics, traces and diagnosis here, to whom the API server allows it; 0: nowhere (default)",
     )
     group.add_argument(
-        "--metrics-secure", choices=("true", "false"), default="true", help="https, and callers show a token; default: %(default)s"
+        "--metrics-secure",
+        choices=("true", "false"),
+        default="true",
+        help="callers show a token, at --metrics-bind-address over https; default: %(default)s",
     )
     group.add_argument("--metrics-cert-dir", type=Path, metavar="PATH", help="with tls.crt and tls.key; default: a certificate made by us")
     group.add_argument("--tracing", action="store_true", help="a span for every pass and request, for OpenTelemetry")

@@ -39,7 +39,7 @@ class Insight:
     registry: Registry
     traces: Traces | None = None
     gate: Gate | None = None
-    """Whom the API server allows; None: everybody who can connect."""
+    """Whom the API server allows; None: everybody who can connect. Probes are everybody's."""
 
 
 class Endpoints:
@@ -89,11 +89,15 @@ class Endpoints:
 
 
 _SELECTORS = frozenset({"controller", "kind", "namespace", "name"})
+_PROBES = frozenset({"healthz", "livez", "readyz"})
+"""What kubelets ask, who have no token."""
 
 
 def _guarded(gate: Gate) -> Middleware:
     @web.middleware
     async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        if request.path.split("/")[1] in _PROBES:
+            return await handler(request)
         refusal = await gate.refusal(request.headers.get("Authorization", ""), request.method.lower(), request.path)
         if refusal is not None:
             return web.Response(text=refusal.message + "\n", status=refusal.status)

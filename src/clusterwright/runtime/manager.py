@@ -74,7 +74,11 @@ class Options:
     """Closed whenever this process must not write; who makes transports shares it with them."""
     health_host: str = "127.0.0.1"
     health_port: int | None = None
-    """Where health and readiness are served, and metrics unless they have a place of their own; None: nowhere."""
+    """Where health and readiness are served; None: nowhere."""
+    health_insight: bool = True
+    """Whether metrics, traces and diagnosis are served there, too, if they have no place of their own."""
+    health_guarded: bool = True
+    """Whether the API server is asked about who asks for these there."""
     metrics: MetricsAddress | None = None
     grace_period: float = GRACE_PERIOD
     """Seconds that passes have to finish when the process is told to stop."""
@@ -273,7 +277,8 @@ class Manager:
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         options, at = self.options, self.options.metrics
-        gate = Gate(self._apart, self.clock) if at is not None and at.is_guarded else None
+        is_guarded = options.health_guarded if at is None else at.is_guarded
+        gate = Gate(self._apart, self.clock) if is_guarded else None
         insight = Insight(registry=self.registry, traces=self.traces, gate=gate)
         if options.health_port is not None:
             probes = Probes(
@@ -285,7 +290,8 @@ class Manager:
                     **self._readiness,
                 },
             )
-            served = Endpoints(options.health_host, options.health_port, probes=probes, insight=insight if at is None else None)
+            beside = insight if at is None and options.health_insight else None
+            served = Endpoints(options.health_host, options.health_port, probes=probes, insight=beside)
             self.endpoints = await stack.enter_async_context(served)
         if at is not None:
             self.insight = await stack.enter_async_context(Endpoints(at.host, at.port, insight=insight, tls=at.tls))

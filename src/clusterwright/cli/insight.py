@@ -1,0 +1,39 @@
+"""Who may look into a plane of one's own, and how: a ServiceAccount whose tokens its metrics, traces and diagnosis are shown for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.runtime.rest import RestClient
+
+READER: Final = ObjectKey("kube-system", "clusterwright-insight")
+_RBAC: Final = "rbac.authorization.k8s.io"
+_SECONDS: Final = 600
+
+
+def reader() -> list[Json]:
+    """The account, and its right to everything that a manager tells: `kubectl create token` makes whoever may use it one of its tokens."""
+    meta = {"name": READER.name}
+    rules = [
+        {"nonResourceURLs": ["/metrics", "/traces", "/debug/*"], "verbs": ["get"]},
+        {"nonResourceURLs": ["/debug/flags/*"], "verbs": ["put"]},
+    ]
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**meta, "namespace": READER.namespace}},
+        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules},
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": READER.name},
+            "subjects": [{"kind": "ServiceAccount", "name": READER.name, "namespace": READER.namespace}],
+        },
+    ]
+
+
+async def token(client: RestClient) -> str:
+    """A token of the account, for a few minutes; raises ApiError."""
+    request: Json = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": _SECONDS}}
+    answer = await client.create_subresource(GroupVersionKind("", "v1", "ServiceAccount"), READER, "token", request)
+    return str(answer["status"]["token"])
