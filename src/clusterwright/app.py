@@ -179,17 +179,21 @@ def build_manager(
         _add_connections(manager, cache, cloud)
         if workloads is not None:
             workloads.lend(cache.client)
-    gates = {**DEFAULT_FEATURES, **(features or {})}
+    manager.features = gates = {**DEFAULT_FEATURES, **(features or {})}
+    manager.idle = {
+        d.name: (d.kind.__name__, "--controllers leaves it out")
+        for d in registry.controllers()
+        if selected is not None and d.name not in selected
+    }
     runtime = None
     if definitions and extensions is None and gates["RuntimeSDK"]:
         extensions = runtime = add_runtime_client(manager, flags or {}, post)
     if cloud is not None:
         definitions += [d for d in inmemory_controllers(cloud, docker=docker) if selected is None or d.name in selected]
     for definition in definitions:
-        # who brings their own extensions registers them, too
-        if definition.kind is ExtensionConfig and runtime is None:
-            continue
-        if not definition.gate or gates[definition.gate]:
+        if definition.gate and not gates[definition.gate]:
+            manager.idle[definition.name] = (definition.kind.__name__, f"the feature gate {definition.gate} is off")
+        elif definition.kind is not ExtensionConfig or runtime is not None:  # who brings their own extensions registers them, too
             _add(manager, definition, cache, keys, gates, flags or {}, extensions or NoExtensions(), runtime)
     return manager
 

@@ -167,6 +167,19 @@ async def too_new(p: Plane) -> None:
     await p.client.patch(DEPLOYMENT, key("md"), {"spec": {"template": {"spec": {"version": "v1.36.0"}}}})
 
 
+async def behind_an_upgrade(p: Plane) -> None:
+    """Workers that are wanted while their control plane is on its way to another version, and never gets there."""
+    await up(p)
+    stuck = slow("DevMachineTemplate", "")(samples.control_plane("c", replicas=1))
+    template = next(o for o in stuck if o["kind"] == "DevMachineTemplate")
+    template["metadata"]["name"] = "c-slow"
+    await p.client.create(template)
+    reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "c-slow"}
+    upgrade = {"version": "v1.35.0", "machineTemplate": {"spec": {"infrastructureRef": reference}}}
+    await p.client.patch(CONTROL_PLANE, key("c"), {"spec": upgrade})
+    await p.client.patch(DEPLOYMENT, key("md"), {"spec": {"replicas": 2}})
+
+
 async def first_pause(p: Plane) -> None:
     """A Cluster that was made paused."""
     objects = [
@@ -216,5 +229,6 @@ FAULTS = [
     Fault("rollout to no template", rolled_out_to_nowhere, "DevMachineTemplate/nowhere", "author of"),
     Fault("drain blocked by a budget", never_drained, "Machine/md-*", "PodDisruptionBudgets"),
     Fault("workers newer than their control plane", too_new, "MachineDeployment/md", "owner of MachineDeployment"),
+    Fault("workers behind a stuck upgrade", behind_an_upgrade, "KubeadmControlPlane/c|DevMachine/c-*", "nobody", SLOW),
     Fault("made paused", first_pause, "Cluster/c", "whoever paused"),
 ]

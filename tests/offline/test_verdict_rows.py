@@ -19,9 +19,12 @@ from clusterwright.conditions import conditions_of, get
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory import etcd
 from clusterwright.inmemory.faults import FAULT
+from clusterwright.offline.bundle import assemble
 from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.explain import Answer
 from clusterwright.offline.neglect import Seat, lost_quorum
+from clusterwright.offline.observation import Observation
+from clusterwright.offline.record import record
 from clusterwright.offline.verdict import State
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
@@ -145,8 +148,25 @@ def test_an_object_that_no_running_controller_reconciles_is_named() -> None:
     verdict = run_virtual(main()).verdict
     assert verdict.state is State.BROKEN
     assert verdict.object == f"MachinePool/{NAMESPACE}/pool"
-    assert "nothing has reconciled it since it was made 34 s ago" in verdict.what
+    assert "nothing has reconciled it since it was made 34 s ago: the feature gate MachinePool is off" in verdict.what
     assert "whoever runs the management cluster" in verdict.who
+    assert "--feature-gates MachinePool=true" in verdict.next
+
+
+def test_the_controllers_that_run_are_asked_for_their_gates_and_what_they_decided() -> None:
+    features = {**EMBEDDED_FEATURES, "MachineSetPreflightChecks": False}
+
+    async def main() -> tuple[Answer, Observation]:
+        async with plane(LoopClock(START), features=features) as p:
+            await up(p)
+            return await look(p), assemble(await record(p.client, key("c"), p.clock.now())).observation
+
+    answer, observation = run_virtual(main())
+    assert observation.features == features
+    assert observation.running is not None
+    assert observation.running.controllers["machine"] == "Machine"
+    assert {d.key.namespace for d in observation.running.traces} == {NAMESPACE}
+    assert [m.text for m in answer.history if m.about == "Available"][-1] == "row available fired"
 
 
 @pytest.mark.parametrize("is_about_the_gone", [True, False], ids=["of something gone", "old"])

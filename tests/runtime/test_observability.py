@@ -219,7 +219,9 @@ async def test_traces_are_served(world_clock):
     traces.record("cluster", "Cluster", ObjectKey("ns", "c"), {"Available": "issues"})
     traces.record("machine", "Machine", ObjectKey("ns", "m"), {"Ready": "summary"})
     async with (
-        Endpoints("127.0.0.1", 0, insight=Insight(registry=Registry(), traces=traces)) as endpoints,
+        Endpoints(
+            "127.0.0.1", 0, insight=Insight(registry=Registry(), report=lambda query: {"traces": traces.selected(query)})
+        ) as endpoints,
         aiohttp.ClientSession(f"http://127.0.0.1:{endpoints.port}") as session,
     ):
 

@@ -9,7 +9,7 @@ import logging
 import random as random_module
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -95,6 +95,8 @@ class Core:
         self.tokens: TokenIssuer | None = None
         self.audit: Callable[[Request, User, Response], None] | None = None
         """Told of writes that do not come over the network: those of our own controllers."""
+        self.report: Callable[[Mapping[str, str]], Json] | None = None
+        """What the controllers beside this server say of themselves at /traces, by the query; None: there are none here."""
         self.worker: Executor | None = None
         """Where heavy work is done; None: where it comes up, as in virtual time."""
         self.token_sources: list[Callable[[str], User | None]] = []

@@ -34,6 +34,7 @@ from clusterwright.tables import explanation_as_text
 _NET = 30.0
 """Seconds after which a verdict is asked for again though nothing has changed."""
 _MOST_OTHERS = 5
+_MOST_HISTORY = 20
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -194,6 +195,9 @@ def as_text(answer: Answer, condition: str = "", *, decisions: bool = False) -> 
             outcome = table.decision.outcome
             shown = f"{outcome.status:<8}{outcome.reason}" if outcome else "unchanged"
             lines.append(f"  {table.table:<{width}}  {table.decision.row:<24}  {shown}")
+    if decisions and answer.history:
+        lines += ["", "Decided before, by the controllers that run:"]
+        lines += [f"  {m.at}  {m.about}: {m.text}" for m in answer.history[-_MOST_HISTORY:]]
     if answer.error:
         lines += ["", f"The pass ends in an error: {answer.error}"]
     lines += [line for note in answer.notes for line in ("", f"Note: {note}")]

@@ -15,11 +15,11 @@ from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.scheme import SCHEME
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.api.wire import Request
+from clusterwright.runtime.client import Query
 from clusterwright.runtime.errors import ConnectionFailed, from_response
 from clusterwright.runtime.rest import RestClient
 
 _PAUSE = 0.5
-Query = tuple[tuple[str, str], ...]
 
 
 class Collection(Protocol):

@@ -105,7 +105,17 @@ def _explain(parser: ArgumentParser) -> None:
     parser.add_argument("-w", "--watch", action="store_true", help="tell whenever the verdict changes")
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    _health_port(parser)
     add_connection(parser)
+
+
+def _health_port(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--health-port",
+        type=upflags.port,
+        metavar="PORT",
+        help="of controllers on this machine: ask them what they decided and which gates are on; `up` is asked without it",
+    )
 
 
 def _delete(parser: ArgumentParser) -> None:
@@ -156,9 +166,7 @@ def _timeline(parser: ArgumentParser) -> None:
     parser.add_argument("words", **_CLUSTER)  # type: ignore[arg-type]
     parser.add_argument("--from", dest="source", metavar="FILE", help="a bundle instead of a live cluster; - for standard input")
     parser.add_argument("-w", "--watch", action="store_true", help="go on as things happen")
-    parser.add_argument(
-        "--health-port", type=upflags.port, metavar="PORT", help="that of the plane: tell what its controllers decided, too"
-    )
+    _health_port(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     add_connection(parser)
 

@@ -11,7 +11,8 @@ from random import SystemRandom
 import yaml
 
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.cli import connect, subjects
+from clusterwright.cli import connect, insight, subjects
+from clusterwright.cli.errors import Failed
 from clusterwright.offline.record import record
 from clusterwright.offline.survey import Surveyor
 from clusterwright.runtime.clock import SystemClock
@@ -39,9 +40,27 @@ async def gather(arguments: argparse.Namespace, name: str, *, keep_secrets: bool
 
     async with connect.connected(connection) as client:
         key = ObjectKey(namespace or arguments.namespace or connection.namespace, bare)
+        port = getattr(arguments, "health_port", None)
+        running = await running_at(port, key.namespace, await insight.token(client)) if port else None
         keys = PooledKeySource()
         try:
             surveyor = Surveyor(client, connect.reach, clock=clock, random=SystemRandom(), keys=keys)
-            return await record(client, key, clock.now(), surveyor, keep_secrets=keep_secrets)
+            return await record(client, key, clock.now(), surveyor, running=running, keep_secrets=keep_secrets)
         finally:
             await keys.close()
+
+
+async def running_at(port: int, namespace: str, token: str) -> Json:
+    """What the controllers of the plane with this health port say of themselves; raises Failed."""
+    import aiohttp  # only now: few ask
+
+    url = f"http://127.0.0.1:{port}/traces"
+    try:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with aiohttp.ClientSession(headers=headers) as session, session.get(url, params={"namespace": namespace}) as response:
+            if response.status != 200:
+                raise ValueError(f"{response.status}: {(await response.text()).strip()}")
+            told: Json = await response.json()
+            return {"traces": told["traces"], "controllers": told["controllers"], **told}  # or it is somebody else
+    except (aiohttp.ClientError, OSError, ValueError, KeyError, TypeError) as error:
+        raise Failed(f"--health-port {port}: no decisions at {url}: {error}") from None

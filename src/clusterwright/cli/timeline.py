@@ -8,29 +8,16 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
-from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
-
-import aiohttp
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
-from clusterwright.cli import connect, insight, subjects
+from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Failed, Usage
 from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.record import gather
 from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 from clusterwright.offline.timeline import Moment, timeline
 from clusterwright.runtime.errors import NotFound
-
-
-class Decided(NamedTuple):
-    """A decision as the plane's traces tell it."""
-
-    at: datetime
-    kind: str
-    key: ObjectKey
-    rows: dict[str, str]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,14 +32,15 @@ def run(arguments: argparse.Namespace) -> int:
     return asyncio.run(_run(arguments, subject))
 
 
-def moments_of(bundle: Bundle, name: str, decisions: Iterable[Decided] = ()) -> list[Moment]:
+def moments_of(bundle: Bundle, name: str) -> list[Moment]:
     """What the objects and Events of a bundle, and decisions about them, tell; raises Failed where there is no such Cluster."""
     if not any(o["kind"] == "Cluster" and o["metadata"]["name"] == name for o in bundle.objects):
         raise Failed(f"cluster {name!r} not found in the file")
     events = [o for o in bundle.objects if o["kind"] == "Event"]
     objects = [Unstructured(o) for o in bundle.objects if o["kind"] != "Event"]
     known = {(o.kind, o.key) for o in objects}
-    return timeline(objects, events, [d for d in decisions if (d.kind, d.key) in known])
+    running = bundle.observation.running
+    return timeline(objects, events, [d for d in (running.traces if running is not None else ()) if (d.kind, d.key) in known])
 
 
 def _read(source: str) -> Bundle:
@@ -69,11 +57,7 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     told: dict[Moment, None] = {}
 
     async def look() -> None:
-        decisions: list[Decided] = []
-        if arguments.health_port:
-            async with connect.connected(connection) as client:
-                decisions = await _decisions(arguments.health_port, key.namespace, await insight.token(client))
-        found = moments_of(assemble(await gather(arguments, str(key))), key.name, decisions)
+        found = moments_of(assemble(await gather(arguments, str(key))), key.name)
         _tell(arguments, [moment for moment in found if moment not in told])
         told.update(dict.fromkeys(found))
 
@@ -91,20 +75,6 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
                 print(f"cluster {key} is gone", flush=True)
                 break
     return 0
-
-
-async def _decisions(port: int, namespace: str, token: str) -> list[Decided]:
-    """What the plane with this health port remembers of its decisions; raises Failed."""
-    url = f"http://127.0.0.1:{port}/traces"
-    try:
-        headers = {"Authorization": f"Bearer {token}"}
-        async with aiohttp.ClientSession(headers=headers) as session, session.get(url, params={"namespace": namespace}) as response:
-            if response.status != 200:
-                raise ValueError(f"{response.status}: {(await response.text()).strip()}")
-            traces = (await response.json())["traces"]
-    except (aiohttp.ClientError, OSError, ValueError, KeyError) as error:
-        raise Failed(f"--health-port {port}: no decisions at {url}: {error}") from None
-    return [Decided(datetime.fromisoformat(t["at"]), t["kind"], ObjectKey(t["namespace"], t["name"]), t["rows"]) for t in traces]
 
 
 def _tell(arguments: argparse.Namespace, moments: Iterable[Moment]) -> None:

@@ -119,6 +119,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             place = running.Place(transport=transport, is_embedded=True, data_dir=data_dir, workloads=workloads)
             started = running.start(arguments, stack, *running.build(arguments, stack, place, clock, random, keys), stop)
         page = started.manager if started is not None else None
+        server.server.report = page.report if page is not None else None
         await webview.open_page(stack, server, page, clock=clock, random=random, keys=keys, told=link.tell)
         if arguments.demo:
             stack.push_async_callback(

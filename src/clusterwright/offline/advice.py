@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.api.contract import crd_name
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
 from clusterwright.offline.beside import ANNOTATION, DOWN, EXTENSION, HANDLER, config_of
 from clusterwright.offline.breaches import BREACH
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
 from clusterwright.offline.credentials import KEYS
-from clusterwright.offline.neglect import BOOT, CONTRACT, QUORUM
+from clusterwright.offline.neglect import BOOT, CONTRACT, IDLE, QUORUM, RIGHTS
+from clusterwright.offline.preflights import ABOUT, failures
 from clusterwright.offline.testimony import Node
 
 
@@ -146,6 +147,20 @@ def _unreconciled(case: Case) -> Advice:
     return Advice(who, "install or start it, switch on its feature gate, or correct the watch filter", case.kubectl("get {} -o yaml"))
 
 
+def _idle(case: Case) -> Advice:
+    gate = re.search(r"feature gate (\w+)", case.complaint.raw)
+    step = f"switch on the feature gate {gate[1]} (--feature-gates {gate[1]}=true)" if gate else f"let it run: {case.complaint.raw}"
+    return Advice(f"whoever runs the management cluster: {_controller(case)} does not run", step, case.kubectl("get {} -o yaml"))
+
+
+def _lacking_rights(case: Case) -> Advice:
+    right = case.complaint.raw.partition(" (")[0]
+    command = f"kubectl auth can-i {right.partition(' in namespace')[0]}"
+    return Advice(
+        f"whoever runs the management cluster, and grants its controllers rights: {_controller(case)} waits", f"grant them {right}", command
+    )
+
+
 def _contract(case: Case) -> Advice:
     label = case.complaint.path.removeprefix("metadata.labels[").removesuffix("]")
     served = [str(v.get("name")) for v in (case.node.object.at("spec", "versions") or () if case.node.object else ()) if v.get("served")]
@@ -260,6 +275,12 @@ def _extension(case: Case) -> Advice:
     return Advice(who, "see that it is reached, and read in its log why it fails", command)
 
 
+def _preflight(case: Case) -> Advice:
+    failed = next(failures(case.complaint.raw))
+    who = f"nobody: {_controller(case)} goes on when the check passes" if failed.rule.is_wait else f"the owner of {_source(case)}"
+    return Advice(who, failed.rule.next.format(theirs=failed.theirs), case.kubectl(failed.rule.command))
+
+
 def _quota(case: Case) -> Advice:
     return Advice(f"the owner of ResourceQuota {case.node.name}", "raise the quota, or free what it counts", case.kubectl("edit {}"))
 
@@ -276,8 +297,15 @@ def _content(case: Case) -> Advice:
 def _core(case: Case) -> Advice:
     if case.complaint.tier in {Tier.WAITING, Tier.SILENT, Tier.UNKNOWN, Tier.PROGRESS}:
         return Advice(_controller(case), "wait; it goes on when what it waits for changes", case.kubectl("describe {}"))
-    who = f"the owner of {case.name}"
-    return Advice(who, f"correct the spec of {case.name}, or what it depends on", case.kubectl("describe {}"))
+    source = _source(case)
+    return Advice(f"the owner of {source}", f"correct the spec of {source}, or what it depends on", case.kubectl("describe {}"))
+
+
+def _source(case: Case) -> str:
+    """The object whose spec people write: what a topology manages follows its Cluster."""
+    cluster = case.investigation.cluster
+    is_managed = case.node.object is not None and TOPOLOGY_OWNED_LABEL in case.node.object.metadata.labels
+    return f"Cluster {cluster.name}" if is_managed and cluster is not None else case.name
 
 
 def _provider_word(case: Case) -> str:
@@ -300,9 +328,12 @@ _CLASSES: Final[tuple[tuple[Callable[[Case], bool], Callable[[Case], Advice]], .
     (lambda c: c.complaint.tier is Tier.PAUSED, _paused),
     (_is_deletion, _deleting),
     (lambda c: c.complaint.about == EXTENSION or bool(HANDLER.search(c.complaint.text)), _extension),
+    (lambda c: c.complaint.about == IDLE, _idle),
+    (lambda c: c.complaint.about == RIGHTS, _lacking_rights),
     (lambda c: c.complaint.tier is Tier.UNRECONCILED, _unreconciled),
     (lambda c: c.complaint.about == CONTRACT, _contract),
     (lambda c: c.complaint.about == BREACH, _breach),
+    (lambda c: c.complaint.about.startswith(ABOUT), _preflight),
     (lambda c: c.complaint.about == DOWN, _webhook),
     (lambda c: c.complaint.about == QUORUM, _quorum),
     (lambda c: c.complaint.about == BOOT, _boot),

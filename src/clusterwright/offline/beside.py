@@ -10,10 +10,10 @@ from typing import Any, Final
 from clusterwright.api.meta import Unstructured
 from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
+from clusterwright.offline.neglect import TOPOLOGY
 from clusterwright.offline.testimony import Node
 from clusterwright.offline.unsaid import Unsaid
 
-TOPOLOGY: Final = "TopologyReconciled"
 DOWN: Final = "webhook"
 """What a complaint about a webhook that nobody reaches is about."""
 EXTENSION: Final = "extension"

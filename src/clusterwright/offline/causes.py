@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get, is_true
-from clusterwright.offline.beside import HANDLER, TOPOLOGY, Beside
+from clusterwright.offline.beside import HANDLER, Beside
 from clusterwright.offline.complaints import (
     CONNECTION,
     INFRASTRUCTURE,
@@ -32,7 +32,7 @@ from clusterwright.offline.credentials import suspicions
 from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.kinship import class_of
 from clusterwright.offline.kinship import name_of as node_id
-from clusterwright.offline.neglect import BOOT, QUORUM
+from clusterwright.offline.neglect import BOOT, QUORUM, TOPOLOGY
 from clusterwright.offline.testimony import Finding, Node, Sight
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})

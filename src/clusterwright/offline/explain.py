@@ -18,6 +18,7 @@ from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.kinship import related
 from clusterwright.offline.passes import Pass, findings_of, run_passes
 from clusterwright.offline.testimony import Finding, Node, Sight
+from clusterwright.offline.timeline import Moment, of_decisions
 from clusterwright.offline.verdict import State, Verdict, judge, link
 from clusterwright.tables import Explanation, explanation_as_json
 
@@ -44,6 +45,8 @@ class Answer:
     requeue: float | None = None
     actions: list[Json] = field(default_factory=list)
     tables: list[Explanation] = field(default_factory=list)
+    history: list[Moment] = field(default_factory=list)
+    """What the running controllers decided about the subject before, oldest first; empty where they could not be asked."""
     notes: list[str] = field(default_factory=list)
     """What limits the answer."""
 
@@ -52,6 +55,7 @@ class Answer:
         answer: Json = {"subject": self.subject, "verdict": self.verdict.to_json(), "causes": self.causes, "chain": self.chain}
         answer |= {"status": self.status, "error": self.error or None, "requeueAfterSeconds": self.requeue, "actions": self.actions}
         answer["notes"] = self.notes
+        answer["history"] = [moment.to_json() for moment in self.history]
         answer["rows"] = {t.table: t.decision.row for t in self.tables}
         if condition:
             answer["tables"] = [explanation_as_json(t) for t in self.tables if t.table == condition][-1:]
@@ -84,11 +88,14 @@ def explain(bundle: Bundle, subject: str) -> Answer:
         answer.notes.append(UNOBSERVED)
     answer.notes += [f"Could not read {kind}: {why}" for kind, why in unseen.items()]
     answer.notes += [f"Could not look into the workload cluster from here: {observation.unreachable}"] if observation.unreachable else []
-    sight = Sight(observation.now, frozenset(observation.seen), unseen, observation.unreachable)
+    sight = Sight(observation.now, frozenset(observation.seen), unseen, observation.unreachable, observation.running)
     investigation = Investigation(bundle.objects, subject, findings, sight)
     found = investigation.causes()
     answer.causes = [_cause(investigation, node) for node in found[:MOST_CAUSES]]
     answer.verdict = judge(investigation, found, observation.now)
+    if observation.running is not None:
+        answer.history = list(of_decisions(d for d in observation.running.traces if f"{d.kind}/{d.key}" == subject))
+        answer.notes += [f"The controllers may not {right}" for right in observation.running.rights]
     if found:
         answer.chain = [link(investigation, name) for name in investigation.path_to(found[0].id)]
     return answer

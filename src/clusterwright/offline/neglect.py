@@ -19,6 +19,11 @@ QUORUM: Final = "quorum"
 """What a complaint about a lost quorum is about."""
 BOOT: Final = "boot"
 """What a complaint about a machine is about that runs without anything coming of it."""
+TOPOLOGY: Final = "TopologyReconciled"
+IDLE: Final = "idle"
+"""What a complaint about a controller that does not run is about, where it is known why."""
+RIGHTS: Final = "rights"
+"""What a complaint about controllers is about that may not do what they have to."""
 CONTRACT: Final = "contract"
 """What a complaint about a CRD without a contract label is about."""
 _CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
@@ -39,6 +44,11 @@ def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "") -> Co
         return None
     made = obj.metadata.creation_timestamp
     status = obj.at("status")
+    if obj.kind == "Cluster" and obj.at("spec", "topology") and isinstance(status, Mapping) and status and made is not None:
+        types = [c.get("type") for c in status.get("conditions") or () if isinstance(c, Mapping)]
+        if TOPOLOGY not in types and now - made >= AT_ONCE and not obj.at("metadata", "deletionTimestamp"):
+            text = f"nothing has reconciled its topology since it was made {ago(now - made)} ago"
+            return Complaint(Tier.UNRECONCILED, text, f"{made:%Y-%m-%dT%H:%M:%SZ}", TOPOLOGY, path="spec.topology")
     if not (isinstance(status, Mapping) and status):
         if made is None or now - made < AT_ONCE:
             return None

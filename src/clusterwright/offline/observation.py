@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from clusterwright.api.meta import ObjectKey
+
 API_VERSION = "clusterwright.dev/v1alpha1"
 
 
@@ -110,6 +112,49 @@ class Server(msgspec.Struct, frozen=True):
     error: str = ""
 
 
+class Idle(msgspec.Struct, frozen=True):
+    """A controller that does not run."""
+
+    kind: str
+    why: str
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """What a controller decided about an object in some passes: the rows that fired, by table."""
+
+    at: datetime
+    kind: str
+    name: str
+    rows: Mapping[str, str]
+    namespace: str = ""
+    controller: str = ""
+    until: datetime | None = None
+    passes: int = 1
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return ObjectKey(self.namespace, self.name)
+
+
+class Running(msgspec.Struct, frozen=True):
+    """What the process with the controllers said of itself, where it could be asked."""
+
+    controllers: Mapping[str, str] = {}
+    """By name: the kind that it reconciles."""
+    idle: Mapping[str, Idle] = {}
+    """By name: those that do not run, and why."""
+    rights: tuple[str, ...] = ()
+    """What the controllers would have to be allowed, and are not."""
+    traces: tuple[Decided, ...] = ()
+    """What was decided about the objects of the namespace, oldest first."""
+    features: Mapping[str, bool] = {}
+
+    def why_idle(self, kind: str) -> str:
+        """Why nobody reconciles a kind; empty: somebody does, or it is not known."""
+        return "" if kind in self.controllers.values() else next((i.why for i in self.idle.values() if i.kind == kind), "")
+
+
 class Observation(msgspec.Struct, frozen=True, rename="camel"):
     """The one document of a bundle that is no object. A field that is absent was unknown to the recorder."""
 
@@ -125,6 +170,7 @@ class Observation(msgspec.Struct, frozen=True, rename="camel"):
     """Why the recorder could not look at the workload cluster; others may be able to."""
     workload_clusters: Mapping[str, WorkloadCluster] = {}
     features: Mapping[str, bool] = {}
+    running: Running | None = None
     runtime_registry: Registry = Registry()
     runtime_extensions: Mapping[str, Canned] = {}
     extension_servers: Mapping[str, Server] = {}

@@ -14,7 +14,7 @@ from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Un
 from clusterwright.api.scheme import gvk_of as _gvk
 from clusterwright.offline.observation import Faults, Refusal
 from clusterwright.runtime import errors
-from clusterwright.runtime.client import Client, Original, PatchType, Reader
+from clusterwright.runtime.client import Client, Original, PatchType, Query, Reader
 
 _NAMED_ERRORS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403}
 
@@ -108,9 +108,9 @@ class ObservedClient:
                 raise errors.ServerError(target.error or f"{target.kind} cannot be listed")
         return await self.inner.list(kind, namespace=namespace, labels=labels, fields=fields, owner=owner)
 
-    async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
+    async def raw_get(self, path: str, *, query: Query = (), timeout: float | None = None) -> bytes:
         """As `Client.raw_get`."""
-        return await self.inner.raw_get(path, timeout=timeout)
+        return await self.inner.raw_get(path, query=query, timeout=timeout)
 
     # ----------------------------------------------------------------------------------------------- writes
 

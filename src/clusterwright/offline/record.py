@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -20,11 +20,12 @@ from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
 from clusterwright.offline import kinship
 from clusterwright.offline.complaints import references
 from clusterwright.offline.observation import API_VERSION
-from clusterwright.offline.survey import Surveyor
 from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
-from clusterwright.workload.clusters import FAILURE_THRESHOLD
+
+if TYPE_CHECKING:
+    from clusterwright.offline.survey import Surveyor
 
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 REDACTED: Final = "<redacted>"
@@ -50,12 +51,19 @@ class _ResourceList(msgspec.Struct):
 
 
 async def record(
-    client: Client, cluster: ObjectKey, now: datetime, surveyor: Surveyor | None = None, *, keep_secrets: bool = False
+    client: Client,
+    cluster: ObjectKey,
+    now: datetime,
+    surveyor: Surveyor | None = None,
+    *,
+    running: Json | None = None,
+    keep_secrets: bool = False,
 ) -> list[Json]:
     """The documents of a bundle; raises NotFound where the Cluster does not exist.
 
     Kinds that may not be listed are left out, and the Observation says so: a bundle is better than none. So is the workload
-    cluster where it cannot be reached. `keep_secrets` is for a bundle that is used here and now and written nowhere.
+    cluster where it cannot be reached. `running`: what the controllers say of themselves; None: they are asked beside the API server.
+    `keep_secrets` is for a bundle that is used here and now and written nowhere.
     """
     shown: Callable[[Mapping[str, Any]], Json] = dict if keep_secrets else redacted
     subject = await client.live.get(GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster"), cluster)
@@ -70,7 +78,10 @@ async def record(
     documents += await _extension_configs(client, subject, all_there)
     documents += await _webhooks(client, documents)
     jsons = [o.json for o in kept]
-    observation = await observation_of(jsons, cluster, now, surveyor, seen=all_there.seen, unseen=all_there.unseen, shown=shown)
+    running = await ask_controllers(client, cluster.namespace) if running is None else running
+    if running is not None:
+        running["traces"] = [t for t in running["traces"] if kinship.name_of(t["kind"], t["namespace"], t["name"]) in related]
+    observation = await observation_of(jsons, cluster, now, surveyor, running, seen=all_there.seen, unseen=all_there.unseen, shown=shown)
     documents.append(observation)
     return documents
 
@@ -80,6 +91,7 @@ async def observation_of(
     cluster: ObjectKey,
     now: datetime,
     surveyor: Surveyor | None,
+    running: Json | None = None,
     *,
     seen: Iterable[str],
     unseen: Sequence[Json] = (),
@@ -89,6 +101,7 @@ async def observation_of(
     kept = [Unstructured(o) for o in objects]
     observation: Json = {"apiVersion": API_VERSION, "kind": "Observation", "now": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
     observation |= {"seen": list(seen), "unseen": list(unseen)}
+    observation |= {"running": running, "features": running.get("features") or {}} if running else {}
     survey = await surveyor.survey(cluster, _leaving(kept)) if surveyor is not None else None
     if survey is not None:
         survey |= probe_as_said(kept[0])
@@ -97,6 +110,15 @@ async def observation_of(
     elif surveyor is not None and surveyor.failure:
         observation["unreachable"] = surveyor.failure
     return observation
+
+
+async def ask_controllers(client: Client, namespace: str) -> Json | None:
+    """What controllers in the process of the API server say of themselves; None: there are none, or it may not be known."""
+    try:
+        told = msgspec.json.decode(await client.raw_get("/traces", query=(("namespace", namespace),)))
+    except (ApiError, msgspec.DecodeError):
+        return None
+    return told if isinstance(told, dict) and "controllers" in told else None
 
 
 def probe_as_said(cluster: Unstructured) -> Json:
@@ -108,6 +130,8 @@ def probe_as_said(cluster: Unstructured) -> Json:
     message = str(probe.get("message"))
     if message.startswith(f"Secret {cluster.metadata.name}-kubeconfig: "):
         return {"refusal": message}
+    from clusterwright.workload.clusters import FAILURE_THRESHOLD  # only now: many who look at a glance need nothing of it
+
     succeeded = _PROBE_SUCCESS.search(message)
     return {"lastProbeSuccess": succeeded[0] if succeeded else None, "consecutiveFailures": FAILURE_THRESHOLD}
 

@@ -35,6 +35,7 @@ from clusterwright.offline.graph import reachable
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.kinship import related
 from clusterwright.offline.neglect import unreconciled
+from clusterwright.offline.observation import Running
 
 SLACK = timedelta(seconds=10)
 """An Event may come a little before the condition that it explains."""
@@ -105,6 +106,8 @@ class Sight:
     """Kinds that could not be listed, and why."""
     unreachable: str = ""
     """Why the workload cluster could not be looked at."""
+    running: Running | None = None
+    """What the controllers say of themselves, where they could be asked."""
 
 
 class Testimony:
@@ -125,6 +128,7 @@ class Testimony:
         """
         sight = sight or Sight()
         self._now, self._seen, self._unseen, self._unreachable = sight.now, sight.seen, sight.unseen, sight.unreachable
+        self._running = sight.running
         self._findings = findings or {}
         self._definitions: dict[tuple[str, str], Unstructured] = {}
         self._webhooks: dict[str, Unstructured] = {}

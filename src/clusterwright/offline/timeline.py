@@ -59,7 +59,7 @@ def timeline(objects: Iterable[Unstructured], events: Iterable[Json] = (), decis
     Objects know of each condition only when it changed last. `decisions` are oldest first; only what changed in them is told.
     """
     told: dict[Moment, None] = {}
-    for source in (*(_of_object(o) for o in objects), *(_of_event(e) for e in events), _of_decisions(decisions)):
+    for source in (*(_of_object(o) for o in objects), *(_of_event(e) for e in events), of_decisions(decisions)):
         told |= dict.fromkeys(moment for moment in source if moment.at)
     return sorted(told)
 
@@ -95,7 +95,8 @@ def _of_event(event: Json) -> Iterator[Moment]:
     yield Moment(time_of(event), name, sort, str(event.get("reason") or ""), text)
 
 
-def _of_decisions(decisions: Iterable[Decided]) -> Iterator[Moment]:
+def of_decisions(decisions: Iterable[Decided]) -> Iterator[Moment]:
+    """What changed from one decision to the next; `decisions` are oldest first."""
     before: dict[tuple[str, ObjectKey, str], str] = {}
     for decision in decisions:
         for table, row in decision.rows.items():

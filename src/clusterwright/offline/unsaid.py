@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from clusterwright.api.contract import NoContract, contract_of
 from clusterwright.api.meta import Unstructured
@@ -11,7 +12,9 @@ from clusterwright.offline.absences import Absences
 from clusterwright.offline.breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.complaints import Complaint, Reference, Tier, has_delivered, references
 from clusterwright.offline.kinship import name_of as node_id
-from clusterwright.offline.neglect import Seat, booting_in_vain, is_of_a_halt, lost_quorum, without_contract
+from clusterwright.offline.neglect import IDLE, RIGHTS, TOPOLOGY, Seat, booting_in_vain, is_of_a_halt, lost_quorum, without_contract
+from clusterwright.offline.observation import Running
+from clusterwright.offline.preflights import ABOUT, VERSION, Failure, failures
 from clusterwright.offline.testimony import Node
 
 
@@ -20,9 +23,45 @@ class Unsaid(Absences):
 
     def look_for_neglect(self) -> None:
         """Looks at everything that nobody complains of."""
+        self._look_for_controllers()
+        self._look_at_preflights()
         self._look_for_contracts()
         self._look_for_quorum()
         self._look_for_boots()
+
+    def _look_for_controllers(self) -> None:
+        """Why nobody reconciles what nobody reconciles, where the controllers themselves could be asked."""
+        running = self._running
+        for node in self.nodes.values() if running is not None else ():
+            assert running is not None
+            made = node.object.metadata.creation_timestamp if node.object is not None and not node.object.at("status") else None
+            if made is not None and running.why_idle(node.kind) and not node.complaints:
+                node.complaints = [Complaint(Tier.UNRECONCILED, "nothing reconciles it", f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")]
+            node.complaints = [_reasoned(running, node, c) if c.tier is Tier.UNRECONCILED else c for c in node.complaints]
+
+    def _look_at_preflights(self) -> None:
+        """Checks that keep Machines from being made: a wait for the control plane is no error, and a wrong version says which."""
+        for node in [n for n in self.nodes.values() if n.kind in {"MachineSet", "MachineDeployment"} and not n.deleting]:
+            told: list[Complaint] = []
+            for complaint in node.complaints:
+                failed = list(failures(complaint.text))
+                told += [self._of_preflight(node, complaint, failure) for failure in failed] or [complaint]
+            node.complaints = told
+
+    def _of_preflight(self, node: Node, complaint: Complaint, failure: Failure) -> Complaint:
+        text = f"makes no Machines: {failure.what} (preflight check {failure.check})"
+        about = f"{ABOUT}{failure.check}"
+        if not failure.rule.is_wait:
+            return replace(complaint, tier=Tier.ERROR, text=text, about=about, path=VERSION, raw=failure.raw)
+        carriers = (
+            [self.nodes[name] for name in self._control_plane() if name in self.nodes] if self.cluster and self.cluster.object else []
+        )
+        named = [n for n in carriers if not failure.name or n.name == failure.name]
+        for carrier in named:
+            if carrier.complaints:
+                node.because_of[carrier.id] = f"its preflight check {failure.check} asks for it"
+        is_moving = any(c.tier is Tier.PROGRESS for n in named for c in n.complaints)
+        return replace(complaint, tier=Tier.PROGRESS if is_moving else Tier.WAITING, text=text, about=about, raw=failure.raw)
 
     def _look_for_contracts(self) -> None:
         """Providers' kinds that others name and whose CRD does not say which contract it follows, and objects that do not keep theirs."""
@@ -107,3 +146,13 @@ class Unsaid(Absences):
             return [node_id(str(reference.get("kind")), self.cluster.namespace, str(reference["name"]))]
         machines = [n for n in self.nodes.values() if n.kind == "Machine" and n.object is not None]
         return [n.id for n in machines if n.object is not None and CONTROL_PLANE_LABEL in n.object.metadata.labels]
+
+
+def _reasoned(running: Running, node: Node, complaint: Complaint) -> Complaint:
+    """That nobody reconciles an object, with the reason, if the controllers know one."""
+    idle = running.idle.get("topology/cluster") if complaint.about == TOPOLOGY else None
+    if why := idle.why if idle is not None else running.why_idle(node.kind):
+        return replace(complaint, text=f"{complaint.text}: {why}", about=IDLE, raw=why)
+    if right := next(iter(running.rights), ""):
+        return replace(complaint, text=f"{complaint.text}: its controllers may not {right}", about=RIGHTS, raw=right)
+    return complaint

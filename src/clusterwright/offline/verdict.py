@@ -48,7 +48,9 @@ class Verdict:
     def brief(self) -> str:
         """State, object and what it is, in one line that does not change with time alone."""
         about = f"{self.object} " if self.object else ""
-        first = self.what.partition("\n")[0]
+        first, _, rest = self.what.partition("\n")
+        if first.endswith(":"):  # what comes is the news
+            first = f"{first} {rest.partition(chr(10))[0].lstrip(' *')}"
         return f"{self.state.capitalize()}: {about}{first}"
 
     @property

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import gvk_of
 from clusterwright.runtime import models
-from clusterwright.runtime.client import Original, PatchType, Reader
+from clusterwright.runtime.client import Original, PatchType, Query, Reader
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.metrics import RuntimeMetrics
@@ -177,9 +177,9 @@ class CachedClient:
         """While it is held, nobody else writes the object through this client."""
         return self._turns.take(gvk_of(kind), key)
 
-    async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
+    async def raw_get(self, path: str, *, query: Query = (), timeout: float | None = None) -> bytes:
         """GET of any path."""
-        return await self.rest.raw_get(path, timeout=timeout)
+        return await self.rest.raw_get(path, query=query, timeout=timeout)
 
     async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
         """Create; raises AlreadyExists."""

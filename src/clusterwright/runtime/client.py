@@ -15,6 +15,7 @@ from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Un
 
 T = TypeVar("T", bound=Object)
 PatchType = Literal["merge", "json", "strategic"]
+Query = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +132,5 @@ class Client(Reader, Writer, Protocol):
     def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
         """While it is held, nobody else of this process writes the object."""
 
-    async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
+    async def raw_get(self, path: str, *, query: Query = (), timeout: float | None = None) -> bytes:
         """GET of any path, e.g. `/` for a connection probe or `/version`."""

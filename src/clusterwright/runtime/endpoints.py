@@ -14,7 +14,7 @@ from aiohttp.typedefs import Middleware
 from clusterwright.runtime import diagnosis
 from clusterwright.runtime.access import Gate
 from clusterwright.runtime.metrics import CONTENT_TYPE, Registry
-from clusterwright.runtime.traces import Traces
+from clusterwright.runtime.traces import Report, UnknownSelector, no_report
 
 Check = Callable[[], bool | str]
 """True, or what is wrong; False where there is nothing to say about it."""
@@ -33,11 +33,12 @@ class Probes:
 class Insight:
     """`/metrics`, `/traces` and `/debug/...`, for operators.
 
-    /traces is JSON, `{"traces": [...]}`, oldest first; `?controller=`, `?kind=`, `?namespace=` and `?name=` select.
+    /traces is JSON, `{"traces": [...]}`, oldest first, beside what else `report` says of the process; `?controller=`, `?kind=`,
+    `?namespace=` and `?name=` select.
     """
 
     registry: Registry
-    traces: Traces | None = None
+    report: Report = no_report
     gate: Gate | None = None
     """Whom the API server allows; None: everybody who can connect. Probes are everybody's."""
 
@@ -79,16 +80,14 @@ class Endpoints:
         return web.Response(body=self._insight.registry.render().encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _history(self, request: web.Request) -> web.Response:
-        unknown = sorted(set(request.query) - _SELECTORS)
-        if unknown:
-            return web.Response(text=f"{', '.join(unknown)}: not known; known: {', '.join(sorted(_SELECTORS))}\n", status=400)
-        traces = self._insight.traces if self._insight is not None else None
-        found = traces.history(**request.query) if traces is not None else []
-        body = msgspec.json.encode({"traces": [decision.to_json() for decision in found]})
+        assert self._insight is not None
+        try:
+            body = msgspec.json.encode(self._insight.report(request.query))
+        except UnknownSelector as error:
+            return web.Response(text=f"{error}\n", status=400)
         return web.Response(body=body, content_type="application/json")
 
 
-_SELECTORS = frozenset({"controller", "kind", "namespace", "name"})
 _PROBES = frozenset({"healthz", "livez", "readyz"})
 """What kubelets ask, who have no token."""
 

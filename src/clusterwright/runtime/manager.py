@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
 from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime.access import Gate
 from clusterwright.runtime.aside import Aside, Here, Place
@@ -138,6 +138,9 @@ class Manager:
         self.events = Recorder(self.client, clock, self.options.component)
         self.traces = Traces(clock)
         self.controllers: list[Controller] = []
+        self.features: Mapping[str, bool] = {}
+        self.idle: dict[str, tuple[str, str]] = {}
+        """Controllers that are known but do not run, by name: their kind, and why."""
         self._tracer = OpenTelemetryTracer(self.options.component) if self.options.tracing else NoTracer()
         self._parts: list[tuple[str, Callable[[], Awaitable[None]], bool]] = [("events", self.events.run, False)]
         self._elector: LeaderElector | None = None
@@ -233,6 +236,19 @@ class Manager:
         if response is not None:
             self.rights.answered(request, response.status, response.body)
 
+    def report(self, query: Mapping[str, str]) -> Json:
+        """What is said of this process to those who explain; raises UnknownSelector.
+
+        Which controllers run, which do not and why, what they may not do, and the decisions that the query asks for.
+        """
+        return {
+            "features": dict(self.features),
+            "controllers": {controller.name: controller.kind.__name__ for controller in self.controllers},
+            "idle": {name: {"kind": kind, "why": why} for name, (kind, why) in self.idle.items()},
+            "rights": [f"{right} ({what})" for right, what in sorted(self.rights.missing.items())],
+            "traces": self.traces.selected(query),
+        }
+
     def stop(self) -> None:
         """Ask `run` to come to an end."""
         self._stop.set()
@@ -279,7 +295,7 @@ class Manager:
         options, at = self.options, self.options.metrics
         is_guarded = options.health_guarded if at is None else at.is_guarded
         gate = Gate(self._apart, self.clock) if is_guarded else None
-        insight = Insight(registry=self.registry, traces=self.traces, gate=gate)
+        insight = Insight(registry=self.registry, report=self.report, gate=gate)
         if options.health_port is not None:
             probes = Probes(
                 health={"ping": lambda: True},

@@ -16,7 +16,7 @@ from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Ow
 from clusterwright.api.scheme import Resource
 from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime import models
-from clusterwright.runtime.client import Original, PatchType, Reader
+from clusterwright.runtime.client import Original, PatchType, Query, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerError, from_response
 from clusterwright.runtime.resources import Kind, Lookup, Resources, gvk_of_json, no_kind_match
@@ -188,11 +188,11 @@ class RestClient:
         except msgspec.DecodeError as error:
             raise _not_json("GET", path) from error
 
-    async def raw_get(self, path: str, *, timeout: float | None = None) -> bytes:
+    async def raw_get(self, path: str, *, query: Query = (), timeout: float | None = None) -> bytes:
         """GET of any path; `timeout` in seconds, after which it is a ConnectionFailed."""
         try:
             async with asyncio.timeout(timeout):
-                return (await self._exchange(Request(method="GET", path=path, headers=self.headers))).body
+                return (await self._exchange(Request(method="GET", path=path, query=query, headers=self.headers))).body
         except TimeoutError as error:
             raise ConnectionFailed(f"GET {path}: no answer within {timeout:g} s") from error
 

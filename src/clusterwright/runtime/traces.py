@@ -7,9 +7,10 @@ with a count, so that the history of an object shows changes, not heartbeats.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.runtime.clock import Clock
@@ -42,6 +43,23 @@ class Decision:
             "name": self.key.name,
             "rows": dict(self.rows),
         }
+
+
+SELECTORS: Final = frozenset({"controller", "kind", "namespace", "name"})
+"""By what decisions can be asked for."""
+
+
+class UnknownSelector(ValueError):
+    """A question for decisions by something else; the text names it."""
+
+
+Report = Callable[[Mapping[str, str]], Json]
+"""What a process says of its controllers, with the decisions that a query asks for; raises UnknownSelector."""
+
+
+def no_report(query: Mapping[str, str]) -> Json:
+    """Nothing is decided here."""
+    return {"traces": []}
 
 
 class Traces:
@@ -89,3 +107,9 @@ class Traces:
             if kind in ("", decision.kind)
         ]
         return sorted(found, key=lambda decision: decision.at)
+
+    def selected(self, query: Mapping[str, str]) -> list[Json]:
+        """The history that a query asks for, as it is served; raises UnknownSelector."""
+        if unknown := sorted(query.keys() - SELECTORS):
+            raise UnknownSelector(f"{', '.join(unknown)}: not known; known: {', '.join(sorted(SELECTORS))}")
+        return [decision.to_json() for decision in self.history(**query)]

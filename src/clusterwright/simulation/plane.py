@@ -201,6 +201,7 @@ async def plane(
         extensions=extensions,
         post=post,
     )
+    own_server.report = manager.report
     if setup is not None:
         setup(manager)
     running = asyncio.create_task(manager.run(), name="manager")

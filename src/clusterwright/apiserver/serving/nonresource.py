@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -18,7 +18,7 @@ from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
 from clusterwright.apiserver.registry import Registry
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.serving import discovery, openapi, openapiv2
-from clusterwright.apiserver.status import generic
+from clusterwright.apiserver.status import bad_request, generic
 
 _encode = msgspec.json.Encoder().encode
 _TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
@@ -71,6 +71,8 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
         return _data(server, _version(server))
     if head == "metrics" and len(parts) == 1:
         return Response(status=200, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"}, body=_metrics(server))
+    if parts == ["traces"] and server.report is not None and request.method == "GET":
+        return _traces(server.report, query)
     if parts == ["openid", "v1", "jwks"] and server.tokens is not None:
         return Response(status=200, headers={"content-type": "application/jwk-set+json"}, body=_encode(server.tokens.key_set()))
     if parts == [".well-known", "openid-configuration"] and server.tokens is not None:
@@ -86,6 +88,13 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
 def _data(server: Core, value: Any, form: Form = PLAIN) -> Response:
     del server
     return rendering.write(200, value, form)
+
+
+def _traces(report: Callable[[Mapping[str, str]], Json], query: Mapping[str, str]) -> Response:
+    try:
+        return Response(status=200, headers={"content-type": "application/json"}, body=_encode(report(query)))
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
 def _issuer() -> Json:
