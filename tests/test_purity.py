@@ -32,12 +32,8 @@ PACKAGES = {"tables", "conditions", "conversion", "cel", "gotemplate", "golang",
 
 EDGES = {"topology/extensions.py"}
 """Carries the questions that a computation yields to whoever answers them."""
-PURE = {
-    path.relative_to(SOURCES).as_posix(): tree
-    for path in sorted(SOURCES.rglob("*.py"))
-    if calls_itself_pure(tree := ast.parse(path.read_text())) or decides(path)
-    if path.relative_to(SOURCES).as_posix() not in EDGES
-}
+MODULES = {path.relative_to(SOURCES).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCES.rglob("*.py"))}
+PURE = {name: tree for name, tree in MODULES.items() if (calls_itself_pure(tree) or decides(SOURCES / name)) and name not in EDGES}
 
 
 def _is_protocol(node: ast.ClassDef) -> bool:
@@ -79,3 +75,73 @@ def test_there_are_many() -> None:
 @pytest.mark.parametrize("name", PURE)
 def test_what_decides_is_pure(name: str) -> None:
     assert faults(PURE[name]) == set()
+
+
+# ------------------------------------------------------------------------------------------------- time and chance are given, everywhere
+
+ASKING = {
+    "runtime/clock.py": "the one that reads the machine's clock",
+    "provider/running.py": "runs a provider as a program",
+    "offline/bundle.py": "a bundle that names no time, read by who gives no clock, is of now",
+}
+"""Modules that may ask, with why; and the programs of `cli`."""
+CALLS = {
+    ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today"), ("uuid", "uuid1"), ("uuid", "uuid4"),
+    ("os", "urandom"), ("os", "getrandom"),
+}  # fmt: skip
+NAMES = {"SystemClock", "SystemRandom", "uuid1", "uuid4", "urandom"}
+IMPORTS = {"time", "secrets"}
+STATE = {
+    "betavariate",
+    "choice",
+    "choices",
+    "gauss",
+    "getrandbits",
+    "randbytes",
+    "randint",
+    "random",
+    "randrange",
+    "sample",
+    "shuffle",
+    "uniform",
+}
+
+
+def asked(tree: ast.Module) -> set[str]:
+    """What a module asks the machine for."""
+    found = set()
+    has_module = any(isinstance(n, ast.Import) and any(a.name == "random" for a in n.names) for n in ast.walk(tree))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found |= {alias.name for alias in names if alias.name in IMPORTS}
+            case ast.ImportFrom(module=str(module)) if module in IMPORTS:
+                found.add(module)
+            case ast.ImportFrom(module="random", names=names):
+                found |= {f"random.{alias.name}" for alias in names if alias.name in STATE}
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=attribute)) if (owner, attribute) in CALLS:
+                found.add(f"{owner}.{attribute}()")
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="random"), attr=attribute)) if has_module and attribute in STATE:
+                found.add(f"random.{attribute}()")
+            case ast.Call(func=ast.Name(id=name)) if name in NAMES or (name == "Random" and not node.args and not node.keywords):
+                found.add(f"{name}()")
+            case ast.Call(func=ast.Name(id="field"), keywords=keywords):
+                values = [k.value for k in keywords if k.arg == "default_factory"]
+                found |= {f"{v.id}()" for v in values if isinstance(v, ast.Name) and v.id in NAMES}
+    return found
+
+
+def test_what_asks_is_found() -> None:
+    text = (
+        "import time\nimport random\nfrom random import choice\na = random.random(), datetime.now(UTC), Random(), SystemRandom(), uuid4()"
+    )
+    assert asked(ast.parse(text)) == {
+        "time", "random.choice", "random.random()", "datetime.now()", "Random()", "SystemRandom()", "uuid4()",
+    }  # fmt: skip
+    assert asked(ast.parse("from random import Random\nr = Random(7)\nr.random()\nself.random.choice(x)")) == set()
+
+
+def test_time_and_chance_are_given_everywhere() -> None:
+    found = {name: asked(tree) for name, tree in MODULES.items() if not name.startswith("cli/")}
+
+    assert {name for name, asks in found.items() if asks} == ASKING.keys(), {name: asks for name, asks in found.items() if asks}

@@ -7,6 +7,7 @@ import asyncio
 import gzip
 import sys
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,7 @@ def _ready_to_pass(bundle: Bundle, config: KubeadmConfig) -> Bundle:
             status = obj.get("status") or {}
             obj = {**obj, "status": {**status, "conditions": [*(status.get("conditions") or ()), paused]}}
         objects.append(obj)
-    return Bundle(tuple(objects), msgspec.structs.replace(bundle.observation, workload_clusters=reached))
+    return replace(bundle, objects=tuple(objects), observation=msgspec.structs.replace(bundle.observation, workload_clusters=reached))
 
 
 def _why(config: KubeadmConfig, answer: dict[str, Any]) -> str:

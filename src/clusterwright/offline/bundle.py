@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,7 @@ from clusterwright.api import yamlreader
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.versions import HUB
 from clusterwright.offline.observation import Observation
+from clusterwright.runtime.clock import Clock, SystemClock
 
 
 class BadBundle(ValueError):
@@ -27,23 +28,25 @@ class Bundle:
 
     objects: tuple[Json, ...]
     observation: Observation
+    clock: Clock = field(default_factory=SystemClock, compare=False, repr=False)
+    """What tells the time where the Observation does not."""
 
     def moment(self) -> datetime:
         """When the world was as it is: what the Observation says, else now."""
-        return self.observation.now or datetime.now(UTC).replace(microsecond=0)
+        return self.observation.now or self.clock.now().replace(microsecond=0)
 
 
-def parse(text: str) -> Bundle:
-    """Read a multi-document YAML (or JSON) text; `List` documents are taken apart."""
+def parse(text: str, *, clock: Clock | None = None) -> Bundle:
+    """Read a multi-document YAML (or JSON) text; `List` documents are taken apart. `clock`: for a text that names no time."""
     try:
         documents = yamlreader.load_all(text, trusted=True)
     except yaml.YAMLError as error:
         raise BadBundle(f"not YAML: {error}") from error
-    return assemble(d for d in documents if d is not None)
+    return assemble((d for d in documents if d is not None), clock=clock)
 
 
-def assemble(documents: Iterable[Any]) -> Bundle:
-    """Sort documents into objects and the Observation."""
+def assemble(documents: Iterable[Any], *, clock: Clock | None = None) -> Bundle:
+    """Sort documents into objects and the Observation. `clock`: as for `parse`; the machine's, if none is given."""
     objects: list[Json] = []
     observation: Observation | None = None
     for index, document in enumerate(_flatten(documents)):
@@ -67,7 +70,7 @@ def assemble(documents: Iterable[Any]) -> Bundle:
         except (UnicodeEncodeError, TypeError) as error:
             raise BadBundle(f"document {index}: {document['kind']} holds what JSON cannot: {error}") from error
         objects.append(_newest(index, dict(document)))
-    return Bundle(tuple(objects), observation or Observation())
+    return Bundle(tuple(objects), observation or Observation(), clock or SystemClock())
 
 
 def _newest(index: int, document: Json) -> Json:
