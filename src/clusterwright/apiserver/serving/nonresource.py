@@ -25,13 +25,14 @@ _TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
 _HOOKS: Final = """
     start-apiserver-admission-initializer generic-apiserver-start-informers priority-and-fairness-config-consumer
     priority-and-fairness-filter storage-object-count-tracker-hook start-apiextensions-informers start-apiextensions-controllers
-    crd-informer-synced start-system-namespaces-controller start-cluster-authentication-info-controller
-    start-kube-apiserver-identity-lease-controller start-kube-apiserver-identity-lease-garbage-collector
-    start-legacy-token-tracking-controller start-service-ip-repair-controllers rbac/bootstrap-roles
-    scheduling/bootstrap-system-priority-classes priority-and-fairness-config-producer bootstrap-controller
-    aggregator-reload-proxy-client-cert start-kube-aggregator-informers apiservice-status-local-available-controller
-    apiservice-status-remote-available-controller apiservice-registration-controller apiservice-discovery-controller
-    kube-apiserver-autoregistration apiservice-openapi-controller apiservice-openapiv3-controller
+    crd-informer-synced start-system-namespaces-controller peer-endpoint-reconciler-controller
+    start-cluster-authentication-info-controller start-kube-apiserver-identity-lease-controller
+    start-kube-apiserver-identity-lease-garbage-collector storage-readiness start-legacy-token-tracking-controller
+    start-service-ip-repair-controllers rbac/bootstrap-roles scheduling/bootstrap-system-priority-classes
+    priority-and-fairness-config-producer bootstrap-controller start-kubernetes-service-cidr-controller
+    start-kube-aggregator-informers apiservice-status-local-available-controller apiservice-status-remote-available-controller
+    apiservice-registration-controller apiservice-discovery-controller kube-apiserver-autoregistration
+    apiservice-openapi-controller apiservice-openapiv3-controller
 """
 """What kube-apiserver starts and reports on; here all of it is there from the beginning."""
 _CHECKS: Final = (
