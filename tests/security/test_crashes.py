@@ -10,8 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
-
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.storage.streams import Stream
@@ -91,33 +89,3 @@ async def test_a_clock_that_jumps_back_an_hour_does_no_harm() -> None:
         ("DELETED", "b"),
     ]
     assert third["metadata"]["creationTimestamp"] == first["metadata"]["creationTimestamp"]
-
-
-@pytest.mark.soak
-async def test_a_log_of_a_gigabyte_is_folded_in_while_serving(tmp_path: Path) -> None:
-    from clusterwright.apiserver.serving.serve import ServeOptions, start
-
-    running = await start(ServeOptions(listen="127.0.0.1:0", data_dir=tmp_path, now=lambda: datetime.now(UTC), random=Random(1)))
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": ""}}
-    path, size, written = "/api/v1/namespaces/default/secrets", 700_000, 0
-    await running.server.handle(
-        Request(method="POST", path=path, body=json.dumps(secret).encode(), headers={"content-type": "application/json"})
-    )
-    n, slowest = 0, 0.0
-    loop = asyncio.get_running_loop()
-    while written < 1_000_000_000:
-        n += 1
-        patch = json.dumps({"stringData": {"k": f"{n:06}" + "x" * size}}).encode()
-        started = loop.time()
-        answer = await running.server.handle(
-            Request(method="PATCH", path=f"{path}/s", body=patch, headers={"content-type": "application/merge-patch+json"})
-        )
-        slowest = max(slowest, loop.time() - started)
-        assert isinstance(answer, Response)
-        assert answer.status == 200
-        written += len(answer.body)
-    await running.stop()
-
-    on_disk = sum(f.stat().st_size for f in tmp_path.glob("store.sqlite*"))
-    assert on_disk < 100_000_000
-    assert slowest < 10.0

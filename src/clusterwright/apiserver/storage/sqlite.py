@@ -100,6 +100,8 @@ def connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA wal_autocheckpoint=4000")
+    # who reads for long, a backup, lets the log grow; afterwards its room is given back
+    connection.execute("PRAGMA journal_size_limit=67108864")
     return connection
 
 
