@@ -12,9 +12,9 @@ from apiserver.apiserver_testing import CRDS, Api, widget_crds
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.kinds import RESOURCES
-from clusterwright.apiserver.encoding import protobuf
 from clusterwright.apiserver.serving import openapi, openapiv2
 from clusterwright.apiserver.system.definitions import resources_of
+from clusterwright.streams.protobuf import fields
 
 GROUPS = sorted({(r.group, r.version) for r in RESOURCES})
 
@@ -122,8 +122,8 @@ async def test_the_old_document_in_protobuf(api: Api):
     answer = await api.do("GET", "/openapi/v2", headers={"accept": accept})
 
     assert answer.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-    document: dict[int, Any] = dict(protobuf._fields(answer.raw))
-    items: list[Any] = [item for _, item in protobuf._fields(document[9])]
-    names = [dict[int, Any](protobuf._fields(item))[1].decode() for item in items]
+    document: dict[int, Any] = dict(fields(answer.raw))
+    items: list[Any] = [item for _, item in fields(document[9])]
+    names = [dict[int, Any](fields(item))[1].decode() for item in items]
     assert names == sorted(names)
     assert {"com.example.widgets.v1.Widget", "io.k8s.api.core.v1.Pod"} <= set(names)

@@ -16,6 +16,7 @@ from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.encoding import protobuf
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.gotypes import table
+from clusterwright.streams.protobuf import fields
 
 CONFIG_MAP = base64.b64decode("azhzAAoPCgJ2MRIJQ29uZmlnTWFwEg0KAwoBbRIGCgFhEgEx")
 
@@ -131,8 +132,8 @@ def frames(data: bytes) -> list[tuple[str, dict[str, Any]]]:
         (size,) = struct.unpack(">I", data[:4])
         event, data = data[4 : 4 + size], data[4 + size :]
         assert len(event) == size
-        parts: dict[int, Any] = dict(protobuf._fields(event))
-        inner: dict[int, Any] = dict(protobuf._fields(parts[2]))
+        parts: dict[int, Any] = dict(fields(event))
+        inner: dict[int, Any] = dict(fields(parts[2]))
         found.append((parts[1].decode(), protobuf.decode(inner[1])))
     return found
 

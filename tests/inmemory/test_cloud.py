@@ -19,7 +19,7 @@ from clusterwright.runtime.errors import AlreadyExists, BadRequest, Conflict, Co
 from clusterwright.runtime.rest import RestClient
 from clusterwright.workload.access import EtcdError
 from clusterwright.workload.connection import forward
-from clusterwright.workload.etcd import GatewayClient, first_available
+from clusterwright.workload.etcd import MemberClient, first_available
 from support.clouds import CA, OTHER_CA, A, B, admin, clouds, etcd_client_context, loopback, now, over_tls, start
 
 # ---------------------------------------------------------------------------------------------------------- ports
@@ -276,8 +276,11 @@ async def test_the_served_certificate_names_the_loopback_addresses():
 # ------------------------------------------------------------------------------------------------------------ etcd
 
 
+@pytest.mark.parametrize("protocols", [["h2"], ["http/1.1"], ["h2", "http/1.1"], []], ids=["grpc", "gateway", "both", "none"])
 @pytest.mark.parametrize("way", ["loopback", "tls"])
-async def test_etcd_is_reached_by_port_forward(way):
+async def test_etcd_is_reached_by_port_forward(way, protocols):
+    context = etcd_client_context()
+    context.set_alpn_protocols(protocols)
     async with clouds(listener=TlsListener()) as cloud:
         cluster = await cloud.ensure(A)
         await start(cluster, "m0", "m1", "m2")
@@ -286,15 +289,24 @@ async def test_etcd_is_reached_by_port_forward(way):
         def dial(node):
             return forward(transport, "kube-system", f"etcd-{node}", 2379)
 
-        client = await first_available(dial, ["m0"], etcd_client_context())
+        client = await first_available(dial, ["m0"], context)
         members = {m.name: m for m in await client.members()}
         assert set(members) == {"m0", "m1", "m2"}
         assert client.status.leader_id == members["m0"].id
         assert await client.alarms() == []
 
+        await client._call("Alarm", action="ACTIVATE", memberID=members["m2"].id, alarm="CORRUPT")
+        assert await client.alarms() == [(members["m2"].id, "CORRUPT")]
+        await client._call("Alarm", action="DEACTIVATE", memberID=members["m2"].id, alarm="CORRUPT")
+        assert await client.alarms() == []
+        assert "count" not in await client._call("Range", key="aGVhbHRo")
+        with pytest.raises(EtcdError, match="not simulated"):
+            await client._call("MemberAdd", peerURLs=["https://x:2380"])
+        with pytest.raises(EtcdError, match="only promote a learner"):
+            await client.promote_member(members["m1"].id)
         await client.move_leader(members["m1"].id)
         await client.close()
-        client = await first_available(dial, ["m1"], etcd_client_context())
+        client = await first_available(dial, ["m1"], context)
         assert client.status.leader_id == members["m1"].id
         await client.remove_member(members["m0"].id)
         assert {m.name for m in await client.members()} == {"m1", "m2"}
@@ -304,7 +316,7 @@ async def test_etcd_is_reached_by_port_forward(way):
             await client.move_leader("12345")
         await client.close()
         with pytest.raises(EtcdError):  # a removed member does not answer
-            await GatewayClient.connect(dial, "m0", etcd_client_context())
+            await MemberClient.connect(dial, "m0", context)
         await transport.close()
 
 
@@ -331,9 +343,9 @@ async def test_etcd_and_its_client_know_each_other_by_etcds_authority():
 
         for context in (etcd_client_context(trusted=CA), etcd_client_context(authority=CA)):
             with pytest.raises(EtcdError):
-                await GatewayClient.connect(dial, "m0", context)
+                await MemberClient.connect(dial, "m0", context)
         with pytest.raises(EtcdError, match='pods "etcd-m9" not found'):
-            await GatewayClient.connect(dial, "m9", etcd_client_context())
+            await MemberClient.connect(dial, "m9", etcd_client_context())
 
 
 async def test_without_quorum_nothing_answers_and_with_it_everything_does_again():

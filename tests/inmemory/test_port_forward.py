@@ -14,7 +14,7 @@ import pytest
 from clusterwright.inmemory.listener import TlsListener
 from clusterwright.streams.pipe import TcpStream
 from clusterwright.workload.access import EtcdError
-from clusterwright.workload.etcd import GatewayClient
+from clusterwright.workload.etcd import MemberClient
 from support.clouds import CA, A, admin, clouds, etcd_client_context, kubeconfig, start
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
@@ -54,7 +54,7 @@ async def test_kubectl_reaches_etcd_as_often_as_it_likes(tmp_path, websockets):
                 return TcpStream(*await asyncio.open_connection("127.0.0.1", port))
 
             async def members():
-                client = await GatewayClient.connect(dial, "m0", etcd_client_context())
+                client = await MemberClient.connect(dial, "m0", etcd_client_context())
                 try:
                     return {m.name for m in await client.members()}
                 finally:
@@ -63,7 +63,7 @@ async def test_kubectl_reaches_etcd_as_often_as_it_likes(tmp_path, websockets):
             assert await members() == {"m0", "m1"}
             assert await asyncio.gather(*(members() for _ in range(8))) == [{"m0", "m1"}] * 8
             with pytest.raises(EtcdError):
-                await GatewayClient.connect(dial, "m0", etcd_client_context(authority=CA))
+                await MemberClient.connect(dial, "m0", etcd_client_context(authority=CA))
             assert await members() == {"m0", "m1"}
             assert process.returncode is None
 

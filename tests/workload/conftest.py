@@ -19,7 +19,7 @@ from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.streams.pipe import TcpStream
 from clusterwright.workload.access import EtcdError
-from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context
+from clusterwright.workload.etcd import EtcdCredentials, MemberClient, client_context
 
 NOW = datetime.now(UTC)
 
@@ -142,8 +142,8 @@ class EtcdCluster:
     async def dial(self, node: str) -> TcpStream:
         return TcpStream(*await asyncio.open_connection("127.0.0.1", self.ports[node][0]))
 
-    async def connect(self, node: str, context: ssl.SSLContext | None = None) -> GatewayClient:
-        return await GatewayClient.connect(self.dial, node, context or self.context)
+    async def connect(self, node: str, context: ssl.SSLContext | None = None) -> MemberClient:
+        return await MemberClient.connect(self.dial, node, context or self.context)
 
     async def until(self, holds: Callable[[], object], what: str) -> None:
         """Ask again and again: processes take their own time, however long, but a process that ended is waited for in vain."""

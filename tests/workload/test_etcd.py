@@ -13,7 +13,7 @@ from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Member
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.workload.access import EtcdError, EtcdMember
-from clusterwright.workload.etcd import EtcdCredentials, GatewayClient, client_context, first_available
+from clusterwright.workload.etcd import EtcdCredentials, MemberClient, client_context, first_available
 from support.control_planes import owned
 
 from .conftest import NODES, NOW, EtcdCluster, new_key
@@ -44,6 +44,26 @@ async def test_every_endpoint_names_the_same_leader_and_no_errors(shared_etcd: E
     assert [c.status.errors for c in clients] == [(), (), ()]
     assert [c.endpoint for c in clients] == ["etcd-n1", "etcd-n2", "etcd-n3"]
     for client in clients:
+        await client.close()
+
+
+async def test_grpc_and_the_gateway_say_the_same(shared_etcd: EtcdCluster) -> None:
+    """The member chooses in the handshake; who does not offer HTTP/2 gets the gateway."""
+    by_gateway = client_context(shared_etcd.credentials())
+    by_gateway.set_alpn_protocols(["http/1.1"])
+    leader = await shared_etcd.leader(NODES)
+    node = next(n for n in NODES if n != leader)
+    clients = [await shared_etcd.connect(node), await shared_etcd.connect(node, by_gateway)]
+
+    assert [type(c._wire).__name__ for c in clients] == ["_Grpc", "_Gateway"]
+    assert clients[0].status == clients[1].status
+    assert await clients[0].members() == await clients[1].members()
+    assert await clients[0].alarms() == await clients[1].alarms() == []
+    for client in clients:
+        with pytest.raises(EtcdError, match=r"^etcdserver: member not found$"):
+            await client.remove_member("12345")
+        with pytest.raises(EtcdError, match=r"^etcdserver: not leader$"):
+            await client.move_leader(client.status.leader_id)
         await client.close()
 
 
@@ -108,7 +128,7 @@ async def test_a_member_that_joins_is_an_unnamed_learner_until_it_starts_and_is_
     client = await etcd.connect("n1")
 
     etcd.prepare("n4")
-    added = await client._call("/v3/cluster/member/add", {"peerURLs": [etcd.peer_url("n4")], "isLearner": True})
+    added = await client._call("MemberAdd", peerURLs=[etcd.peer_url("n4")], isLearner=True)
     member_id = str(added["member"]["ID"])
 
     unnamed = next(m for m in await client.members() if m.id == member_id)
@@ -126,7 +146,7 @@ async def test_a_member_that_joins_is_an_unnamed_learner_until_it_starts_and_is_
     await client.close()
 
 
-async def _is_named(client: GatewayClient, member_id: str) -> bool:
+async def _is_named(client: MemberClient, member_id: str) -> bool:
     return any(m.id == member_id and m.name == "n4" for m in await client.members())
 
 
@@ -134,10 +154,10 @@ async def test_alarms_name_the_member_that_raised_them(shared_etcd: EtcdCluster)
     client = await shared_etcd.connect("n1")
     members = {m.name: m.id for m in await client.members()}
 
-    await client._call("/v3/maintenance/alarm", {"action": "ACTIVATE", "memberID": members["n2"], "alarm": "NOSPACE"})
+    await client._call("Alarm", action="ACTIVATE", memberID=members["n2"], alarm="NOSPACE")
     assert await client.alarms() == [(members["n2"], "NOSPACE")]
 
-    await client._call("/v3/maintenance/alarm", {"action": "DEACTIVATE", "memberID": members["n2"], "alarm": "NOSPACE"})
+    await client._call("Alarm", action="DEACTIVATE", memberID=members["n2"], alarm="NOSPACE")
     assert await client.alarms() == []
     await client.close()
 
@@ -212,7 +232,7 @@ async def test_a_hung_endpoint_fails_at_the_deadline(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(module, "DIAL_TIMEOUT", 0.05)
     with pytest.raises(EtcdError, match="context deadline exceeded"):
-        await GatewayClient.connect(dial, "n1", client_context(some_credentials()))
+        await MemberClient.connect(dial, "n1", client_context(some_credentials()))
 
 
 def some_credentials() -> EtcdCredentials:
@@ -234,7 +254,7 @@ def membership_of(etcd: EtcdCluster) -> Any:
     """As much of a pass as changing the membership needs."""
 
     class Workload:
-        async def etcd(self, _cluster: ObjectKey, nodes: Sequence[str]) -> GatewayClient:
+        async def etcd(self, _cluster: ObjectKey, nodes: Sequence[str]) -> MemberClient:
             return await first_available(etcd.dial, list(nodes), etcd.context)
 
     workload: Any = Workload()

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -27,6 +26,7 @@ from clusterwright.apiserver.serving.tls import server_context
 from clusterwright.apiserver.storage.sqlite import SqliteJournal
 from clusterwright.apiserver.storage.store import Table, object_key
 from clusterwright.inmemory import etcd, gateway, objects
+from clusterwright.inmemory.etcdserver import EtcdServer
 from clusterwright.inmemory.kubelets import Kubelets
 from clusterwright.inmemory.ports import Ports
 from clusterwright.kubeadm.certificates import KeyPair
@@ -297,46 +297,7 @@ class SimulatedCluster:
 
     def etcd_call(self, machine: str) -> gateway.Call:
         """What answers the calls of the member on a machine."""
-        return partial(self._etcd_call, machine)
-
-    async def _etcd_call(self, machine: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        everyone = self.members()
-        me = etcd.addressed(everyone, machine)
-        leader = etcd.leader(everyone)
-        header = {"cluster_id": me.cluster_id, "member_id": me.id}
-        match path:
-            case "/v3/maintenance/status":
-                errors = [] if leader else ["etcdserver: no leader"]
-                return {"header": header, "leader": leader.id if leader else "0", "version": objects.ETCD_VERSION, "errors": errors}
-            case "/v3/cluster/member/list":
-                _require(leader)
-                return {"header": header, "members": [_member_json(m) for m in everyone]}
-            case "/v3/maintenance/alarm":
-                return {"header": header, "alarms": [{"memberID": m.id, "alarm": a} for m in everyone for a in m.alarms]}
-            case "/v3/cluster/member/remove":
-                _require(leader)
-                target = etcd.by_id(everyone, str(body.get("ID", "")))
-                etcd.check_removal(everyone, target)
-                await self.annotate_etcd(target.name, {etcd.REMOVED: "", etcd.LEADER_FROM: None})
-                return {"header": header, "members": [_member_json(m) for m in everyone if m.id != target.id]}
-            case "/v3/cluster/member/promote":
-                _require(leader)
-                target = etcd.by_id(everyone, str(body.get("ID", "")))
-                if not target.is_learner:
-                    raise etcd.EtcdRefused("etcdserver: can only promote a learner member")
-                await self.annotate_etcd(target.name, {etcd.LEARNER: None})
-                return {"header": header}
-            case "/v3/maintenance/transfer-leadership":
-                if leader is None or leader.id != me.id:
-                    raise etcd.EtcdRefused("etcdserver: not leader")
-                target = etcd.by_id(everyone, str(body.get("targetID", "")))
-                if target.is_learner or target.is_stopped:
-                    raise etcd.EtcdRefused("etcdserver: bad leader transferee")
-                await self.annotate_etcd(me.name, {etcd.LEADER_FROM: None})
-                await self.annotate_etcd(target.name, {etcd.LEADER_FROM: objects.timestamp(self.server.now())})
-                return {"header": header}
-            case _:
-                raise etcd.EtcdRefused(f"unknown method {path}")
+        return EtcdServer(machine, members=self.members, annotate=self.annotate_etcd, now=self.server.now).call
 
     # -------------------------------------------------------------------------------------------------- kubelets
 
@@ -379,15 +340,3 @@ _ANNOTATED = msgspec.json.Decoder(_Annotated)
 
 def _annotations(raw: bytes) -> Mapping[str, str]:
     return _ANNOTATED.decode(raw).metadata.annotations
-
-
-def _require(leader: etcd.Member | None) -> None:
-    if leader is None:
-        raise etcd.EtcdRefused("etcdserver: request timed out")
-
-
-def _member_json(member: etcd.Member) -> Json:
-    json: Json = {"ID": member.id, "name": member.name, "peerURLs": [f"https://{member.name}:2380"]}
-    if member.is_learner:
-        json["isLearner"] = True
-    return json

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 
+from clusterwright.streams import grpc
+
 PREFIX = "etcd.inmemory.infrastructure.cluster.x-k8s.io/"
 CLUSTER_ID = PREFIX + "cluster-id"
 MEMBER_ID = PREFIX + "member-id"
@@ -19,7 +21,11 @@ STOPPED = PREFIX + "stopped"
 
 
 class EtcdRefused(Exception):
-    """An etcd call failed; the text is etcd's."""
+    """An etcd call failed; text and status are etcd's."""
+
+    def __init__(self, text: str, code: int = grpc.UNAVAILABLE) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +97,7 @@ def check_removal(everyone: tuple[Member, ...], target: Member) -> None:
     """Whether etcd would let the member go: what is left must have quorum (`strict-reconfig-check`)."""
     left = tuple(m for m in everyone if m.id != target.id)
     if not target.is_learner and left and not has_quorum(left):
-        raise EtcdRefused("etcdserver: re-configuration failed due to not enough started members")
+        raise EtcdRefused("etcdserver: re-configuration failed due to not enough started members", grpc.FAILED_PRECONDITION)
 
 
 def by_id(everyone: tuple[Member, ...], member_id: str) -> Member:
@@ -99,4 +105,4 @@ def by_id(everyone: tuple[Member, ...], member_id: str) -> Member:
     for member in everyone:
         if member.id == member_id:
             return member
-    raise EtcdRefused("etcdserver: member not found")
+    raise EtcdRefused("etcdserver: member not found", grpc.NOT_FOUND)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from typing import Any, Protocol
 
+from clusterwright.api.meta import Json
 from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.serving.tls import server_context
 from clusterwright.inmemory import etcd, gateway
@@ -82,9 +84,12 @@ class Ports:
         return served
 
 
-async def _only_certificate(path: str, body: object) -> dict[str, Any]:
+async def _only_certificate(method: str, body: Json) -> Json:
     raise etcd.EtcdRefused("only the certificate can be seen here")
 
 
-_context = lru_cache(maxsize=1024)(server_context)
-"""Tunnels come and go, many a minute; what they are encrypted with stays."""
+@lru_cache(maxsize=1024)  # tunnels come and go, many a minute; what they are encrypted with stays
+def _context(pair: KeyPair, authority: bytes, *, require_client: bool = False) -> ssl.SSLContext:
+    context = server_context(pair, authority, require_client=require_client)
+    context.set_alpn_protocols(gateway.PROTOCOLS)
+    return context

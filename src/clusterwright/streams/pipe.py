@@ -137,5 +137,7 @@ async def join(one: Duplex, other: Duplex) -> None:
         for way in ways:
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
-        await one.close()
-        await other.close()
+        try:
+            await one.close()
+        finally:
+            await other.close()

@@ -27,7 +27,7 @@ from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.watcher import Watcher
 from clusterwright.streams.tls import TlsStream
 from clusterwright.workload.access import PortRefused
-from clusterwright.workload.etcd import CLIENT_PORT, GatewayClient, first_available
+from clusterwright.workload.etcd import CLIENT_PORT, MemberClient, first_available
 
 PROBE_TIMEOUT = 5.0
 SYNC_TIMEOUT = 300.0
@@ -117,7 +117,7 @@ class Connection:
         self._watching[selection] = self._spawn(watcher.run(), f"watch {gvk.kind}")
         return informer
 
-    async def etcd(self, nodes: list[str], context: ssl.SSLContext) -> GatewayClient:
+    async def etcd(self, nodes: list[str], context: ssl.SSLContext) -> MemberClient:
         """A client of the first member, in the order of `nodes`, that answers; raises EtcdError."""
         return await first_available(self._dial_etcd, nodes, context)
 

@@ -1,4 +1,4 @@
-"""An etcd client over the JSON gateway that every etcd serves beside gRPC, on a tunnel to one member.
+"""An etcd client on a tunnel to one member: gRPC, or the JSON gateway where the member does not offer HTTP/2 in the TLS handshake.
 
 The tunnel is a port-forward through the workload cluster's API server; where it leads is the dialler's business. Member ids
 travel as decimal text, as the gateway writes 64-bit numbers.
@@ -9,15 +9,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from clusterwright.api.meta import Json
 from clusterwright.api.wire import Duplex
 from clusterwright.runtime.errors import ApiError
+from clusterwright.streams import etcdrpc
+from clusterwright.streams.etcdrpc import METHODS, Method
+from clusterwright.streams.grpc import Channel, GrpcError
+from clusterwright.streams.protobuf import Malformed
 from clusterwright.streams.tls import TlsStream
 from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
 from clusterwright.workload.http1 import HttpStream, ProtocolError
@@ -50,6 +55,7 @@ def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
+    context.set_alpn_protocols(["h2", "http/1.1"])
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an authority need not be self-signed
     context.load_verify_locations(cadata=credentials.authority.decode())
     with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
@@ -60,34 +66,71 @@ def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
     return context
 
 
-class GatewayClient:
+class _Wire(Protocol):
+    """How calls travel."""
+
+    async def call(self, method: Method, body: Json) -> Json:
+        """One call, as JSON both ways; raises EtcdError, OSError, ProtocolError."""
+
+
+class _Grpc:
+    def __init__(self, stream: Duplex, endpoint: str) -> None:
+        self._channel = Channel(stream, endpoint)
+
+    async def call(self, method: Method, body: Json) -> Json:
+        try:
+            answer = await self._channel.unary(method.grpc, etcdrpc.encode(method.request, body), seconds=CALL_TIMEOUT)
+            return etcdrpc.decode(method.response, answer)
+        except Malformed as error:
+            raise EtcdError(f"unreadable answer: {error}") from error
+        except GrpcError as error:
+            raise EtcdError(str(error)) from error
+
+
+class _Gateway:
+    def __init__(self, stream: Duplex, endpoint: str) -> None:
+        self._http = HttpStream(stream, endpoint)
+
+    async def call(self, method: Method, body: Json) -> Json:
+        answer = await self._http.post(method.gateway, msgspec.json.encode(body))
+        try:
+            decoded = msgspec.json.decode(answer.body or b"{}", type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise EtcdError(f"unreadable answer with HTTP status {answer.status}") from error
+        if answer.status != 200:
+            raise EtcdError(str(decoded.get("message") or decoded.get("error") or f"HTTP status {answer.status}"))
+        return decoded
+
+
+class MemberClient:
     """An `EtcdClient`: made by `connect`, which has already asked for the status."""
 
-    def __init__(self, http: HttpStream, endpoint: str) -> None:
-        self._http = http
+    def __init__(self, stream: TlsStream, endpoint: str) -> None:
+        self._stream = stream
+        self._wire: _Wire = _Grpc(stream, endpoint) if stream.protocol() == "h2" else _Gateway(stream, endpoint)
         self.endpoint = endpoint
         self.status = EtcdStatus()
 
     @staticmethod
-    async def connect(dial: Dial, node: str, context: ssl.SSLContext) -> GatewayClient:
+    async def connect(dial: Dial, node: str, context: ssl.SSLContext) -> MemberClient:
         """A client of the member on `node`, once it has answered a status call; raises EtcdError."""
         endpoint = f"etcd-{node}"
-        client: GatewayClient | None = None
+        stream: TlsStream | None = None
         try:
             async with asyncio.timeout(DIAL_TIMEOUT):
                 stream = TlsStream(await dial(node), context, endpoint)
-                client = GatewayClient(HttpStream(stream, endpoint), endpoint)
                 await stream.handshake()
+            client = MemberClient(stream, endpoint)
             client.status = await client._fetch_status()
-        except (EtcdError, OSError, ProtocolError, ApiError, TimeoutError, ssl.SSLError) as error:
-            if client is not None:
-                await client.close()
+        except (EtcdError, OSError, ProtocolError, ApiError, TimeoutError) as error:
+            if stream is not None:
+                await stream.close()
             raise EtcdError(f"failed to get etcd status: {_text(error)}") from error
         return client
 
     async def members(self) -> Sequence[EtcdMember]:
         """The member list (alarms not filled in)."""
-        answer = await self._call("/v3/cluster/member/list", {"linearizable": True})
+        answer = await self._call("MemberList", linearizable=True)
         leader = self.status.leader_id
         return [
             EtcdMember(
@@ -102,46 +145,37 @@ class GatewayClient:
 
     async def alarms(self) -> Sequence[tuple[str, str]]:
         """(member id, alarm type) of every active alarm."""
-        answer = await self._call("/v3/maintenance/alarm", {"action": "GET"})
+        answer = await self._call("Alarm", action="GET")
         return [(str(a.get("memberID", "0")), str(a.get("alarm", "NONE"))) for a in answer.get("alarms") or ()]
 
     async def remove_member(self, member_id: str) -> None:
         """Remove a member for good."""
-        await self._call("/v3/cluster/member/remove", {"ID": member_id})
+        await self._call("MemberRemove", ID=member_id)
 
     async def promote_member(self, member_id: str) -> None:
         """Make a learner that has caught up a voting member."""
-        await self._call("/v3/cluster/member/promote", {"ID": member_id})
+        await self._call("MemberPromote", ID=member_id)
 
     async def move_leader(self, member_id: str) -> None:
         """Make a member the leader; this endpoint must be the present one."""
-        await self._call("/v3/maintenance/transfer-leadership", {"targetID": member_id})
+        await self._call("MoveLeader", targetID=member_id)
 
     async def close(self) -> None:
         """Release the connection."""
-        await self._http.close()
+        await self._stream.close()
 
     async def _fetch_status(self) -> EtcdStatus:
-        answer = await self._call("/v3/maintenance/status", {})
+        answer = await self._call("Status")
         return EtcdStatus(leader_id=str(answer.get("leader", "0")), errors=tuple(str(e) for e in answer.get("errors") or ()))
 
-    async def _call(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _call(self, method: str, **body: Any) -> Json:
         try:
             async with asyncio.timeout(CALL_TIMEOUT):
-                answer = await self._http.post(path, msgspec.json.encode(body))
+                return await self._wire.call(METHODS[method], body)
         except TimeoutError as error:
             raise EtcdError("context deadline exceeded") from error
-        except (OSError, ProtocolError, ApiError, ssl.SSLError) as error:
+        except (OSError, ProtocolError, ApiError) as error:
             raise EtcdError(_text(error)) from error
-        try:
-            decoded = msgspec.json.decode(answer.body) if answer.body else {}
-        except msgspec.DecodeError as error:
-            raise EtcdError(f"unreadable answer with HTTP status {answer.status}") from error
-        if not isinstance(decoded, dict):
-            raise EtcdError(f"unreadable answer with HTTP status {answer.status}")
-        if answer.status != 200:
-            raise EtcdError(str(decoded.get("message") or decoded.get("error") or f"HTTP status {answer.status}"))
-        return decoded
 
 
 def _text(error: BaseException) -> str:
@@ -150,14 +184,14 @@ def _text(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-async def first_available(dial: Dial, nodes: Sequence[str], context: ssl.SSLContext) -> GatewayClient:
+async def first_available(dial: Dial, nodes: Sequence[str], context: ssl.SSLContext) -> MemberClient:
     """A client of the first member, in the order of `nodes`, that answers; raises EtcdError naming every failure."""
     if not nodes:
         raise EtcdError("could not establish a connection to any etcd member: no Nodes to try")
     failures: list[str] = []
     for node in nodes:
         try:
-            return await GatewayClient.connect(dial, node, context)
+            return await MemberClient.connect(dial, node, context)
         except EtcdError as error:
             failures.append(str(error))
     raise EtcdError(f"could not establish a connection to etcd members hosted on {','.join(nodes)}: {'; '.join(failures)}")

@@ -18,8 +18,8 @@ from clusterwright.api.wire import Transport
 from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.inmemory.cloud import Cloud
-from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.inmemory.etcd import EtcdRefused, Member, has_quorum
+from clusterwright.inmemory.etcdserver import EtcdServer
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import ApiError
@@ -45,16 +45,16 @@ class Watchman:
         self.violations: list[str] = []
 
     def wrap(self, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def watched(cluster: SimulatedCluster, machine: str, path: str, body: Mapping[str, Any]) -> Any:
-            before = cluster.members()
+        async def watched(server: EtcdServer, method: str, body: Mapping[str, Any]) -> Any:
+            before = server.members()
             try:
-                answer = await call(cluster, machine, path, body)
+                answer = await call(server, method, body)
             except EtcdRefused as refused:
-                if path == "/v3/cluster/member/remove" and "not enough started members" in str(refused):
+                if method == "MemberRemove" and "not enough started members" in str(refused):
                     self.violations.append(f"etcd had to refuse a removal that would have left {len(before) - 1} members without quorum")
                 raise
-            if path == "/v3/cluster/member/remove":
-                self._look(before, cluster.members())
+            if method == "MemberRemove":
+                self._look(before, server.members())
             return answer
 
         return watched
@@ -155,7 +155,7 @@ Story = Callable[[ControlPlane], Awaitable[None]]
 def play(seed: int, story: Story, *, replicas: int, plan: FaultPlan = NO_FAULTS, monkeypatch: Any) -> Outcome:
     """Bring up a control plane, let the story happen to it while things go wrong by plan; the outcome with any violation."""
     watchman = Watchman()
-    monkeypatch.setattr(SimulatedCluster, "_etcd_call", watchman.wrap(SimulatedCluster._etcd_call))
+    monkeypatch.setattr(EtcdServer, "call", watchman.wrap(EtcdServer.call))
 
     async def scenario(world: World) -> None:
         cloud = Cloud(now=world.clock.now, random=Random(world.random.getrandbits(64)), keys=sample_keys())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import struct as binary
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Final
@@ -19,6 +18,7 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.gotypes import table
 from clusterwright.cel.values import parse_duration
+from clusterwright.streams.protobuf import Malformed, fields, tagged, tagged_number, written_varint
 
 PREFIX: Final = b"k8s\0"
 _MAXIMUM_DEPTH: Final = 100
@@ -45,59 +45,25 @@ def go_type(api_version: str, kind: str) -> str | None:
 # ---------------------------------------------------------------- reading
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data):
-            raise DecodeError("unexpected EOF")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, at
-        shift += 7
-        if shift > 63:
-            raise DecodeError("proto: integer overflow")
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        number, wire = tag >> 3, tag & 7
-        if number == 0:
-            raise DecodeError("proto: illegal tag 0")
-        if wire == 0:
-            value, at = _varint(data, at)
-            yield number, value
-        elif wire == 2:
-            length, at = _varint(data, at)
-            if at + length > len(data):
-                raise DecodeError("unexpected EOF")
-            yield number, data[at : at + length]
-            at += length
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
-            if at + size > len(data):
-                raise DecodeError("unexpected EOF")
-            yield number, data[at : at + size]
-            at += size
-        else:
-            raise DecodeError(f"proto: illegal wireType {wire}")
-
-
 def decode(body: bytes) -> Json:
     """The object of a protobuf body as JSON; raises DecodeError."""
+    try:
+        return _decode(body)
+    except Malformed as error:
+        raise DecodeError(str(error)) from None
+
+
+def _decode(body: bytes) -> Json:
     if not body.startswith(PREFIX):
         raise DecodeError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     api_version = kind = ""
     raw = b""
     encoding = content_type = ""
-    for number, value in _fields(body[len(PREFIX) :]):
+    for number, value in fields(body[len(PREFIX) :]):
         if not isinstance(value, bytes):
             continue
         if number == 1:
-            for inner, text in _fields(value):
+            for inner, text in fields(value):
                 if isinstance(text, bytes):
                     if inner == 1:
                         api_version = _text(text)
@@ -136,7 +102,7 @@ def _read_struct(data: bytes, name: str, depth: int) -> Json:
         raise DecodeError("exceeded max depth")
     out: Json = {}
     numbers = _numbers(name)
-    for number, value in _fields(data):
+    for number, value in fields(data):
         found = numbers.get(number)
         if found is None:
             continue
@@ -160,7 +126,7 @@ def _read_entry(value: int | bytes, kind: str, depth: int) -> tuple[str, Any]:
     if not isinstance(value, bytes):
         raise DecodeError("proto: wrong wireType for a map")
     key, item = "", _empty(kind)
-    for number, inner in _fields(value):
+    for number, inner in fields(value):
         if number == 1 and isinstance(inner, bytes):
             key = _text(inner)
         elif number == 2:
@@ -170,7 +136,7 @@ def _read_entry(value: int | bytes, kind: str, depth: int) -> tuple[str, Any]:
 
 def _read_items(value: int | bytes, kind: str, depth: int) -> list[Any]:
     """A list that is a message {1: items}: values of maps (ExtraValue), and Verbs."""
-    items = [v for n, v in _fields(value) if n == 1] if isinstance(value, bytes) else []
+    items = [v for n, v in fields(value) if n == 1] if isinstance(value, bytes) else []
     return [_read(v, kind[2:], depth) for v in items]
 
 
@@ -196,7 +162,7 @@ def _read(value: int | bytes, kind: str, depth: int) -> Any:
     if kind in ("time", "microtime"):
         return _read_time(value, micro=kind == "microtime")
     if kind == "quantity":
-        return next((_text(v) for n, v in _fields(value) if n == 1 and isinstance(v, bytes)), "0")
+        return next((_text(v) for n, v in fields(value) if n == 1 and isinstance(v, bytes)), "0")
     if kind == "intstr":
         return _read_int_or_string(value)
     if kind == "duration":
@@ -216,7 +182,7 @@ def _signed(value: Any) -> int:
 
 
 def _read_time(data: bytes, *, micro: bool) -> str | None:
-    parts = dict(_fields(data))
+    parts = dict(fields(data))
     seconds, nanos = _signed(parts.get(1, 0)), _signed(parts.get(2, 0))
     if not parts:
         return None
@@ -229,7 +195,7 @@ def _read_time(data: bytes, *, micro: bool) -> str | None:
 
 
 def _read_int_or_string(data: bytes) -> int | str:
-    parts = dict(_fields(data))
+    parts = dict(fields(data))
     if _signed(parts.get(1, 0)) == 1:
         text = parts.get(3, b"")
         return _text(text) if isinstance(text, bytes) else ""
@@ -237,7 +203,7 @@ def _read_int_or_string(data: bytes) -> int | str:
 
 
 def _read_duration(data: bytes) -> str:
-    nanos = _signed(dict(_fields(data)).get(1, 0))
+    nanos = _signed(dict(fields(data)).get(1, 0))
     return f"{nanos / 1e9:g}s"
 
 
@@ -248,7 +214,7 @@ def _read_schema(data: bytes, kind: str, depth: int) -> Any:
     schema: Any = None
     others: list[Any] = []
     allows = False
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if isinstance(value, int):
             allows = bool(value)
         elif number == (2 if kind == "schemaorbool" else 1):
@@ -259,7 +225,7 @@ def _read_schema(data: bytes, kind: str, depth: int) -> Any:
 
 
 def _read_raw(data: bytes) -> Any:
-    raw = next((v for n, v in _fields(data) if n == 1 and isinstance(v, bytes)), b"")
+    raw = next((v for n, v in fields(data) if n == 1 and isinstance(v, bytes)), b"")
     try:
         return msgspec.json.decode(raw) if raw else {}
     except msgspec.DecodeError:
@@ -267,26 +233,6 @@ def _read_raw(data: bytes) -> Any:
 
 
 # ---------------------------------------------------------------- writing
-
-
-def _write_varint(value: int) -> bytes:
-    value &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def tagged(number: int, data: bytes) -> bytes:
-    """A field of bytes, text or a message."""
-    return _write_varint(number << 3 | 2) + _write_varint(len(data)) + data
-
-
-def tagged_number(number: int, value: int) -> bytes:
-    """A field of a whole number or a boolean."""
-    return _write_varint(number << 3) + _write_varint(value)
 
 
 def encode(obj: Json) -> bytes | None:
@@ -341,7 +287,7 @@ def _write(number: int, value: Any, kind: str) -> bytes:
     if kind in ("int32", "int64", "byte"):
         return tagged_number(number, int(value))
     if kind == "float64":
-        return _write_varint(number << 3 | 1) + binary.pack("<d", value)
+        return written_varint(number << 3 | 1) + binary.pack("<d", value)
     if kind in ("time", "microtime"):
         moment = datetime.fromisoformat(value)
         seconds = (moment.replace(microsecond=0) - _EPOCH) // timedelta(seconds=1)

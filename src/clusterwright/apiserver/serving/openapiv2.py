@@ -13,9 +13,9 @@ from typing import Any, Final
 import yaml
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.encoding.protobuf import tagged, tagged_number
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.serving import openapi
+from clusterwright.streams.protobuf import tagged, tagged_number
 
 _KIND: Final = "x-kubernetes-group-version-kind"
 _V3: Final = "#/components/schemas/"
