@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from clusterwright.api.codec import DecodeError
 from clusterwright.api.contract import ContractVersion, NoContract, crd_name, resolve_version
@@ -37,10 +37,6 @@ class ContractUnknown(Exception):
 
 class AlreadyControlled(Exception):
     """Another controller owns the object."""
-
-
-class WrongType(Exception):
-    """A field of a provider's object has a type that its contract does not allow."""
 
 
 class CustomResourceDefinitionMeta(Object):
@@ -125,44 +121,3 @@ def with_owner(references: Sequence[OwnerReference], owner: OwnerReference) -> t
             raise AlreadyControlled(f"already owned by another {reference.kind} controller {reference.name}")
     kept[place : place + 1] = [owner]
     return tuple(kept)
-
-
-# ------------------------------------------------------------------------------- fields of any object
-
-
-def text_at(obj: Unstructured, *path: str) -> str:
-    """The string at a path, empty where there is none; raises WrongType."""
-    value = value_at(obj, *path)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise WrongType(f"{'.'.join(path)} of {obj.kind} {obj.key} must be a string")
-    return value
-
-
-def flag_at(obj: Unstructured, *path: str) -> bool | None:
-    """The boolean at a path, None where there is none; raises WrongType."""
-    value = value_at(obj, *path)
-    if value is not None and not isinstance(value, bool):
-        raise WrongType(f"{'.'.join(path)} of {obj.kind} {obj.key} must be a boolean")
-    return value
-
-
-def number_at(obj: Unstructured, *path: str) -> int | None:
-    """The integer at a path, None where there is none; raises WrongType."""
-    value = value_at(obj, *path)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise WrongType(f"{'.'.join(path)} of {obj.kind} {obj.key} must be an integer")
-    return value
-
-
-def value_at(obj: Unstructured, *path: str) -> Any:
-    """The value at a path, None where there is none; raises WrongType where something on the way is no object."""
-    value: Any = obj.json
-    for n, step in enumerate(path):
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise WrongType(f"{'.'.join(path[:n])} of {obj.kind} {obj.key} must be an object")
-        value = value.get(step)
-    return value

@@ -8,17 +8,13 @@ from typing import Any
 import pytest
 
 from clusterwright.api.core import ContractVersionedObjectReference
-from clusterwright.api.meta import ObjectMeta, OwnerReference, Unstructured
+from clusterwright.api.meta import ObjectMeta, OwnerReference
 from clusterwright.controllers.external import (
     AlreadyControlled,
     ContractUnknown,
-    WrongType,
-    flag_at,
     get_external,
     group_of,
     is_owned_by,
-    number_at,
-    text_at,
     with_owner,
 )
 from clusterwright.offline.bundle import assemble
@@ -109,20 +105,3 @@ def test_an_api_version_that_is_none(api_version: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------- fields
-
-
-def test_fields_are_read_by_type_and_absence_is_no_error() -> None:
-    obj = Unstructured({"kind": "K", "status": {"flag": True, "text": "t", "number": 3, "none": None}})
-
-    assert (flag_at(obj, "status", "flag"), text_at(obj, "status", "text"), number_at(obj, "status", "number")) == (True, "t", 3)
-    assert (flag_at(obj, "status", "no"), text_at(obj, "no", "way"), number_at(obj, "status", "none")) == (None, "", None)
-
-
-def test_a_wrong_type_is_an_error_that_names_the_field() -> None:
-    obj = Unstructured({"kind": "K", "metadata": {"name": "n"}, "status": {"flag": "yes", "number": True, "deep": 5}})
-
-    for ask, path in ((flag_at, "flag"), (text_at, "number"), (number_at, "number")):
-        with pytest.raises(WrongType, match=f"status.{path} of K"):
-            ask(obj, "status", path)
-    with pytest.raises(WrongType, match=r"status\.deep of K"):
-        text_at(obj, "status", "deep", "deeper")

@@ -342,9 +342,9 @@ def test_a_pass_that_knows_nothing_new_writes_nothing(a: Any) -> None:
     ("changes", "text"),
     [
         pytest.param(
-            {"config": {"status": {"failureReason": 3}}}, "status.failureReason of Config ns1/bc must be a string", id="config-failure"
+            {"config": {"status": {"failureReason": 3}}}, "Config ns1/bc: status.failureReason: expected a string", id="config-failure"
         ),
-        pytest.param({"infra": {"status": {"ready": "yes"}}}, "status.ready of Pool ns1/ip must be a boolean", id="infra-flag"),
+        pytest.param({"infra": {"status": {"ready": "yes"}}}, "Pool ns1/ip: status.ready: expected a boolean", id="infra-flag"),
         pytest.param({"infra": {"status": {"infrastructureMachineKind": 5}}}, "status.infrastructureMachineKind", id="machine-kind"),
     ],
 )

@@ -10,13 +10,13 @@ from typing import assert_never
 
 from msgspec.structs import replace as replace_struct
 
-from clusterwright.api.contract import MalformedField
 from clusterwright.api.core import Machine, MachineDeletionStatus, MachineNodeReference
 from clusterwright.api.kubernetes import Pod, VolumeAttachment
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_FINALIZER
 from clusterwright.conditions import v1beta1
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.kit.conditions import v1beta1_conditions
+from clusterwright.controllers.kit.contract import said
 from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.machine import drain, host_deletion, node_access, node_shutdown, remote, volumes
@@ -289,9 +289,4 @@ def _sight(run: MachinePass) -> tuple[str, bool, frozenset[str]]:
 
 def _provider_id(s: MachineSnapshot) -> str:
     """The providerID that the Machine knows, else the one that its infrastructure machine reports."""
-    if s.machine.spec.provider_id or not isinstance(s.infrastructure, Found):
-        return s.machine.spec.provider_id
-    try:
-        return reported_provider_id(s.infrastructure)
-    except MalformedField:
-        return ""
+    return s.machine.spec.provider_id or said(s.infrastructure, reported_provider_id) or ""

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import Enum
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
 from msgspec.structs import replace as replace_struct
 
-from clusterwright.api.contract import CONTRACTS, Malformed, MalformedField, Path, or_none
+from clusterwright.api.contract import CONTRACTS
 from clusterwright.api.core import Machine, MachineAddress, MachineNodeReference
-from clusterwright.api.meta import Json, OwnerReference, Unstructured, V1Beta1Condition
+from clusterwright.api.meta import Json, OwnerReference, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL, MACHINE_POOL_NAME_LABEL, MACHINE_SET_NAME_LABEL
-from clusterwright.conditions import v1beta1
 from clusterwright.controllers.external import Reference
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
+from clusterwright.controllers.kit.contract import (
+    complaint,
+    data_secret_created,
+    data_secret_name,
+    mirrored_ready,
+    repeated_failure,
+    said,
+    told,
+)
 from clusterwright.controllers.kit.lookup import Found, Lookup, Unreadable
 from clusterwright.controllers.machine.guards import (
     config_found,
@@ -48,8 +56,6 @@ EXTERNAL_RETRY = timedelta(seconds=30)
 """An object that is referenced but not there is looked for again after this time: nothing can be watched by its owner yet."""
 
 _ADOPTED_LABELS = (MACHINE_SET_NAME_LABEL, MACHINE_POOL_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
-
-V = TypeVar("V")
 
 
 class Take(Enum):
@@ -111,62 +117,36 @@ _FAILURE_DOMAIN = CONTRACTS["v1beta2"].infra_machine.failure_domain
 """Where a provider says where the machine is, whichever contract it follows otherwise."""
 
 
-def _told(found: Found, path: Path[V]) -> V | None:
-    """What a provider's object says at a place; None if it does not tell. Raises MalformedField."""
-    read = path.read(found.object.json)
-    if isinstance(read, Malformed):
-        raise MalformedField(f"{found.object.kind} {found.object.key}: {read}")
-    return or_none(read)
-
-
-def data_secret_created(config: Found) -> bool:
-    """Whether the bootstrap config says that the data is there. Raises MalformedField."""
-    return _told(config, CONTRACTS[config.contract].bootstrap_config.data_secret_created) is True
-
-
-def data_secret_name(config: Found) -> str:
-    """The Secret with the bootstrap data; empty if the bootstrap config does not tell. Raises MalformedField."""
-    return _told(config, CONTRACTS[config.contract].bootstrap_config.data_secret_name) or ""
-
-
 def infrastructure_provisioned(infra: Found) -> bool:
     """Whether the infrastructure machine says that it is provisioned. Raises MalformedField."""
-    return _told(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
+    return told(infra, CONTRACTS[infra.contract].infra_machine.provisioned) is True
 
 
 def reported_provider_id(infra: Found) -> str:
     """What the provider calls the machine; empty if it does not tell. Raises MalformedField."""
-    return _told(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
+    return told(infra, CONTRACTS[infra.contract].infra_machine.provider_id) or ""
 
 
 def failure_domains(infra: Found) -> tuple[str, str]:
     """Where the machine shall be, and where it is; empty if the provider does not tell. Raises MalformedField."""
     requested = CONTRACTS[infra.contract].infra_machine.older_failure_domain
-    return _told(infra, requested) or "", _told(infra, _FAILURE_DOMAIN) or ""
+    return told(infra, requested) or "", told(infra, _FAILURE_DOMAIN) or ""
 
 
 def addresses_of(infra: Found) -> tuple[MachineAddress, ...] | None:
     """The addresses of an infrastructure machine; None if it does not tell. Raises MalformedField."""
-    return _told(infra, CONTRACTS[infra.contract].infra_machine.addresses)
+    return told(infra, CONTRACTS[infra.contract].infra_machine.addresses)
 
 
 def is_interruptible(lookup: Lookup) -> bool:
     """Whether the infrastructure may take the machine away at any time. Raises MalformedField."""
-    return isinstance(lookup, Found) and _told(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
+    return isinstance(lookup, Found) and told(lookup, CONTRACTS[lookup.contract].infra_machine.interruptible) is True
 
 
 def with_failure(machine: Machine, lookup: Lookup) -> Machine:
     """The Machine with the terminal failure that a provider's object reports, if it does."""
-    if not isinstance(lookup, Found):
-        return machine
-    obj = lookup.object
-    reason, text = obj.at("status", "failureReason"), obj.at("status", "failureMessage")
-    described = f'{obj.gvk.api_version}, Kind={obj.kind} with name "{obj.key.name}"'
-    return failed(
-        machine,
-        reason=reason if isinstance(reason, str) else "",
-        message=f"Failure detected from referenced resource {described}: {text}" if isinstance(text, str) and text else "",
-    )
+    reason, message = repeated_failure(lookup)
+    return failed(machine, reason=reason, message=message)
 
 
 def _error_of(lookup: Any) -> str:
@@ -177,21 +157,9 @@ def _error_of(lookup: Any) -> str:
     return ""
 
 
-def _complaint(read: Any, *arguments: Any) -> str:
-    try:
-        read(*arguments)
-    except MalformedField as error:
-        return str(error)
-    return ""
-
-
-def _mirrored(s: MachineSnapshot, lookup: Lookup, *, holds: bool, waiting: str) -> Outcome:
-    """Ready of a provider's object as our v1beta1 condition; not reported: by the flag of the contract."""
-    reason = "Deleting" if s.deleting else waiting
-    fallback = V1Beta1Condition(status="True") if holds else V1Beta1Condition(status="False", severity="Info", reason=reason)
-    source = v1beta1.of_foreign(lookup.object) if isinstance(lookup, Found) else ()
-    found = v1beta1.mirror(source, "Ready", fallback) or fallback
-    return Outcome(found.status, found.reason, found.message, found.severity, found.last_transition_time)
+def _waiting(s: MachineSnapshot, reason: str) -> str:
+    """Why there is nothing yet; nothing is waited for while the Machine is being deleted."""
+    return "Deleting" if s.deleting else reason
 
 
 def _is_deleting(lookup: Lookup) -> bool:
@@ -211,7 +179,7 @@ def secret_name_set(s: MachineSnapshot) -> bool:
 
 @guard("the contract's flag can be read", about=the_config)
 def config_flag_valid(s: MachineSnapshot) -> bool:
-    return not isinstance(s.bootstrap, Found) or not _complaint(data_secret_created, s.bootstrap)
+    return not complaint(s.bootstrap, data_secret_created)
 
 
 @guard("the bootstrap config is being deleted", about=the_config)
@@ -221,12 +189,12 @@ def config_deleting(s: MachineSnapshot) -> bool:
 
 @guard("the bootstrap config says that the data is there", about=the_config)
 def config_says_created(s: MachineSnapshot) -> bool:
-    return isinstance(s.bootstrap, Found) and config_flag_valid(s) and data_secret_created(s.bootstrap)
+    return said(s.bootstrap, data_secret_created) is True
 
 
 @guard("it names the secret", about=the_config)
 def config_names_secret(s: MachineSnapshot) -> bool:
-    return isinstance(s.bootstrap, Found) and not _complaint(data_secret_name, s.bootstrap) and bool(data_secret_name(s.bootstrap))
+    return bool(said(s.bootstrap, data_secret_name))
 
 
 @message("<the error>")
@@ -236,7 +204,7 @@ def config_error(s: MachineSnapshot) -> str:
 
 @message("<what is wrong>")
 def config_garbled(s: MachineSnapshot) -> str:
-    return _complaint(data_secret_created, s.bootstrap) if isinstance(s.bootstrap, Found) else ""
+    return complaint(s.bootstrap, data_secret_created)
 
 
 @message("<Kind> <name> says that the data was created, but status.dataSecretName is empty")
@@ -246,7 +214,7 @@ def config_nameless(s: MachineSnapshot) -> str:
 
 
 def _mirror_config(s: MachineSnapshot) -> Outcome:
-    return _mirrored(s, s.bootstrap, holds=config_says_created(s), waiting="WaitingForDataSecret")
+    return mirrored_ready(s.bootstrap, holds=config_says_created(s), waiting=_waiting(s, "WaitingForDataSecret"))
 
 
 def _take_secret(s: MachineSnapshot) -> Machine:
@@ -286,7 +254,7 @@ BOOTSTRAP: Table[MachineSnapshot] = Table(
 
 @guard("the contract's flag can be read", about=the_infrastructure)
 def infra_flag_valid(s: MachineSnapshot) -> bool:
-    return not isinstance(s.infrastructure, Found) or not _complaint(infrastructure_provisioned, s.infrastructure)
+    return not complaint(s.infrastructure, infrastructure_provisioned)
 
 
 @guard("the infrastructure machine is being deleted", about=the_infrastructure)
@@ -296,16 +264,12 @@ def infra_deleting(s: MachineSnapshot) -> bool:
 
 @guard("the infrastructure machine says that it is provisioned", about=the_infrastructure)
 def infra_says_provisioned(s: MachineSnapshot) -> bool:
-    return isinstance(s.infrastructure, Found) and infra_flag_valid(s) and infrastructure_provisioned(s.infrastructure)
+    return said(s.infrastructure, infrastructure_provisioned) is True
 
 
 @guard("it reports spec.providerID", about=the_infrastructure)
 def infra_reports_provider_id(s: MachineSnapshot) -> bool:
-    return (
-        isinstance(s.infrastructure, Found)
-        and not _complaint(reported_provider_id, s.infrastructure)
-        and bool(reported_provider_id(s.infrastructure))
-    )
+    return bool(said(s.infrastructure, reported_provider_id))
 
 
 @guard("its addresses and failure domains can be read", about=the_infrastructure)
@@ -320,14 +284,12 @@ def infra_error(s: MachineSnapshot) -> str:
 
 @message("<what is wrong>")
 def infra_garbled(s: MachineSnapshot) -> str:
-    return _complaint(infrastructure_provisioned, s.infrastructure) if isinstance(s.infrastructure, Found) else ""
+    return complaint(s.infrastructure, infrastructure_provisioned)
 
 
 @message("<what is wrong>")
 def infra_details_garbled(s: MachineSnapshot) -> str:
-    if not isinstance(s.infrastructure, Found):
-        return ""
-    return _complaint(addresses_of, s.infrastructure) or _complaint(failure_domains, s.infrastructure)
+    return complaint(s.infrastructure, addresses_of, failure_domains)
 
 
 @message("<Kind> <name> of Machine <name> is gone")
@@ -340,7 +302,7 @@ def _infra_name(s: MachineSnapshot) -> str:
 
 
 def _mirror_infra(s: MachineSnapshot) -> Outcome:
-    return _mirrored(s, s.infrastructure, holds=infra_says_provisioned(s), waiting="WaitingForInfrastructure")
+    return mirrored_ready(s.infrastructure, holds=infra_says_provisioned(s), waiting=_waiting(s, "WaitingForInfrastructure"))
 
 
 def _fail(s: MachineSnapshot) -> Machine:

@@ -5,12 +5,8 @@ The newer form has none of a pool but Paused; `plan` decides the deprecated ones
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from clusterwright.api.core import Machine
 from clusterwright.conditions import v1beta1
-from clusterwright.controllers.kit.conditions import v1beta1_conditions
-from clusterwright.controllers.machinepool.snapshot import PoolSnapshot
+from clusterwright.controllers.machinepool.snapshot import MachineFacts, PoolSnapshot
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, computed, false, guard, true
 
 OWNED = ("Paused",)
@@ -21,24 +17,17 @@ MACHINE_OWNED = ("UpToDate",)
 
 @guard("BootstrapReady, InfrastructureReady or ReplicasReady is reported")
 def any_reported(s: PoolSnapshot) -> bool:
-    return any(c.type in READY_TYPES for c in v1beta1_conditions(s.object))
+    return any(c.type in READY_TYPES for c in s.v1beta1_conditions)
 
 
 def _summary(s: PoolSnapshot) -> Outcome:
-    found = v1beta1.summary(s.object.kind, s.object.metadata.name, v1beta1_conditions(s.object), types=READY_TYPES)
+    found = v1beta1.summary(s.object.kind, s.object.metadata.name, s.v1beta1_conditions, types=READY_TYPES)
     return Outcome(found.status, found.reason, found.message, found.severity) if found else Outcome("Unknown", "")
 
 
-@dataclass(frozen=True, slots=True)
-class PoolMachine:
-    """A Machine of a pool."""
-
-    machine: Machine
-
-
 @guard("metadata.deletionTimestamp is set")
-def machine_deleting(m: PoolMachine) -> bool:
-    return m.machine.metadata.deletion_timestamp is not None
+def machine_deleting(m: MachineFacts) -> bool:
+    return m.deleting
 
 
 # fmt: off
@@ -49,7 +38,7 @@ READY: Table[PoolSnapshot] = Table(
     v1beta1="Ready",
 )
 
-UP_TO_DATE: Table[PoolMachine] = Table(
+UP_TO_DATE: Table[MachineFacts] = Table(
     "UpToDate",
     Row("deleting",  machine_deleting, false("NotUpToDate", "Machine is being deleted")),
     Row("up-to-date", OTHERWISE,       true("UpToDate")),

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 from clusterwright.api.wellknown import REPLICAS_MANAGED_BY_ANNOTATION
-from clusterwright.controllers.external import WrongType, number_at
+from clusterwright.controllers.kit.contract import complaint, data_secret_created, data_secret_name, failure, said
 from clusterwright.controllers.kit.lookup import Found, Lookup, Missing, NotReferenced, Unreadable, subject
 from clusterwright.controllers.machinepool.nodes import still_there
-from clusterwright.controllers.machinepool.snapshot import (
-    PoolSnapshot,
-    complaint,
-    data_secret_created,
-    infrastructure_provisioned,
-    provider_ids,
-)
+from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, infrastructure_provisioned, infrastructure_replicas, provider_ids
 from clusterwright.tables import Subject, guard, message
-
-
-def wrong_with(read: Callable[..., object], *arguments: Any) -> str:
-    """What is wrong with what cannot be read; empty: nothing."""
-    try:
-        read(*arguments)
-    except WrongType as error:
-        return str(error)
-    return ""
 
 
 def _config(s: PoolSnapshot) -> tuple[Subject, ...]:
@@ -67,12 +50,12 @@ def config_missing(s: PoolSnapshot) -> bool:
 
 @guard("the failure that it reports can be read", about=_config)
 def config_failure_valid(s: PoolSnapshot) -> bool:
-    return not complaint(s.bootstrap)
+    return not complaint(s.bootstrap, failure)
 
 
 @guard("the contract's flag can be read", about=_config)
 def config_flag_valid(s: PoolSnapshot) -> bool:
-    return not isinstance(s.bootstrap, Found) or not wrong_with(data_secret_created, s.bootstrap)
+    return not complaint(s.bootstrap, data_secret_created)
 
 
 @guard("the bootstrap config is being deleted", about=_config)
@@ -82,13 +65,12 @@ def config_deleting(s: PoolSnapshot) -> bool:
 
 @guard("the bootstrap config says that the data is there", about=_config)
 def config_says_created(s: PoolSnapshot) -> bool:
-    return isinstance(s.bootstrap, Found) and config_flag_valid(s) and data_secret_created(s.bootstrap)
+    return said(s.bootstrap, data_secret_created) is True
 
 
 @guard("it names the secret", about=_config)
 def config_names_secret(s: PoolSnapshot) -> bool:
-    value = s.bootstrap.object.at("status", "dataSecretName") if isinstance(s.bootstrap, Found) else None
-    return isinstance(value, str) and bool(value)
+    return bool(said(s.bootstrap, data_secret_name))
 
 
 @guard("spec.template.spec.bootstrap.dataSecretName is set")
@@ -109,7 +91,7 @@ def config_error(s: PoolSnapshot) -> str:
 
 @message("<what is wrong>")
 def config_garbled(s: PoolSnapshot) -> str:
-    return complaint(s.bootstrap) or (wrong_with(data_secret_created, s.bootstrap) if isinstance(s.bootstrap, Found) else "")
+    return complaint(s.bootstrap, failure, data_secret_created)
 
 
 @message("failed to retrieve dataSecretName from bootstrap provider for MachinePool <name> in namespace <namespace>")
@@ -154,12 +136,12 @@ def infra_missing(s: PoolSnapshot) -> bool:
 
 @guard("the failure that it reports can be read", about=_pool)
 def infra_failure_valid(s: PoolSnapshot) -> bool:
-    return not complaint(s.infrastructure)
+    return not complaint(s.infrastructure, failure)
 
 
 @guard("the contract's flag can be read", about=_pool)
 def infra_flag_valid(s: PoolSnapshot) -> bool:
-    return not isinstance(s.infrastructure, Found) or not wrong_with(infrastructure_provisioned, s.infrastructure)
+    return not complaint(s.infrastructure, infrastructure_provisioned)
 
 
 @guard("the infrastructure pool is being deleted", about=_pool)
@@ -169,7 +151,7 @@ def infra_deleting(s: PoolSnapshot) -> bool:
 
 @guard("the infrastructure pool says that it is provisioned", about=_pool)
 def infra_says_provisioned(s: PoolSnapshot) -> bool:
-    return isinstance(s.infrastructure, Found) and infra_flag_valid(s) and infrastructure_provisioned(s.infrastructure)
+    return said(s.infrastructure, infrastructure_provisioned) is True
 
 
 @guard("status.initialization.infrastructureProvisioned")
@@ -196,8 +178,7 @@ def infra_error(s: PoolSnapshot) -> str:
 
 @message("<what is wrong>")
 def infra_garbled(s: PoolSnapshot) -> str:
-    flag = wrong_with(infrastructure_provisioned, s.infrastructure) if isinstance(s.infrastructure, Found) else ""
-    return complaint(s.infrastructure) or flag
+    return complaint(s.infrastructure, failure, infrastructure_provisioned)
 
 
 @guard("its status.replicas and spec.providerIDList can be read", about=_pool)
@@ -207,14 +188,12 @@ def infra_size_valid(s: PoolSnapshot) -> bool:
 
 @message("<what is wrong>")
 def infra_size_garbled(s: PoolSnapshot) -> str:
-    if not isinstance(s.infrastructure, Found):
-        return ""
-    return wrong_with(number_at, s.infrastructure.object, "status", "replicas") or wrong_with(provider_ids, s.infrastructure)
+    return complaint(s.infrastructure, infrastructure_replicas, provider_ids)
 
 
 @guard("it lists providerIDs", about=_pool)
 def infra_lists_ids(s: PoolSnapshot) -> bool:
-    return isinstance(s.infrastructure, Found) and infra_size_valid(s) and bool(provider_ids(s.infrastructure))
+    return infra_size_valid(s) and bool(said(s.infrastructure, provider_ids))
 
 
 @guard("it has machines", about=_pool)

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import Enum
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec.structs import replace
 
-from clusterwright.api.core import Cluster, MachinePool, MachinePoolInitializationStatus
-from clusterwright.api.meta import Json, Unstructured, V1Beta1Condition
+from clusterwright.api.core import MachinePool, MachinePoolInitializationStatus
+from clusterwright.api.meta import Json, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.conditions import v1beta1
-from clusterwright.controllers.external import WrongType, number_at, text_at, with_owner
+from clusterwright.controllers.external import with_owner
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
-from clusterwright.controllers.kit.lookup import Found, Lookup
+from clusterwright.controllers.kit.contract import complaint, data_secret_name, mirrored_ready, repeated_failure, said
+from clusterwright.controllers.kit.lookup import Lookup
 from clusterwright.controllers.machinepool import guards as g
 from clusterwright.controllers.machinepool.nodes import Membership
-from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, infrastructure_provisioned, provider_ids
+from clusterwright.controllers.machinepool.snapshot import ClusterFacts, PoolSnapshot, infrastructure_replicas, provider_ids
 from clusterwright.tables import KEEP, OTHERWISE, Outcome, Row, Table, Transition, computed, false, true
 
 REPLICAS_RETRY = timedelta(seconds=30)
@@ -59,10 +59,10 @@ class Deletion(Enum):
 # ------------------------------------------------------------------------------------------------------------ ownership
 
 
-def with_owner_and_label(pool: MachinePool, cluster: Cluster) -> MachinePool:
+def with_owner_and_label(pool: MachinePool, cluster: ClusterFacts) -> MachinePool:
     """The pool with the label of its Cluster, and owned by it, so that it goes with it."""
     metadata = pool.metadata
-    owners = with_owner(metadata.owner_references, owner_reference(cluster, controller=False))
+    owners = with_owner(metadata.owner_references, cluster.reference)
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: pool.spec.cluster_name}
     return replace(pool, metadata=replace(metadata, labels=labels, owner_references=owners))
 
@@ -75,20 +75,12 @@ def adoption(pool: MachinePool, found: Unstructured) -> Json | None:
 # ------------------------------------------------------------------------------------------------------------- mirrors
 
 
-def _mirrored(lookup: Lookup, fallback: V1Beta1Condition) -> Outcome:
-    source = v1beta1.of_foreign(lookup.object) if isinstance(lookup, Found) else ()
-    found = v1beta1.mirror(source, "Ready", fallback) or fallback
-    return Outcome(found.status, found.reason, found.message, found.severity, found.last_transition_time)
-
-
 def _mirror_config(s: PoolSnapshot) -> Outcome:
-    waiting = V1Beta1Condition(status="False", severity="Info", reason="WaitingForDataSecret")
-    return _mirrored(s.bootstrap, V1Beta1Condition(status="True") if g.config_says_created(s) else waiting)
+    return mirrored_ready(s.bootstrap, holds=g.config_says_created(s), waiting="WaitingForDataSecret")
 
 
 def _mirror_infra(s: PoolSnapshot) -> Outcome:
-    waiting = V1Beta1Condition(status="False", severity="Info", reason="WaitingForInfrastructure")
-    return _mirrored(s.infrastructure, V1Beta1Condition(status="True") if g.infra_says_provisioned(s) else waiting)
+    return mirrored_ready(s.infrastructure, holds=g.infra_says_provisioned(s), waiting="WaitingForInfrastructure")
 
 
 _TRUE: Transition[PoolSnapshot] = true("")
@@ -192,18 +184,16 @@ def taken(s: PoolSnapshot, what: Take | None) -> MachinePool:
         case Take.SECRET_GIVEN:
             return _initialized(pool, bootstrap_data_secret_created=True)
         case Take.SECRET:
-            name = text_at(s.bootstrap.object, "status", "dataSecretName") if isinstance(s.bootstrap, Found) else None
-            return _initialized(_with_secret(pool, name), bootstrap_data_secret_created=True)
+            return _initialized(_with_secret(pool, said(s.bootstrap, data_secret_name)), bootstrap_data_secret_created=True)
         case Take.LOST:
             ref = pool.spec.template.spec.infrastructure_ref
             gone = f"{ref.kind} {pool.metadata.namespace}/{ref.name}"
             text = f"MachinePool infrastructure resource {gone} has been deleted after being ready"
             return with_v1beta1_status(pool, failure_reason="InvalidConfiguration", failure_message=text)
         case Take.PROVISIONED:
-            says = isinstance(s.infrastructure, Found) and infrastructure_provisioned(s.infrastructure)
-            return _initialized(pool, infrastructure_provisioned=says)
+            return _initialized(pool, infrastructure_provisioned=g.infra_says_provisioned(s))
         case Take.PROVIDER_IDS:
-            return _with_provider_ids(pool, provider_ids(s.infrastructure) if isinstance(s.infrastructure, Found) else None)
+            return _with_provider_ids(pool, said(s.infrastructure, provider_ids))
         case never:
             assert_never(never)
 
@@ -228,27 +218,17 @@ def _with_provider_ids(pool: MachinePool, ids: tuple[str, ...] | None) -> Machin
 
 def with_replicas(s: PoolSnapshot) -> MachinePool:
     """The pool with the number of machines that the infrastructure says it has; unsaid, it stays; unreadable, it is at least known."""
-    if not isinstance(s.infrastructure, Found) or g.wrong_with(provider_ids, s.infrastructure):
+    if complaint(s.infrastructure, provider_ids):
         return s.object
-    try:
-        replicas = number_at(s.infrastructure.object, "status", "replicas")
-    except WrongType:
-        replicas = s.replicas
+    garbled = complaint(s.infrastructure, infrastructure_replicas)
+    replicas = s.replicas if garbled else said(s.infrastructure, infrastructure_replicas)
     return s.object if replicas is None else replace(s.object, status=replace(s.object.status, replicas=replicas))
 
 
 def with_failure(pool: MachinePool, lookup: Lookup) -> MachinePool:
     """The pool with the terminal failure that a provider's object reports, if it does."""
-    if not isinstance(lookup, Found):
-        return pool
-    obj = lookup.object
-    reason, text = obj.at("status", "failureReason"), obj.at("status", "failureMessage")
-    changes: dict[str, Any] = {}
-    if isinstance(reason, str) and reason:
-        changes["failure_reason"] = reason
-    if isinstance(text, str) and text:
-        described = f'{obj.gvk.api_version}, Kind={obj.kind} with name "{obj.key.name}"'
-        changes["failure_message"] = f"Failure detected from referenced resource {described}: {text}"
+    reason, message = repeated_failure(lookup)
+    changes = {name: text for name, text in (("failure_reason", reason), ("failure_message", message)) if text}
     return with_v1beta1_status(pool, **changes) if changes else pool
 
 

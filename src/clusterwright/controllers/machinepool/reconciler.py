@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
+from clusterwright.api.contract import MalformedField
 from clusterwright.api.core import Cluster, Machine, MachinePool
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import MACHINE_POOL_FINALIZER
-from clusterwright.conditions import ConditionConflict, is_true
-from clusterwright.controllers.external import WrongType
+from clusterwright.conditions import ConditionConflict
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import decided
 from clusterwright.controllers.kit.lookup import Found
@@ -25,9 +25,15 @@ from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinepool import machines, nodes, plan
 from clusterwright.controllers.machinepool.applied import Applied
-from clusterwright.controllers.machinepool.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, READY, UP_TO_DATE, PoolMachine
+from clusterwright.controllers.machinepool.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, READY, UP_TO_DATE
 from clusterwright.controllers.machinepool.plan import Deletion, Refs, Take
-from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, infrastructure_machine_kind, infrastructure_provisioned
+from clusterwright.controllers.machinepool.snapshot import (
+    ClusterFacts,
+    MachineFacts,
+    PoolSnapshot,
+    infrastructure_machine_kind,
+    infrastructure_provisioned,
+)
 from clusterwright.controllers.machinepool.status import PHASE, with_counters, with_phase
 from clusterwright.controllers.machinepool.wakes import Wakes, pools_by_label
 from clusterwright.controllers.wiring import Dependencies
@@ -84,7 +90,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         return PoolSnapshot(
             now=self._deps.clock.now(),
             object=obj,
-            cluster=owner,
+            cluster=ClusterFacts.of(owner),
             bootstrap=await self._providers.look_up(obj.key, spec.bootstrap.config_ref, adopt),
             infrastructure=await self._providers.look_up(obj.key, spec.infrastructure_ref, adopt),
         )
@@ -121,7 +127,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
             unlisted = error
         try:
             await self._mirror_machines(run, infra)
-        except (ApiError, WrongType) as error:
+        except (ApiError, MalformedField) as error:
             run.fail(f"failed to reconcile Machines for MachinePool {run.object.key}: {error}", error)
             return
         if unlisted is not None:
@@ -133,7 +139,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
             self._wakes.learn(run.object, run.seen.cluster.key)
 
     async def _mirror_machines(self, run: PoolPass, infra: Found) -> None:
-        """A Machine for every machine of the infrastructure that shows them. Raises ApiError and WrongType."""
+        """A Machine for every machine of the infrastructure that shows them. Raises ApiError and MalformedField."""
         kind = infrastructure_machine_kind(infra)
         if not kind:
             return
@@ -165,14 +171,14 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
     async def _list_machines(self, run: PoolPass) -> None:
         pool = run.object
         found = await self._client.list(Machine, namespace=pool.metadata.namespace, labels=machines.pool_labels(pool))
-        run.seen = replace(run.seen, machines=tuple(m for m in found if machines.belongs(m, pool)))
+        run.seen = replace(run.seen, machines=tuple(MachineFacts.of(m) for m in found if machines.belongs(m, pool)))
 
     # ------------------------------------------------------------------------------------------------- Nodes
 
     async def _node_refs(self, run: PoolPass) -> None:
         """Find the Nodes of the pool, and say on them whose they are. Raises ApiError."""
         cluster = run.seen.cluster
-        if is_true(cluster.status.conditions, "ControlPlaneInitialized"):
+        if cluster.initialized:
             await self._deps.workload.watch(cluster.key, "machinepool", Node, self._wakes.node_changed(cluster.key))
         match run.decide(plan.NODE_REFS).chosen(Refs):
             case None:
@@ -236,14 +242,14 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         if run.seen.machines is not None:
             run.seen = replace(run.seen, machines=tuple(marked))
 
-    async def _marked(self, run: PoolPass, machine: Machine) -> Machine:
+    async def _marked(self, run: PoolPass, machine: MachineFacts) -> MachineFacts:
         original = await self._client.read(Machine, machine.key)
         if original is None:
             return machine
-        decision = run.decide_on(UP_TO_DATE, PoolMachine(original.object))
+        decision = run.decide_on(UP_TO_DATE, MachineFacts.of(original.object))
         after = decided(original.object, UP_TO_DATE, decision, run.seen.now)
         await self._patcher.patch(original, after, owned_conditions=MACHINE_OWNED)
-        return after
+        return MachineFacts.of(after)
 
     # -------------------------------------------------------------------------------------------------- delete
 
@@ -281,7 +287,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         """Counters, phase and the summary of the deprecated conditions."""
         try:
             run.become(with_counters(run.seen))
-        except WrongType as error:
+        except MalformedField as error:
             run.fail(str(error), error)
         phase = run.decide(PHASE).phase
         if phase:

@@ -4,34 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
-from clusterwright.api.core import Cluster, Machine, MachinePool
+from clusterwright.api.contract import CONTRACTS
+from clusterwright.api.core import Cluster, Machine, MachinePool, MachineSpec
 from clusterwright.api.kubernetes import Node
-from clusterwright.controllers.external import WrongType, flag_at, text_at, value_at
+from clusterwright.api.meta import ObjectKey, OwnerReference
+from clusterwright.conditions import get, is_true
+from clusterwright.controllers.kit.adopt import owner_reference
+from clusterwright.controllers.kit.contract import told
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Found, Lookup
+from clusterwright.controllers.kit.snapshots import Snapshot
+
+COUNTED = ("Ready", "Available", "UpToDate")
+"""The conditions of Machines that a pool counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSnapshot:
+class ClusterFacts:
+    """What of its Cluster a pool goes by."""
+
+    key: ObjectKey
+    reference: OwnerReference
+    paused: bool
+    initialized: bool
+    """ControlPlaneInitialized is True: there can be Nodes."""
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """The facts of a Cluster."""
+        return ClusterFacts(
+            key=cluster.key,
+            reference=owner_reference(cluster, controller=False),
+            paused=bool(cluster.spec.paused),
+            initialized=is_true(cluster.status.conditions, "ControlPlaneInitialized"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """What a pool counts of its Machines, and what it keeps of them."""
+
+    key: ObjectKey
+    statuses: Mapping[str, str]
+    """Of the conditions that are counted; of those that are there."""
+    deleting: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    owners: tuple[OwnerReference, ...]
+    spec: MachineSpec
+
+    @staticmethod
+    def of(machine: Machine) -> MachineFacts:
+        """The facts of a Machine."""
+        metadata, conditions = machine.metadata, (get(machine.status.conditions, type) for type in COUNTED)
+        return MachineFacts(
+            key=machine.key,
+            statuses={c.type: c.status for c in conditions if c is not None},
+            deleting=metadata.deletion_timestamp is not None,
+            labels=metadata.labels,
+            annotations=metadata.annotations,
+            owners=metadata.owner_references,
+            spec=machine.spec,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSnapshot(Snapshot[MachinePool]):
     """The MachinePool as this pass would leave it so far, and everything that decisions about it rest on.
 
     `nodes` are those of the workload cluster by providerID; None: they are not known. `machines` are those that count for the
     pool; None: they could not be listed.
     """
 
-    now: datetime
-    object: MachinePool
-    cluster: Cluster
+    cluster: ClusterFacts
     bootstrap: Lookup = NOT_REFERENCED
     infrastructure: Lookup = NOT_REFERENCED
     nodes: Mapping[str, Node] | None = None
-    machines: tuple[Machine, ...] | None = None
-
-    @property
-    def deleting(self) -> bool:
-        """Whether the pool is being deleted."""
-        return self.object.metadata.deletion_timestamp is not None
+    machines: tuple[MachineFacts, ...] | None = None
 
     @property
     def provisioned(self) -> bool:
@@ -60,43 +109,25 @@ class PoolSnapshot:
 # -------------------------------------------------------------------------------------------------- reading by contract
 
 
-def data_secret_created(config: Found) -> bool:
-    """Whether the bootstrap config says that the data is there. Raises WrongType."""
-    path = ("status", "ready") if config.contract == "v1beta1" else ("status", "initialization", "dataSecretCreated")
-    return bool(flag_at(config.object, *path))
-
-
 def infrastructure_provisioned(pool: Found) -> bool:
-    """Whether the infrastructure says that it is provisioned. Raises WrongType.
+    """Whether the infrastructure says that it is provisioned. Raises MalformedField.
 
     The flag of the older contract counts in both: pools of the newer one were read by it, too, and set it.
     """
-    ready = bool(flag_at(pool.object, "status", "ready"))
-    return ready or (pool.contract != "v1beta1" and bool(flag_at(pool.object, "status", "initialization", "provisioned")))
+    flags = (CONTRACTS[contract].infra_machine_pool.provisioned for contract in ("v1beta1", pool.contract))
+    return any(told(pool, flag) is True for flag in flags)
 
 
 def infrastructure_machine_kind(pool: Found) -> str:
-    """The kind of the infrastructure's machines, empty where it keeps them to itself. Raises WrongType."""
-    return text_at(pool.object, "status", "infrastructureMachineKind")
+    """The kind of the infrastructure's machines, empty where it keeps them to itself. Raises MalformedField."""
+    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.infrastructure_machine_kind) or ""
 
 
 def provider_ids(pool: Found) -> tuple[str, ...] | None:
-    """The identities of the infrastructure's machines, in its order; None where it does not tell. Raises WrongType."""
-    value = value_at(pool.object, "spec", "providerIDList")
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(i, str) for i in value):
-        raise WrongType(f"spec.providerIDList of {pool.object.kind} {pool.object.key} must be a list of strings")
-    return tuple(value)
+    """The identities of the infrastructure's machines, in its order; None where it does not tell. Raises MalformedField."""
+    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.provider_id_list)
 
 
-def complaint(lookup: Lookup) -> str:
-    """What is wrong with the failure that a provider's object reports; empty: nothing."""
-    if not isinstance(lookup, Found):
-        return ""
-    try:
-        text_at(lookup.object, "status", "failureReason")
-        text_at(lookup.object, "status", "failureMessage")
-    except WrongType as error:
-        return str(error)
-    return ""
+def infrastructure_replicas(pool: Found) -> int | None:
+    """How many machines the infrastructure has; None where it does not tell. Raises MalformedField."""
+    return told(pool, CONTRACTS[pool.contract].infra_machine_pool.replicas)

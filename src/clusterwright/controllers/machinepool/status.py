@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from clusterwright.api.core import MachinePool
-from clusterwright.conditions import is_true
+from clusterwright.controllers.kit.contract import complaint, failure
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.machinepool import guards as g
-from clusterwright.controllers.machinepool.snapshot import PoolSnapshot, complaint, infrastructure_machine_kind
+from clusterwright.controllers.machinepool.snapshot import COUNTED, PoolSnapshot, infrastructure_machine_kind
 from clusterwright.tables import KEEP, OTHERWISE, Phase, Row, Table
 
 _SIZED = g.provisioned & g.replicas_set
@@ -33,16 +33,16 @@ PHASE: Table[PoolSnapshot] = Table(
 def with_counters(s: PoolSnapshot) -> MachinePool:
     """The pool with its counters: of its Machines, or, where the infrastructure keeps its machines to itself, as that tells.
 
-    Unchanged where the infrastructure was not read. Raises WrongType.
+    Unchanged where the infrastructure was not read. Raises MalformedField.
     """
-    if s.deleting or not isinstance(s.infrastructure, Found) or complaint(s.infrastructure):
+    if s.deleting or not isinstance(s.infrastructure, Found) or complaint(s.infrastructure, failure):
         return s.object
     status = s.object.status
     if not infrastructure_machine_kind(s.infrastructure):
         ready, available, up_to_date = status.replicas, status.replicas, s.object.spec.replicas
     else:
-        conditions = [m.status.conditions for m in s.machines or ()]
-        ready, available, up_to_date = (sum(is_true(c, type) for c in conditions) for type in ("Ready", "Available", "UpToDate"))
+        statuses = [m.statuses for m in s.machines or ()]
+        ready, available, up_to_date = (sum(told.get(type) == "True" for told in statuses) for type in COUNTED)
     after = replace(status, ready_replicas=ready, available_replicas=available, up_to_date_replicas=up_to_date)
     return s.object if after == status else replace(s.object, status=after)
 

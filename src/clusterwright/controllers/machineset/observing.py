@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from clusterwright.api.codec import to_json
+from clusterwright.api.contract import CONTRACTS, MalformedField
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.shared import TemplateObjectMeta
 from clusterwright.api.kubernetes import Node
@@ -19,8 +20,9 @@ from clusterwright.api.wellknown import (
     MACHINE_DEPLOYMENT_NAME_LABEL,
     SKIP_PREFLIGHT_CHECKS_ANNOTATION,
 )
-from clusterwright.controllers.external import WrongType, is_owned_by, text_at, with_owner
+from clusterwright.controllers.external import is_owned_by, with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
+from clusterwright.controllers.kit.contract import told
 from clusterwright.controllers.kit.lookup import Found, Unreadable
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.machine_templates import failed, look_at_templates
@@ -190,12 +192,12 @@ class Observer:
         if not isinstance(found, Found):
             error = found.error if isinstance(found, Unreadable) else f"{reference.kind} {key} does not exist"
             return ControlPlane(kind=reference.kind, key=key, error=error)
+        paths = CONTRACTS[found.contract].control_plane
         try:
-            version, status = text_at(found.object, "spec", "version"), text_at(found.object, "status", "version")
-        except WrongType as error:
+            version, status = told(found, paths.spec_version), told(found, paths.status_version)
+        except MalformedField as error:
             return ControlPlane(kind=reference.kind, key=key, error=str(error))
-        has_version = found.object.at("spec", "version") is not None
-        return ControlPlane(kind=reference.kind, key=key, version=version if has_version else None, status_version=status)
+        return ControlPlane(kind=reference.kind, key=key, version=version, status_version=status or "")
 
 
 def typed(json: object) -> Machine:
