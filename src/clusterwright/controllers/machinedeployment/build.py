@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
-from clusterwright.conditions import get
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
 from clusterwright.controllers.machinedeployment.reconciler import make
+from clusterwright.controllers.machinedeployment.snapshot import ClusterFacts, machine_facts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
@@ -17,7 +16,6 @@ from clusterwright.runtime.selectors import InvalidSelector, is_empty, parsed
 from clusterwright.runtime.words import retold, summed_up
 
 _GROUP = "cluster.x-k8s.io/"
-_TOLD = ("Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating")
 
 
 async def deployments_of(machine_set: MachineSet, reader: Reader) -> Sequence[ObjectKey]:
@@ -49,29 +47,13 @@ def _selects(deployment: MachineDeployment, labels: Mapping[str, str]) -> bool:
         return False
 
 
-def machine_facts(machine: Any) -> object:
-    """What a MachineDeployment tells of a Machine."""
-    told = (get(machine.status.conditions, type) for type in _TOLD)
-    return (
-        machine.metadata.labels,
-        machine.metadata.annotations,
-        machine.metadata.deletion_timestamp,
-        [(c.status, c.reason, c.message) if c else None for c in told],
-    )
-
-
-def is_paused(cluster: Any) -> object:
-    """What a MachineDeployment asks of its Cluster."""
-    return bool(cluster.spec.paused)
-
-
 CONTROLLER = ControllerDefinition(
     name="machinedeployment",
     kind=MachineDeployment,
     watches=(
         Watch(MachineSet, deployments_of, settle=summed_up(SETTLE)),
         Watch(Machine, deployments_of_machine, changed(machine_facts), retold(SETTLE)),
-        Watch(Cluster, of_cluster(MachineDeployment), changed(is_paused)),
+        Watch(Cluster, of_cluster(MachineDeployment), changed(ClusterFacts.of)),
     ),
     make=make,
     access=(*providers("patch", "infrastructure", "bootstrap"), Access("machinesets.cluster.x-k8s.io", "create patch delete")),

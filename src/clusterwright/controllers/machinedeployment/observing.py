@@ -15,7 +15,7 @@ from clusterwright.controllers.external import with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.machine_templates import Templates, failed, look_at_templates
-from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
+from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot, machine_facts
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.models import decode
@@ -69,7 +69,8 @@ class Observer:
     async def _machines(self, deployment: MachineDeployment) -> tuple[Machine, ...]:
         try:
             selector = selector_text(deployment.spec.selector)
-            return tuple(await self.deps.client.list(Machine, namespace=deployment.metadata.namespace, labels=selector))
+            found = await self.deps.client.list(Machine, namespace=deployment.metadata.namespace, labels=selector)
+            return tuple(map(machine_facts, found))
         except (ApiError, InvalidSelector) as error:
             raise failed(f"failed to list Machines of MachineDeployment {deployment.key}: {error}", error) from error
 

@@ -5,11 +5,48 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusterwright.api.core import Machine, MachineDeployment, MachineSet
+from msgspec.structs import replace
+
+from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet, MachineStatus
+from clusterwright.api.meta import ObjectMeta
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.snapshots import ScaledSnapshot
 from clusterwright.controllers.machinedeployment.rollout import Limits, limits
 from clusterwright.controllers.machinedeployment.templates import Division
+
+_TOLD = frozenset({"Ready", "UpToDate", "HealthCheckSucceeded", "OwnerRemediated", "Deleting", "Updating"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What a MachineDeployment asks of its Cluster."""
+
+    paused: bool
+
+    @staticmethod
+    def of(cluster: Cluster) -> ClusterFacts:
+        """The facts of a Cluster."""
+        return ClusterFacts(paused=bool(cluster.spec.paused))
+
+
+def machine_facts(machine: Machine) -> Machine:
+    """The Machine with what a MachineDeployment asks and tells of it, and nothing else, so that no table can ask for more."""
+    metadata, status = machine.metadata, machine.status
+    return Machine(
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            labels=metadata.labels,
+            annotations=metadata.annotations,
+            owner_references=metadata.owner_references,
+            creation_timestamp=metadata.creation_timestamp,
+            deletion_timestamp=metadata.deletion_timestamp,
+        ),
+        status=MachineStatus(
+            conditions=tuple(replace(c, observed_generation=0) for c in status.conditions if c.type in _TOLD),
+            deletion=status.deletion,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +58,7 @@ class MachineDeploymentSnapshot(ScaledSnapshot[MachineDeployment]):
     """
 
     machines: tuple[Machine, ...] = ()
-    """All that its selector matches."""
+    """All that its selector matches, as `machine_facts`."""
     machine_sets: tuple[MachineSet, ...] | None = None
     """None: they could not be listed."""
     new: str = ""

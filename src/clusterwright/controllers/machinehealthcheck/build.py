@@ -9,7 +9,7 @@ from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, machine_facts
 from clusterwright.controllers.machinehealthcheck.reconciler import make
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
@@ -33,19 +33,12 @@ def _selects(check: MachineHealthCheck, machine: Machine) -> bool:
         return False
 
 
-def _of_machine(machine: Machine) -> Any:
-    """What a check goes by; its own verdict is nothing new to it."""
-    conditions = [(c.type, c.status, c.reason) for c in machine.status.conditions if c.type != "HealthCheckSucceeded"]
-    metadata = machine.metadata
-    return machine.status.node_ref, metadata.labels, metadata.annotations, metadata.deletion_timestamp, conditions
-
-
 CONTROLLER = ControllerDefinition(
     name="machinehealthcheck",
     kind=MachineHealthCheck,
     watches=(
         Watch(Cluster, of_cluster(MachineHealthCheck), changed(ClusterFacts.of)),
-        Watch(Machine, checks_of_machine, changed(_of_machine), SETTLE),
+        Watch(Machine, checks_of_machine, changed(machine_facts), SETTLE),
     ),
     make=make,
     access=(

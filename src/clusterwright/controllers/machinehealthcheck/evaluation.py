@@ -11,16 +11,25 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
+from msgspec.structs import replace
+
+from clusterwright.api.core import (
+    Cluster,
+    Machine,
+    MachineDeprecatedStatus,
+    MachineHealthCheck,
+    MachineStatus,
+    MachineV1Beta1DeprecatedStatus,
+)
 from clusterwright.api.kubernetes import Node
-from clusterwright.api.meta import ObjectKey, OwnerReference
+from clusterwright.api.meta import ObjectKey, ObjectMeta, OwnerReference
 from clusterwright.api.wellknown import (
     CONTROL_PLANE_LABEL,
     PAUSED_ANNOTATION,
     REMEDIATE_MACHINE_ANNOTATION,
     SKIP_REMEDIATION_ANNOTATION,
 )
-from clusterwright.conditions import get
+from clusterwright.conditions import get, v1beta1
 from clusterwright.controllers.kit.adopt import owner_reference
 from clusterwright.kubeadm.durations import format_duration
 
@@ -31,9 +40,31 @@ _A_MOMENT = timedelta(seconds=1)
 """Added to every wait, so that the next look is surely after the timeout."""
 
 
+def machine_facts(machine: Machine) -> Machine:
+    """The Machine with what a check goes by, and nothing else, so that no rule can ask for more; its own verdict is nothing new to it."""
+    metadata, status = machine.metadata, machine.status
+    remediated = tuple(replace(c, message="") for c in v1beta1.reporter_conditions(machine) if c.type == "OwnerRemediated")
+    return Machine(
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            labels=metadata.labels,
+            annotations=metadata.annotations,
+            creation_timestamp=metadata.creation_timestamp,
+            deletion_timestamp=metadata.deletion_timestamp,
+        ),
+        status=MachineStatus(
+            node_ref=status.node_ref,
+            conditions=tuple(replace(c, message="", observed_generation=0) for c in status.conditions if c.type != "HealthCheckSucceeded"),
+            deprecated=MachineDeprecatedStatus(v1beta1=MachineV1Beta1DeprecatedStatus(conditions=remediated)),
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A Machine with its Node. `is_node_gone`: it had one, which does not exist any more."""
+    """A Machine, as `machine_facts`, with its Node. `is_node_gone`: it had one, which does not exist any more."""
 
     machine: Machine
     node: Node | None = None

@@ -15,7 +15,7 @@ from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinehealthcheck import plan
 from clusterwright.controllers.machinehealthcheck.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, TABLES
-from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Target, is_exempt, next_check
+from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, Target, is_exempt, machine_facts, next_check
 from clusterwright.controllers.machinehealthcheck.remediation import request_for, request_kind, template_of
 from clusterwright.controllers.machinehealthcheck.snapshot import HealthCheckSnapshot, Request, TargetSnapshot
 from clusterwright.controllers.machinehealthcheck.wakes import Wakes
@@ -65,7 +65,7 @@ class MachineHealthChecks(Kind[MachineHealthCheck, Cluster, HealthCheckSnapshot]
         selector = selector_text(check.spec.selector)
         own = f"{CLUSTER_NAME_LABEL}={check.spec.cluster_name}"
         found = await self._client.list(Machine, namespace=check.metadata.namespace, labels=f"{own},{selector}" if selector else own)
-        machines = [m for m in found if not is_exempt(m)]
+        machines = [machine_facts(m) for m in found if not is_exempt(m)]
         self._wakes.learn(check.key, cluster.key, machines, template_of(check))
         if cluster.initialized.status != "True":
             return [Target(m) for m in machines]
