@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from clusterwright.api.codec import DecodeError, convert, to_json
+from clusterwright.api.codec import DecodeError, convert, encoded_names, to_json
 from clusterwright.api.meta import Json, Object
 
 _ORDER: Final = (
@@ -68,7 +68,7 @@ def _attribute(typed: Any, key: str) -> Any:
     if isinstance(typed, Mapping):
         return typed.get(key)
     if isinstance(typed, msgspec.Struct):
-        return next((getattr(typed, f.name) for f in msgspec.structs.fields(typed) if f.encode_name == key), None)
+        return next((getattr(typed, attribute) for name, attribute in encoded_names(type(typed)) if name == key), None)
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from datetime import UTC, datetime
 from functools import cache
@@ -195,6 +195,11 @@ def _plan(cls: type[msgspec.Struct]) -> _Plan | None:
 def field_hints(cls: type[msgspec.Struct]) -> Mapping[str, Any]:
     """The types of a model's fields with their `Annotated` metadata."""
     return typing.get_type_hints(cls, include_extras=True)
+
+
+def encoded_names(cls: type[msgspec.Struct]) -> Iterable[tuple[str, str]]:
+    """What each field of a model is called in JSON, and its attribute: without their types, which are costly to find out."""
+    return zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True)
 
 
 def field_metadata(hint: Any) -> tuple[Any, ...]:

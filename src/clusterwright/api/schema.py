@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from clusterwright.api.codec import field_hints, field_metadata, without_metadata
+from clusterwright.api.codec import encoded_names, field_hints, field_metadata, without_metadata
 from clusterwright.api.constraints import (
     ATOMIC,
     ATOMIC_MAP,
@@ -71,11 +71,11 @@ def _object(model: type[msgspec.Struct], above: frozenset[type]) -> Json:
     hints = field_hints(model)
     properties: Json = {}
     required: list[str] = []
-    for field in sorted(msgspec.structs.fields(model), key=lambda field: field.encode_name):
-        hint = hints[field.name]
-        properties[field.encode_name] = _value(hint, above | {model})
+    for name, attribute in sorted(encoded_names(model)):
+        hint = hints[attribute]
+        properties[name] = _value(hint, above | {model})
         if REQUIRED in field_metadata(hint):
-            required.append(field.encode_name)
+            required.append(name)
     schema: Json = {"type": "object"}
     if properties:
         schema["properties"] = properties

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import msgspec
-
 from clusterwright.api import addons, bootstrap, controlplane, core, infrastructure, ipam, runtime
 from clusterwright.api import kubernetes as k8s
 from clusterwright.api.meta import GroupVersionKind, Object
@@ -80,7 +78,7 @@ def gvk_of(kind: type[Object] | GroupVersionKind) -> GroupVersionKind:
     """The GroupVersionKind of a typed class (its field defaults) or of itself; raises TypeError for a class that names none."""
     if isinstance(kind, GroupVersionKind):
         return kind
-    defaults = {field.name: field.default for field in msgspec.structs.fields(kind)}
+    defaults = dict(zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False))
     api_version, name = defaults.get("api_version"), defaults.get("kind")
     if not isinstance(api_version, str) or not isinstance(name, str) or not name:
         raise TypeError(f"{kind.__name__} names no apiVersion and kind")

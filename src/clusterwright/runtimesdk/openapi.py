@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from clusterwright.api.codec import field_hints, field_metadata, without_metadata
+from clusterwright.api.codec import encoded_names, field_hints, field_metadata, without_metadata
 from clusterwright.api.constraints import EMBEDDED, REQUIRED, IntOrString
 from clusterwright.api.core import ClusterClassVariable
 from clusterwright.api.meta import Json, Object
@@ -128,13 +128,13 @@ def _add(components: dict[str, Json], name: str, model: type[msgspec.Struct]) ->
     components[name] = schema = {"type": "object", "properties": properties}
     if name.startswith(HOOKS_PACKAGE) and short.endswith(("Request", "Response")):
         properties |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
-    for field in msgspec.structs.fields(model):
-        properties[field.encode_name] = _property(components, (short, field.encode_name), hints[field.name])
+    for field, attribute in encoded_names(model):
+        properties[field] = _property(components, (short, field), hints[attribute])
     if name == f"{_META}.ObjectMeta":
         properties["managedFields"] = {"type": "array", "items": _leaf(components, _MANAGED_FIELDS)}
     if issubclass(model, Object):
         schema["description"] = (model.__doc__ or "").partition("\n")[0]
-    required = [f.encode_name for f in msgspec.structs.fields(model) if REQUIRED in field_metadata(hints[f.name])]
+    required = [field for field, attribute in encoded_names(model) if REQUIRED in field_metadata(hints[attribute])]
     if required:
         schema["required"] = required
 

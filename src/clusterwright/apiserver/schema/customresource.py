@@ -37,14 +37,14 @@ _GO_TYPES: Final = {str: "string", bool: "bool", int: "int64", float: "float64",
 
 def compile_crd(crd: Json, version: str) -> KindHandler:
     """The handler of one version of a CRD, which must be valid; shared by all servers that have the same CRD."""
-    return _compiled(msgspec.json.encode(crd["spec"], order="sorted"), version)
+    spec = crd["spec"]
+    chosen = next(v for v in spec["versions"] if v["name"] == version)
+    return _compiled(GroupVersionKind(spec["group"], version, spec["names"]["kind"]), msgspec.json.encode(chosen, order="sorted"))
 
 
 @lru_cache(maxsize=512)
-def _compiled(raw: bytes, version: str) -> KindHandler:
-    spec = msgspec.json.decode(raw)
-    chosen = next(v for v in spec["versions"] if v["name"] == version)
-    return CustomResource(GroupVersionKind(spec["group"], version, spec["names"]["kind"]), chosen)
+def _compiled(gvk: GroupVersionKind, version: bytes) -> KindHandler:
+    return CustomResource(gvk, msgspec.json.decode(version))
 
 
 _MANY_RULES: Final = 100

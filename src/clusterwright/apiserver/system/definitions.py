@@ -114,6 +114,7 @@ class CrdController:
     def __init__(self, server: Core) -> None:
         self.server = server
         self._served: dict[str, bytes] = {}
+        self._known: dict[str, tuple[int, _Definition]] = {}
 
     def offer(self, event: Event) -> None:
         """React to a change of a CRD."""
@@ -142,11 +143,11 @@ class CrdController:
 
     def serve(self, crd: Json) -> None:
         """Serve a CRD as it stands."""
-        resources = resources_of(crd, converter_of(self.server, crd))
         spec = crd["spec"]
         fingerprint = msgspec.json.encode([spec, (crd.get("status") or {}).get("acceptedNames")])
         if self._served.get(crd["metadata"]["name"]) == fingerprint:
             return
+        resources = resources_of(crd, converter_of(self.server, crd))
         table = self.server.store.table(f"{spec['names']['plural']}.{spec['group']}")
         if table.objects or table.history:  # what is younger than the definition was written under it
             table.stale_before = int(crd["metadata"]["resourceVersion"])
@@ -159,6 +160,7 @@ class CrdController:
         """Serve it no longer and forget its objects."""
         spec = crd["spec"]
         self._served.pop(crd["metadata"]["name"], None)
+        self._known.pop(crd["metadata"]["name"], None)
         self.server.terminating.discard((spec["group"], spec["names"]["plural"]))
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}")
@@ -200,6 +202,13 @@ class CrdController:
         if _is_true(conditions, "Established"):
             self.serve(crd)
 
+    def _names(self, entry: Entry) -> _Definition:
+        """The names of a CRD, read once: each one that comes is held against all others, and most of them are large."""
+        known = self._known.get(entry.name)
+        if known is None or known[0] != entry.rv:
+            known = self._known[entry.name] = entry.rv, _names_of(entry.raw)
+        return known[1]
+
     def _accept(self, crd: Json) -> tuple[Json, tuple[str, str] | None]:
         """The names that no other CRD of the group has, and the (last) conflict if there is one."""
         wanted: Json = crd["spec"]["names"]
@@ -209,7 +218,7 @@ class CrdController:
         for entry in self.server.store.table(TABLE).objects.values():
             if entry.name == crd["metadata"]["name"]:
                 continue
-            other = _names_of(entry.raw)
+            other = self._names(entry)
             theirs = other.status.accepted_names if other.status is not None else None
             if other.spec.group != crd["spec"]["group"] or theirs is None:
                 continue
