@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = [sys.executable, "-m", "clusterwright"]
+from support.forks import program
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -27,7 +27,7 @@ def run_in(folder: Path) -> Run:
 
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*PROGRAM, *arguments], cwd=folder, env=environment(folder, **more), capture_output=True, text=True, timeout=600, check=False
+            [*program(), *arguments], cwd=folder, env=environment(folder, **more), capture_output=True, text=True, timeout=600, check=False
         )
 
     return run
@@ -44,7 +44,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     out = folder / "out"
     with out.open("w") as stdout, (folder / "err").open("w") as stderr:
         process = subprocess.Popen(
-            [*PROGRAM, "up", *arguments], cwd=folder, env=environment(folder), stdout=stdout, stderr=stderr, text=True
+            [*program(), "up", *arguments], cwd=folder, env=environment(folder), stdout=stdout, stderr=stderr, text=True
         )
     deadline = time.monotonic() + 600  # a net, not a measurement
     while "is ready at" not in out.read_text():

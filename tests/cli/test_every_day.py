@@ -15,8 +15,9 @@ from shutil import which
 import pytest
 import yaml
 
-from cli.conftest import PROGRAM, Run, environment, run_in, running
+from cli.conftest import Run, environment, run_in, running
 from clusterwright.cli.main import main
+from support.forks import program
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +215,7 @@ def test_who_watches_a_cluster_is_told_until_it_is_gone(run: Run, folder: Path) 
     watching = {}
     for command in ("describe", "timeline"):
         with (folder / command).open("w") as out:
-            watching[command] = subprocess.Popen([*PROGRAM, command, "w", "--watch"], cwd=folder, env=environment(folder), stdout=out)
+            watching[command] = subprocess.Popen([*program(), command, "w", "--watch"], cwd=folder, env=environment(folder), stdout=out)
     deadline = time.monotonic() + 600  # a net, not a measurement
     while not all((folder / command).read_text() for command in watching):
         assert not any(process.poll() for process in watching.values())
@@ -229,7 +230,7 @@ def test_who_watches_a_cluster_is_told_until_it_is_gone(run: Run, folder: Path) 
 def test_on_a_terminal_the_tree_changes_in_its_place(run: Run, folder: Path) -> None:
     near, far = pty.openpty()
     process = subprocess.Popen(
-        [*PROGRAM, "create", "t", "--wait"], cwd=folder, env=environment(folder, LINES="50"), stdout=far, stderr=far, close_fds=True
+        [*program(), "create", "t", "--wait"], cwd=folder, env=environment(folder, LINES="50"), stdout=far, stderr=far, close_fds=True
     )
     os.close(far)
     shown = b""

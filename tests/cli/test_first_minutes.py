@@ -6,11 +6,12 @@ import os
 import re
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from cli.conftest import PROGRAM, Run, environment, start, stop
+from cli.conftest import Run, environment, start, stop
 from clusterwright.cli.main import main
 from clusterwright.cli.program import as_called
 
@@ -77,7 +78,7 @@ sys.meta_path.insert(0, Interrupt())
 """)
 
     done = subprocess.run(
-        [*PROGRAM, "up"],
+        [sys.executable, "-m", "clusterwright", "up"],
         cwd=tmp_path,
         env=environment(tmp_path, PYTHONPATH=str(tmp_path)),
         capture_output=True,

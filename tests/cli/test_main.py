@@ -12,8 +12,7 @@ import pytest
 from clusterwright.cli import main as command
 from clusterwright.cli import reference
 from clusterwright.cli.grammar import COMMANDS
-
-CLUSTERWRIGHT = [sys.executable, "-m", "clusterwright.cli.main"]
+from support.forks import program
 
 
 def test_without_a_command_the_usage_is_printed_and_it_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +69,7 @@ def test_a_missing_kubeconfig_is_a_clear_error(arguments: list[str], tmp_path: P
 
 def test_an_address_that_is_no_address_is_a_clear_error(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*CLUSTERWRIGHT, "up", "--listen", "nonsense", "--in-memory"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [*program(), "up", "--listen", "nonsense", "--in-memory"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
 
     assert done.returncode == 1
@@ -81,7 +80,9 @@ def test_the_demo_comes_up_says_what_to_try_and_ends_cleanly(tmp_path: Path) -> 
     """What `make run` does, in a folder of its own."""
     out, err = tmp_path / "out", tmp_path / "err"
     with out.open("w") as stdout, err.open("w") as stderr:
-        process = subprocess.Popen([*CLUSTERWRIGHT, "up", "--demo"], cwd=tmp_path, stdout=stdout, stderr=stderr, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "clusterwright.cli.main", "up", "--demo"], cwd=tmp_path, stdout=stdout, stderr=stderr, text=True
+        )
     try:
         deadline = time.monotonic() + 600  # a net, not a measurement
         while "Ctrl-C ends it" not in out.read_text():
@@ -90,7 +91,7 @@ def test_the_demo_comes_up_says_what_to_try_and_ends_cleanly(tmp_path: Path) -> 
             time.sleep(0.2)
         environment = {k: v for k, v in os.environ.items() if k != "KUBECONFIG"}
         explained = subprocess.run(
-            [*CLUSTERWRIGHT, "explain", "kubeadmcontrolplane/demo"],
+            [*program(), "explain", "kubeadmcontrolplane/demo"],
             cwd=tmp_path,
             capture_output=True,
             text=True,

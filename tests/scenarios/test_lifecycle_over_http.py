@@ -25,6 +25,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
+from support.forks import program
 
 CONTROL_PLANES, WORKERS = ("cp-0", "cp-1", "cp-2"), ("w-0", "w-1", "w-2")
 KUBECTL = shutil.which("kubectl")
@@ -70,7 +71,7 @@ class Process:
             self._process.wait()
 
     def cli(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "clusterwright.cli.main", *arguments, "--kubeconfig", str(self.kubeconfig)]
+        command = [*program(), *arguments, "--kubeconfig", str(self.kubeconfig)]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -19,6 +19,7 @@ from clusterwright.offline.world import World
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.reconcile import Result
 from support.clocks import MovableClock
+from support.passes import Answer, crd
 
 Json = dict[str, Any]
 NOW = datetime.fromisoformat("2026-05-01T12:00:00Z")
@@ -46,30 +47,6 @@ def ago(**spans: float) -> str:
 
 def condition(type: str, status: str = "True", reason: str = "", message: str = "", since: str = "") -> Json:
     return {"type": type, "status": status, "reason": reason or type, "message": message, "lastTransitionTime": since or ago(minutes=50)}
-
-
-def crd(kind: str, group: str, plural: str = "", labels: Json | None = None) -> Json:
-    name = f"{plural or kind.lower() + 's'}.{group}"
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": name, "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"} if labels is None else labels},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": name.partition(".")[0], "singular": kind.lower(), "listKind": kind + "List"},
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": version == "v1beta2",
-                    "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-                }
-                for version in ("v1beta2", "v1")
-            ],
-        },
-    }
 
 
 def owner(kind: str, name: str, uid: str, group: str = "cluster.x-k8s.io", *, controller: bool = True) -> Json:
@@ -237,47 +214,6 @@ def pod(name: str, namespace: str = "default", **changes: Any) -> Json:
 
 def namespace(name: str, **labels: str) -> Json:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **labels}}}
-
-
-@dataclass
-class Answer:
-    """What one pass did, as `decide` answers it."""
-
-    json: Json
-
-    @property
-    def object(self) -> Json:
-        return self.json["object"] or {}
-
-    @property
-    def status(self) -> Json:
-        status: Json = self.object.get("status", {})
-        return status
-
-    def condition(self, type: str) -> tuple[str, str, str] | None:
-        found = [c for c in self.status.get("conditions", ()) if c["type"] == type]
-        return (found[0]["status"], found[0]["reason"], found[0].get("message", "")) if found else None
-
-    def v1beta1(self, type: str) -> tuple[str, str, str] | None:
-        items = self.status.get("deprecated", {}).get("v1beta1", {}).get("conditions", ())
-        found = [c for c in items if c["type"] == type]
-        return (found[0]["status"], found[0].get("severity", ""), found[0].get("reason", "")) if found else None
-
-    @property
-    def error(self) -> str:
-        return self.json["error"] or ""
-
-    @property
-    def requeue(self) -> float | None:
-        return self.json["requeueAfterSeconds"]
-
-    @property
-    def actions(self) -> set[tuple[str, str, str]]:
-        return {(a["verb"], a["kind"], a["name"]) for a in self.json["actions"]}
-
-    def other(self, name: str) -> Json:
-        found: Json = self.json["others"].get(name) or {}
-        return found
 
 
 @dataclass

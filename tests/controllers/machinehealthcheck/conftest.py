@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import clusterwright
+from support.passes import Answer
 
 Json = dict[str, Any]
 NOW = datetime.fromisoformat("2026-05-01T12:00:00Z")
@@ -113,46 +114,6 @@ def request(name: str) -> Json:
         "kind": "Reboot",
         "metadata": {"name": name, "namespace": "ns1", "uid": f"uid-r-{name}"},
     }
-
-
-def crd(kind: str) -> Json:
-    group = "infrastructure.cluster.x-k8s.io"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.lower()}s.{group}", "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"}},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": kind.lower() + "s", "singular": kind.lower(), "listKind": kind + "List"},
-            "versions": [{"name": "v1beta2", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}],
-        },
-    }
-
-
-class Answer:
-    """What one pass did."""
-
-    def __init__(self, json: Json) -> None:
-        self.json = json
-        self.error = json["error"] or ""
-        self.requeue = json["requeueAfterSeconds"]
-        self.status: Json = (json["object"] or {}).get("status", {})
-        self.metadata: Json = (json["object"] or {}).get("metadata", {})
-        self.actions = [(a["verb"], a["kind"], a["name"]) for a in json["actions"]]
-
-    def condition(self, type: str) -> tuple[str, str, str] | None:
-        return _condition(self.status, type)
-
-    def of(self, machine: str, type: str) -> tuple[str, str, str] | None:
-        """A condition of a Machine that the pass wrote; None if it wrote none."""
-        return _condition(self.json["others"].get(f"Machine/{machine}", {}).get("status", {}), type)
-
-
-def _condition(status: Json, type: str) -> tuple[str, str, str] | None:
-    found = [c for c in status.get("conditions", ()) if c["type"] == type]
-    return (found[0]["status"], found[0]["reason"], found[0].get("message", "")) if found else None
 
 
 def decide(*objects: Json, nodes: Any = (), in_cluster: Json | None = None, observed: Json | None = None) -> Answer:

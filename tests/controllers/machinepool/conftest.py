@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import clusterwright
+from support import passes
+from support.passes import crd
 
 Json = dict[str, Any]
 NOW = datetime.fromisoformat("2026-05-01T12:00:00Z")
@@ -173,48 +175,17 @@ def node(number: int, ready: str = "True", **changes: Any) -> Json:
     return merged(base, changes)
 
 
-def crd(kind: str, group: str) -> Json:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.lower()}s.{group}", "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"}},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": kind.lower() + "s", "singular": kind.lower(), "listKind": kind + "List"},
-            "versions": [{"name": "v1beta2", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}],
-        },
-    }
-
-
-class Answer:
+class Answer(passes.Answer):
     """What one pass did."""
 
-    def __init__(self, json: Json) -> None:
-        self.json = json
-        self.error = json["error"] or ""
-        self.requeue = json["requeueAfterSeconds"]
-        self.spec: Json = (json["object"] or {}).get("spec", {})
-        self.status: Json = (json["object"] or {}).get("status", {})
-        self.metadata: Json = (json["object"] or {}).get("metadata", {})
-        self.actions = {(a["verb"], a["kind"], a["name"]) for a in json["actions"]}
+    @property
+    def spec(self) -> Json:
+        spec: Json = self.object.get("spec", {})
+        return spec
 
     @property
     def refs(self) -> list[str]:
         return [r["name"] for r in self.status.get("nodeRefs", ())]
-
-    def v1beta1(self, type: str) -> tuple[str, str, str] | None:
-        items = self.status.get("deprecated", {}).get("v1beta1", {}).get("conditions", ())
-        found = [c for c in items if c["type"] == type]
-        return (found[0]["status"], found[0].get("severity", ""), found[0].get("reason", "")) if found else None
-
-    def other(self, name: str) -> Json:
-        return self.json["others"].get(name) or {}
-
-    def of(self, machine: str, type: str) -> tuple[str, str, str] | None:
-        found = [c for c in self.other(f"Machine/{machine}").get("status", {}).get("conditions", ()) if c["type"] == type]
-        return (found[0]["status"], found[0]["reason"], found[0].get("message", "")) if found else None
 
 
 def decide(
