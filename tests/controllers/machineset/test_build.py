@@ -12,6 +12,7 @@ from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineS
 from clusterwright.api.core.machineset import MachineDeploymentSpec, MachineSetSpec, MachineSetStatus
 from clusterwright.api.meta import LabelSelector, ObjectKey, ObjectMeta, OwnerReference
 from clusterwright.controllers.machinedeployment import build as deployments
+from clusterwright.controllers.machinedeployment import snapshot as facts
 from clusterwright.controllers.machineset import build as sets
 from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts
 
@@ -84,7 +85,8 @@ def test_what_is_asked_of_a_cluster_wakes_and_nothing_else() -> None:
     assert ClusterFacts.of(cluster) == ClusterFacts.of(labelled)
     assert ClusterFacts.of(cluster) != ClusterFacts.of(paused)
     assert ClusterFacts.of(cluster) != ClusterFacts.of(upgraded)
-    assert deployments.is_paused(cluster) != deployments.is_paused(paused)
+    assert facts.ClusterFacts.of(cluster) == facts.ClusterFacts.of(upgraded)
+    assert facts.ClusterFacts.of(cluster) != facts.ClusterFacts.of(paused)
 
 
 def test_a_deployment_that_only_counts_wakes_no_machine_set() -> None:
@@ -100,5 +102,5 @@ def test_what_a_deployment_tells_of_a_machine_wakes_it() -> None:
     going = replace(machine, metadata=ObjectMeta(name="m", annotations={"x": ""}))
     renewed = replace(machine, metadata=ObjectMeta(name="m", resource_version="9"))
 
-    assert deployments.machine_facts(machine) != deployments.machine_facts(going)
-    assert deployments.machine_facts(machine) == deployments.machine_facts(renewed)
+    assert facts.machine_facts(machine) != facts.machine_facts(going)
+    assert facts.machine_facts(machine) == facts.machine_facts(renewed)

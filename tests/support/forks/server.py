@@ -68,11 +68,11 @@ def begin(caller: socket.socket, selector: selectors.BaseSelector) -> None:
     pid = os.fork()
     if pid == 0:
         os.close(mine)
-        for other in [key.fileobj for key in selector.get_map().values()]:
-            if isinstance(other, socket.socket):
-                other.close()
-            elif other != 0:
-                os.close(other)
+        for key in list(selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+            elif key.fd != 0:
+                os.close(key.fd)
         selector.close()
         caller.close()
         os._exit(run(request.decode("utf-8", "surrogateescape").split("\0"), files))
@@ -93,7 +93,7 @@ def run(request: list[str], files: list[int]) -> int:
         os.close(file)
     os.chdir(folder)
     os.environ.clear()
-    os.environ.update(entry.split("=", 1) for entry in environment)
+    os.environ.update({name: value for name, _, value in (entry.partition("=") for entry in environment)})
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout, sys.stderr = _writer(1), _writer(2)
     package = sys.modules["clusterwright"].__path__[0]
