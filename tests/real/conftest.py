@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from real import upstream
 from real.kube import Kube, assets
+from real.upstream import Upstream
 
 MISSING = "KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd"
 
@@ -39,3 +41,15 @@ async def kube(tmp_path: Path) -> AsyncIterator[Kube]:
         pytest.skip(MISSING)
     async with Kube(tmp_path) as running:
         yield running
+
+
+@pytest_asyncio.fixture
+async def others(kube: Kube) -> AsyncIterator[Upstream]:
+    """Upstream's managers, not started yet."""
+    if upstream.folder() is None:
+        pytest.skip(upstream.MISSING)
+    found = Upstream(kube)
+    try:
+        yield found
+    finally:
+        await found.close()

@@ -1,15 +1,22 @@
-"""etcd that stands still, an API server that is restarted: the controllers wait, go on, and make nothing twice."""
+"""etcd that stands still, an API server that is restarted or refuses everything: the controllers wait, go on, and make nothing twice."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections import Counter
+
+import pytest
 
 from clusterwright.api.core import Machine, MachineDeployment
 from clusterwright.api.infrastructure import DevMachine
-from clusterwright.api.meta import ObjectKey
-from real.kube import Kube, create_clusters, until_available
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from real.kube import Kube, create_clusters, now, until, until_available
+
+FLOW = "flowcontrol.apiserver.k8s.io/v1"
+STORM = 30.0
+"""Seconds."""
 
 
 async def test_nothing_is_made_twice_when_etcd_stands_still_and_the_api_server_is_restarted(kube: Kube) -> None:
@@ -45,4 +52,60 @@ async def test_nothing_is_made_twice_when_etcd_stands_still_and_the_api_server_i
     assert len(machines) == 12
     assert len(await kube.client.list(DevMachine)) == 12
     assert set(made) <= {m.metadata.name for m in machines}  # none was made in vain
+    assert manager.process.returncode is None
+
+
+def refusals() -> list[Json]:
+    """What makes a kube-apiserver answer 429 to all that our account asks."""
+    subject = {"kind": "ServiceAccount", "serviceAccount": {"namespace": "clusterwright-system", "name": "clusterwright-manager"}}
+    anything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+    limited = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}
+    flow = {
+        "priorityLevelConfiguration": {"name": "storm"},
+        "matchingPrecedence": 1,
+        "rules": [{"subjects": [subject], "resourceRules": [anything]}],
+    }
+    return [
+        {"apiVersion": FLOW, "kind": kind, "metadata": {"name": "storm"}, "spec": spec}
+        for kind, spec in (("PriorityLevelConfiguration", {"type": "Limited", "limited": limited}), ("FlowSchema", flow))
+    ]
+
+
+async def test_a_storm_of_429_slows_everything_down_and_nothing_is_made_twice(kube: Kube, capsys: pytest.CaptureFixture[str]) -> None:
+    await kube.install("--controllers", "*", "--no-webhooks")
+    manager = await kube.manager()
+    names = [f"c{n}" for n in range(3)]
+    await create_clusters(kube, names, control_plane=1, workers=2)
+
+    def asked(code: int = 0) -> list[float]:
+        return [e.at.timestamp() for e in kube.audited() if e.credential == manager.credential and code in {0, e.code}]
+
+    async def is_at_work() -> bool:
+        return len(kube.writes([manager])) > 30
+
+    await until(is_at_work, "ours are at work")
+    for obj in refusals():
+        await kube.client.create(obj)
+
+    async def is_refused() -> bool:
+        return bool(asked(429))
+
+    await until(is_refused, "ours are refused", within=60)
+    began = now().timestamp()
+    await asyncio.sleep(STORM)
+    for obj in reversed(refusals()):
+        await kube.client.delete(GroupVersionKind.of(obj["apiVersion"], obj["kind"]), ObjectKey("", "storm"))
+    ended = now().timestamp()
+    refused = [at for at in asked(429) if began <= at <= ended]
+    await until_available(kube, names, 3)
+    took = now().timestamp() - ended
+    with capsys.disabled():
+        sys.stdout.write(f"\n429 for {ended - began:.0f} s: {len(refused)} requests; all available {took:.0f} s later\n")
+    made = Counter(event.name for event in kube.audited() if event.resource == "machines" and event.code == 201)
+    machines = await kube.client.list(Machine)
+
+    # each of the passes that are under way may ask once a second, as the answers say; not more
+    assert len(refused) < 40 * (ended - began)
+    assert len(machines) == 9
+    assert set(made) <= {m.metadata.name for m in machines}
     assert manager.process.returncode is None

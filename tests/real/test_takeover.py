@@ -6,18 +6,15 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from clusterwright.api.core import MachineDeployment
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.api.yamlreader import load_all
 from real import upstream
-from real.kube import Kube, Manager, create_clusters, now, until, until_available
-from real.upstream import Upstream
+from real.kube import Kube, Manager, now, until, until_available
+from real.upstream import Upstream, create, ours
 
 THEIRS = ("core", "bootstrap", "controlplane")
 """What is taken over; the provider of the infrastructure goes on."""
@@ -30,18 +27,6 @@ KINDS = {
 }
 DEFINITION = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 CLUSTERS = {"big": (3, 2), "small": (1, 1)}
-
-
-@pytest_asyncio.fixture
-async def others(kube: Kube) -> AsyncIterator[Upstream]:
-    """Upstream's managers, not started yet."""
-    if upstream.folder() is None:
-        pytest.skip(upstream.MISSING)
-    found = Upstream(kube)
-    try:
-        yield found
-    finally:
-        await found.close()
 
 
 async def state(kube: Kube) -> dict[str, dict[str, Any]]:
@@ -73,14 +58,6 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-async def take_over(kube: Kube) -> Manager:
-    """Ours, with the generated role and upstream's definitions."""
-    for obj in load_all(await kube.command("install", "--controllers", OURS, "--no-webhooks"), trusted=True):
-        if obj["kind"] in {"Namespace", "ServiceAccount"} or obj["apiVersion"].startswith("rbac."):
-            await kube.client.apply(obj, field_manager="test")
-    return await kube.manager("--controllers", OURS, "--leader-elect")
-
-
 async def until_quiet(kube: Kube, manager: Manager) -> None:
     async def holds() -> bool:
         seen = len(kube.writes([manager]))
@@ -110,7 +87,7 @@ async def scale(kube: Kube, cluster: str, replicas: int) -> None:
 async def test_ours_take_over_from_upstreams_and_give_back(kube: Kube, others: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
     await others.start(*upstream.COMPONENTS)
     for name, (control_plane, workers) in CLUSTERS.items():
-        await create_clusters(kube, [name], control_plane=control_plane, workers=workers)
+        await create(kube, name, control_plane=control_plane, workers=workers)
     for name, count in CLUSTERS.items():
         await until_available(kube, [name], sum(count))
     assert (await forecast(kube))["inTheWay"]
@@ -119,7 +96,7 @@ async def test_ours_take_over_from_upstreams_and_give_back(kube: Kube, others: U
     before = await state(kube)
     said = await forecast(kube)
     began = now()
-    manager = await take_over(kube)
+    manager = await ours(kube, OURS)
     await until_quiet(kube, manager)
     taken = kube.writes([manager], began)
     after = await state(kube)

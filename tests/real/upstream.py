@@ -20,9 +20,10 @@ from typing import Any, Final
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.yamlreader import load_all
 from clusterwright.apiserver.serving.tls import make_authority, sign
+from clusterwright.cli import samples
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import NotFound
-from real.kube import Kube, free_port
+from clusterwright.runtime.errors import ApiError, NotFound
+from real.kube import Kube, Manager, free_port, until
 
 COMPONENTS: Final = {
     "core": "core-components.yaml",
@@ -75,24 +76,56 @@ class Upstream:
                     here(client)
                 yield obj
 
-    async def start(self, *names: str) -> None:
-        """Definitions and processes, and when they answer their webhooks: until then these would refuse everything."""
-        for name in names:
+    async def start(self, *names: str, also_served: Sequence[str] = ()) -> None:
+        """Definitions and processes, and when they answer their webhooks: until then these would refuse everything.
+
+        `also_served`: whose definitions are needed though others act on them.
+        """
+        for name in dict.fromkeys((*names, *also_served)):
             for obj in self._objects(name, webhooks=False):
                 await self._kube.client.apply(obj, field_manager="release")
+                if obj["kind"] == "CustomResourceDefinition":
+                    await self._is_served(obj["spec"])
         for name in names:
-            webhooks, diagnostics, health = self._ports[name]
-            environ = {**os.environ, "POD_IP": "127.0.0.1", "POD_NAMESPACE": "capi-system", "POD_NAME": name, "POD_UID": name}
-            with self.log(name).open("ab") as log:
-                self._processes[name] = await asyncio.create_subprocess_exec(
-                    str(self._folder / name), "--kubeconfig", str(self._kube.kubeconfig), "--leader-elect=false", "--webhook-port", str(webhooks),
-                    "--webhook-cert-dir", str(self._certificates), "--diagnostics-address", f"127.0.0.1:{diagnostics}", "--insecure-diagnostics",
-                    "--health-addr", f"127.0.0.1:{health}", stdout=log, stderr=log, env=environ,
-                )  # fmt: skip
+            await self._begin(name)
         for name in names:
-            await _listens(self._ports[name][0])
+            await self._listens(name)
             for obj in self._objects(name, webhooks=True):
                 await self._kube.client.apply(obj, field_manager="release")
+
+    async def _begin(self, name: str) -> None:
+        webhooks, diagnostics, health = self._ports[name]
+        environ = {**os.environ, "POD_IP": "127.0.0.1", "POD_NAMESPACE": "capi-system", "POD_NAME": name, "POD_UID": name}
+        with self.log(name).open("ab") as log:
+            self._processes[name] = await asyncio.create_subprocess_exec(
+                str(self._folder / name), "--kubeconfig", str(self._kube.kubeconfig), "--leader-elect=false", "--webhook-port", str(webhooks),
+                "--webhook-cert-dir", str(self._certificates), "--diagnostics-address", f"127.0.0.1:{diagnostics}", "--insecure-diagnostics",
+                "--health-addr", f"127.0.0.1:{health}", stdout=log, stderr=log, env=environ,
+            )  # fmt: skip
+
+    async def _listens(self, name: str) -> None:
+        async def holds() -> bool:
+            if self._processes[name].returncode is not None:  # it has ports of its own that may be taken
+                await self._begin(name)
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", self._ports[name][0])
+            except OSError:
+                return False
+            writer.close()
+            return True
+
+        await until(holds, f"upstream's {name} listens", within=300, step=1.0)
+
+    async def _is_served(self, definition: dict[str, Any]) -> None:
+        stored = next(version["name"] for version in definition["versions"] if version["storage"])
+
+        async def holds() -> bool:
+            try:
+                return bool(await self._kube.client.raw_get(f"/apis/{definition['group']}/{stored}/{definition['names']['plural']}"))
+            except ApiError:
+                return False
+
+        await until(holds, f"{definition['names']['kind']} is served")
 
     async def stop(self, *names: str) -> None:
         """Processes and their webhook configurations; definitions stay."""
@@ -123,13 +156,18 @@ class Upstream:
         return [name for name, process in self._processes.items() if process.returncode is not None]
 
 
-async def _listens(port: int) -> None:
-    async with asyncio.timeout(300):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.5)
-                continue
-            writer.close()
-            return
+async def create(kube: Kube, name: str, *, control_plane: int, workers: int) -> None:
+    """A cluster as upstream's in-memory provider bears it: with RSA keys, and a DevCluster that has annotations."""
+    leaders = samples.control_plane(name, replicas=control_plane)
+    del leaders[1]["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["encryptionAlgorithm"]
+    objects = [*samples.cluster(name, has_control_plane_object=True), *leaders, *samples.workers(name, f"{name}-md", replicas=workers)]
+    for obj in objects:
+        await kube.client.create({**obj, "metadata": {**obj["metadata"], "annotations": {"example.com/kept": name}}})
+
+
+async def ours(kube: Kube, controllers: str) -> Manager:
+    """Some of our controllers, with the role that is generated for them and upstream's definitions."""
+    for obj in load_all(await kube.command("install", "--controllers", controllers, "--no-webhooks"), trusted=True):
+        if obj["kind"] in {"Namespace", "ServiceAccount"} or obj["apiVersion"].startswith("rbac."):
+            await kube.client.apply(obj, field_manager="test")
+    return await kube.manager("--controllers", controllers, "--leader-elect")
