@@ -86,7 +86,7 @@ def _kind_schema(resource: Resource, schemas: Json) -> Json:
     go_type = getattr(schema, "go_type", "")
     if go_type:
         out = _struct_schema(go_type, schemas)
-        out["properties"] = {"apiVersion": _described("apiVersion"), "kind": _described("kind"), **out["properties"]}
+        out["properties"] = {"apiVersion": _described("apiVersion"), "kind": _described("kind"), **out.get("properties", {})}
     else:
         out = _custom_schema(getattr(schema, "source", None) or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}, schemas)
     out["x-kubernetes-group-version-kind"] = [_gvk(resource)]
@@ -112,7 +112,9 @@ def _struct_schema(name: str, schemas: Json) -> Json:
         properties[key] = _field_schema(key, field, schemas)
         if field.get("r") and not field["t"].startswith("*") and "." not in field["t"]:
             needed.append(key)
-    out: Json = {"type": "object", "description": f"{name.rsplit('.', 1)[-1]} of {name.rsplit('.', 1)[0]}.", "properties": properties}
+    out: Json = {"type": "object", "description": f"{name.rsplit('.', 1)[-1]} of {name.rsplit('.', 1)[0]}."}
+    if properties:
+        out["properties"] = properties
     if needed:
         out["required"] = needed
     if table()[name].get("atomic"):
@@ -218,7 +220,7 @@ def _operation(resource: Resource, action: str, name: str, *, query: Sequence[st
         "tags": [f"{resource.group or 'core'}_{resource.version}"],
         "description": f"{action} {resource.kind}",
         "operationId": f"{action}{resource.group.replace('.', '').title() or 'Core'}{resource.version.title()}{resource.kind}",
-        "parameters": [_parameter(q) for q in query],
+        **({"parameters": [_parameter(q) for q in query]} if query else {}),  # an empty list does not survive Go's reading and writing
         "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}}},
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": _gvk(resource),
