@@ -41,7 +41,7 @@ async def virtual_plane(
     server = management_server(clock, random, gates)
     try:
         server.ensure(crds, update=True)
-        async with plane(clock, seed=seed, server=server, features=gates, setup=setup, extensions=extensions) as made:
+        async with plane(clock, seed=seed, server=server, features=gates, setup=setup, extensions=extensions, docker=True) as made:
             yield made
     finally:
         server.close()
