@@ -70,7 +70,7 @@ def dependencies(p: Plane) -> Dependencies:
 class _Nobody:
     """Watches are there already; no workload cluster is asked."""
 
-    async def ensure(self, *_: Any) -> None:
+    async def ensure(self, *_: Any, **_kw: Any) -> None:
         return
 
     def health(self, _: ObjectKey) -> Any:

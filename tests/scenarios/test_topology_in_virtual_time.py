@@ -63,6 +63,26 @@ def test_a_cluster_of_a_class_comes_up_and_an_unchanged_topology_is_not_written(
     virtual(scenario)
 
 
+def test_what_is_refused_is_tried_again_with_patience() -> None:
+    """The template that was made for a control plane that is refused is taken back; that must not wake the pass that did it."""
+
+    async def scenario() -> None:
+        objects = samples.cluster_class(seconds=1)
+        template = next(o for o in objects if o["kind"] == "KubeadmControlPlaneTemplate")
+        rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0}}  # for which one Machine is too few
+        template["spec"]["template"]["spec"]["rollout"] = {"strategy": rolling}
+        async with virtual_plane() as p:
+            await p.apply(objects)
+            await p.client.create(samples.topology("c"))
+            failed = await p.until_condition(Cluster, "c", "TopologyReconciled", "False", within=HOUR)
+            assert failed.reason == "ReconcileFailed"
+            before = p.server.store.revision
+            await p.clock.sleep(HOUR)
+            assert p.server.store.revision - before < 300
+
+    virtual(scenario)
+
+
 def test_health_checks_come_from_the_class_and_go_with_it() -> None:
     async def scenario() -> None:
         check = {"checks": {"unhealthyNodeConditions": [{"type": "Ready", "status": "Unknown", "timeoutSeconds": 300}]}}

@@ -144,7 +144,7 @@ class Workload:
 
 
 class NoWatches:
-    async def ensure(self, kind: Any, map: Any = None) -> None:
+    async def ensure(self, kind: Any, also: Any = None, *, lasting: bool = False) -> None:
         """Nothing is watched in a single pass."""
 
 

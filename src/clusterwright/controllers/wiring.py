@@ -28,8 +28,11 @@ class EventRecorder(Protocol):
 class DynamicWatches(Protocol):
     """Watches on kinds learned at run time; changes wake this controller's key found in the ownerReferences."""
 
-    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
-        """Watch the kind from now on; idempotent and cheap when it is watched already. Changes wake the keys that `also` names, too."""
+    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None, *, lasting: bool = False) -> None:
+        """Watch the kind from now on; idempotent and cheap when it is watched already. Changes wake the keys that `also` names, too.
+
+        `lasting`: owners are not woken by objects that come or go, which they may have made and taken back themselves.
+        """
 
 
 class Tools(Protocol):

@@ -136,7 +136,7 @@ class World:
         """Keep an Event for the explanation; nothing is written."""
         self.events.append({"object": f"{obj.kind}/{obj.key}", "type": type, "reason": reason, "message": message})
 
-    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
+    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None, *, lasting: bool = False) -> None:
         """One pass needs no watch."""
 
 

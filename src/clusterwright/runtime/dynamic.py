@@ -26,12 +26,14 @@ class OwnerWatches:
         self._map = to_owners(own.group, own.kind)
         self._when = all_of(resource_version_changed, _is_not_paused)
 
-    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None) -> None:
+    async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None, *, lasting: bool = False) -> None:
         """Watch the kind from now on; cheap when it is watched already. Raises NoKindMatch; the next call tries again.
 
-        `also` names further keys that a change wakes; it must be the same function every time.
+        `also` names further keys that a change wakes; it must be the same function every time. `lasting`: that an object comes or goes
+        does not wake its owners. It is for what owners make and, where they fail, take back: each attempt would wake the next one.
         """
-        await self._controller.watch(Watch(kind, self._map, self._when, words.awaited))
+        when = all_of(self._when, _is_lasting) if lasting else self._when
+        await self._controller.watch(Watch(kind, self._map, when, words.awaited))
         if also is not None:
             await self._controller.watch(Watch(kind, also, settle=words.awaited))
 
@@ -39,3 +41,7 @@ class OwnerWatches:
 def _is_not_paused(old: Any | None, new: Any | None) -> bool:
     obj = new if new is not None else old
     return obj is not None and PAUSED_ANNOTATION not in obj.metadata.annotations
+
+
+def _is_lasting(old: Any | None, new: Any | None) -> bool:
+    return old is not None and new is not None

@@ -186,9 +186,10 @@ class _Pass:
         templates = [blueprint.infrastructure_cluster, blueprint.control_plane, blueprint.control_plane_machine]
         for worker in (*blueprint.machine_deployments.values(), *blueprint.machine_pools.values()):
             templates += [worker.bootstrap, worker.infrastructure]
-        for kind in {**kinds, **{_gvk(t): None for t in templates if t is not None}}:
+        made = {_gvk(t): None for t in templates if t is not None}
+        for kind in {**kinds, **made}:
             try:
-                await self._deps.dynamic.ensure(kind, clusters_of_template)
+                await self._deps.dynamic.ensure(kind, clusters_of_template, lasting=kind in made)
             except ApiError as error:
                 raise TopologyFailed(f"error creating dynamic watch: {error}") from error
 
