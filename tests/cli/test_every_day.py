@@ -64,6 +64,8 @@ def test_what_is_there_already_is_not_created_again(run: Run) -> None:
 
 def test_get_shows_clusters_and_their_parts(run: Run) -> None:
     assert said(run, "get", "clusters").splitlines()[1].startswith("c ")
+    head, row = said(run, "get", "clusters").splitlines()
+    assert row[head.index("VERDICT") :] == "Fine"
     head, row = said(run, "get", "clusters", "-o", "wide").splitlines()
     assert head.endswith("VERDICT")
     assert row[head.index("VERDICT") :].startswith("Fine: ")

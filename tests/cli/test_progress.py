@@ -7,8 +7,9 @@ import pytest
 
 from clusterwright.api.codec import convert
 from clusterwright.api.core import Cluster, ClusterStatus
+from clusterwright.cli.layout import Layout, foot
 from clusterwright.cli.progress import progress
-from clusterwright.cli.screen import Screen
+from clusterwright.cli.screen import Screen, cut
 
 
 class Terminal(io.StringIO):
@@ -43,6 +44,21 @@ def test_what_does_not_fit_is_cut() -> None:
     Screen(out, lambda: (5, 6)).show("abcdefgh\n2\n3\n4\n5\n6")
 
     assert out.getvalue().splitlines() == ["abcd", "2", "3", "... 3 more"]
+
+
+def test_colours_take_no_room_and_end_where_a_line_is_cut() -> None:
+    red, plain = "\x1b[31m", "\x1b[0m"
+
+    assert cut(f"ab {red}False{plain} cd", 11) == f"ab {red}False{plain} cd"
+    assert cut(f"ab {red}False{plain} cd", 6) == f"ab {red}Fal{plain}"
+    assert cut(f"ab {red}False{plain} cd", 9) == f"ab {red}False{plain} {plain}"
+
+
+def test_a_verdict_below_a_tree_fits_and_its_state_is_coloured() -> None:
+    headline = "Broken: DevMachine/default/m1 the disk is full"
+
+    assert foot("broken", headline, Layout()) == headline
+    assert foot("broken", headline, Layout(width=30, colour=True)) == "\x1b[31mBroken\x1b[0m: DevMachine/default/m1\nthe disk is full"
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,56 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import Request, Response
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.offline.glance import Fleet, read
+from clusterwright.offline.listing import everything
 from clusterwright.offline.testimony import Sight
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import plane
+from clusterwright.simulation.plane import management_server, plane
 from clusterwright.simulation.world import START
 from offline.live import CLUSTER, DEV_MACHINE, NAMESPACE, SUBJECT, key, look, machines, up
+
+
+class Busy(InProcessTransport):
+    """An API server that is written to between two lists: the Secrets were listed, then one is made, and who names it."""
+
+    is_done = False
+
+    async def send(self, request: Request) -> Response:
+        response = await super().send(request)
+        if request.path.endswith("/secrets") and not self.is_done:
+            self.is_done = True
+            client = RestClient(InProcessTransport(self.server))
+            metadata = {"name": "late", "namespace": "default"}
+            await client.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+            spec = {
+                "clusterSelector": {"matchLabels": {"a": "b"}},
+                "resources": [{"kind": "Secret", "name": "late"}],
+                "strategy": "ApplyOnce",
+            }
+            api = "addons.cluster.x-k8s.io/v1beta2"
+            await client.create({"apiVersion": api, "kind": "ClusterResourceSet", "metadata": metadata, "spec": spec})
+        return response
+
+
+def test_what_is_made_while_others_are_listed_is_not_missing() -> None:
+    async def main() -> set[str]:
+        clock = LoopClock(START)
+        server = management_server(clock, Random(1))
+        found = await everything(RestClient(Busy(server), clock=clock), "default")
+        server.close()
+        return {f"{o.kind}/{o.key.name}" for o in found.objects}
+
+    assert {"ClusterResourceSet/late", "Secret/late"} <= run_virtual(main())
 
 
 def test_every_cluster_of_a_namespace_has_its_own_verdict() -> None:

@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+AGGREGATED_DISCOVERY = ",".join(f"application/json;g=apidiscovery.k8s.io;v={v};as=APIGroupDiscoveryList" for v in ("v2", "v2beta1"))
+"""The media type for the kinds of all groups at once."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

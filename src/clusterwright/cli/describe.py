@@ -7,9 +7,10 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
@@ -19,7 +20,7 @@ from clusterwright.api.meta import Object, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.following import changes, of_cluster
-from clusterwright.cli.layout import Layout, render
+from clusterwright.cli.layout import Layout, foot, render
 from clusterwright.cli.record import gather
 from clusterwright.cli.screen import Screen
 from clusterwright.cli.tree import Branch, Parts, cluster_tree
@@ -30,6 +31,9 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.rest import RestClient
+
+if TYPE_CHECKING:
+    from clusterwright.offline.verdict import Verdict
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,32 +46,35 @@ async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:
     key = ObjectKey(subject.namespace or arguments.namespace or connection.namespace, subject.name)
     layout = layout_of(arguments, os.environ)
 
-    def drawn(tree: Branch) -> str:
-        return render(tree, SystemClock().now(), layout)
-
     async with connect.connected(connection) as client:
         if arguments.watch:
-            await _watch(client, key, drawn, whole=arguments.all)
+            await _watch(client, key, layout, whole=arguments.all)
             return 0
-        print(drawn(await look(client, key, whole=arguments.all)), flush=True)
-    print(f"\n{await _verdict(arguments, key)}")
+        print(render(await look(client, key, whole=arguments.all), SystemClock().now(), layout), flush=True)
+    verdict = await _verdict(arguments, key)
+    print(f"\n{foot(verdict.state, verdict.headline, layout)}")
     return 0
 
 
-async def _watch(client: RestClient, key: ObjectKey, drawn: Callable[[Branch], str], *, whole: bool) -> None:
-    """Show the tree whenever it is another one, until the Cluster is gone; in its place on a terminal."""
-    screen, shown = Screen(), await look(client, key, whole=whole)
-    screen.show(drawn(shown))
+async def _watch(client: RestClient, key: ObjectKey, layout: Layout, *, whole: bool) -> None:
+    """Show the tree and its verdict whenever one is another, until the Cluster is gone; in its place on a terminal."""
+    from clusterwright.offline import glance  # only now: it takes its time
+
+    screen, shown = Screen(), None
     async with aclosing(changes(client, of_cluster(key))) as changed:
         async for _ in changed:
+            now = SystemClock().now()
             try:
                 tree = await look(client, key, whole=whole)
-            except NotFound:
+                verdict = (await glance.read(client, key.namespace, now)).verdict(key)
+            except (NotFound, KeyError):
+                if shown is None:
+                    raise
                 screen.say(f"cluster {key} is gone")
                 return
-            if tree != shown:
-                shown = tree
-                screen.show(drawn(tree))
+            if (tree, verdict.brief) != shown:
+                shown = (tree, verdict.brief)
+                screen.show(f"{render(tree, now, layout)}\n\n{foot(verdict.state, verdict.headline, layout)}")
 
 
 def layout_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Layout:
@@ -77,19 +84,19 @@ def layout_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> 
     conditions = asked == "all" or [subjects.kind_of(kind) for kind in (asked or "").split(",") if kind]
     return Layout(
         width=shutil.get_terminal_size().columns if is_terminal else 0,
-        colour=is_terminal and not environment.get("NO_COLOR") and not arguments.watch,  # what is drawn over is cut to fit
+        colour=is_terminal and not environment.get("NO_COLOR"),
         grouping=not arguments.no_grouping and not arguments.all,
         conditions=conditions,
     )
 
 
-async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> str:
+async def _verdict(arguments: argparse.Namespace, key: ObjectKey) -> Verdict:
     """The same words with which `explain` begins."""
     from clusterwright.offline.bundle import assemble  # only now: it needs every controller
     from clusterwright.offline.explain import explain
 
     bundle = assemble(await gather(arguments, str(key), keep_secrets=True))
-    return explain(bundle, f"Cluster/{key}").verdict.headline
+    return explain(bundle, f"Cluster/{key}").verdict
 
 
 async def look(client: Client, key: ObjectKey, *, whole: bool = False) -> Branch:

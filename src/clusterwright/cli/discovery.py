@@ -8,13 +8,11 @@ import msgspec
 
 from clusterwright.api.meta import GroupVersionKind
 from clusterwright.api.scheme import Resource
-from clusterwright.api.wire import Request
+from clusterwright.api.wire import AGGREGATED_DISCOVERY, Request
 from clusterwright.cli import subjects
 from clusterwright.cli.subjects import BadSubject
 from clusterwright.runtime.errors import from_response
 from clusterwright.runtime.rest import RestClient
-
-_AGGREGATED = ",".join(f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1"))
 
 
 async def resource_of(client: RestClient, word: str) -> Resource:
@@ -28,7 +26,7 @@ async def resource_of(client: RestClient, word: str) -> Resource:
 async def _served(client: RestClient, word: str) -> Resource | None:
     bare, _, group = word.lower().partition(".")
     for path in ("/api", "/apis"):
-        request = Request(method="GET", path=path, headers={**client.headers, "accept": f"{_AGGREGATED},application/json"})
+        request = Request(method="GET", path=path, headers={**client.headers, "accept": f"{AGGREGATED_DISCOVERY},application/json"})
         response = await client.transport.send(request)
         if response.status >= 300:
             raise from_response(response.status, response.body)

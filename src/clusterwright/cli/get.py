@@ -21,6 +21,8 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import from_response
 from clusterwright.runtime.rest import RestClient
 
+_FEW = 10
+"""Clusters of which all is looked at for their verdicts, though only the short form is asked for."""
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -68,9 +70,11 @@ async def _run(arguments: argparse.Namespace, kind: str, named: Sequence[subject
     async with connect.connected(connection) as client:
         resource = await discovery.resource_of(client, kind)
         places = [resource.path(subject.namespace or namespace, subject.name) for subject in named] or [resource.path(namespace)]
-        answers = [await _read(client, place, query, _TABLE if as_table else "application/json") for place in places]
+        judged = as_table and resource.kind == "Cluster"
+        asked = (*query, ("includeObject", "Object")) if judged else query
+        answers = [await _read(client, place, asked, _TABLE if as_table else "application/json") for place in places]
         is_wide = arguments.output == "wide"
-        verdicts = await _verdicts(client, namespace, named) if is_wide and resource.kind == "Cluster" else None
+        verdicts = await _verdicts(client, answers, is_wide=is_wide) if judged else None
     if as_table:
         lines = _rows(answers, is_wide=is_wide, with_namespace=arguments.all_namespaces and resource.namespaced, verdicts=verdicts)
         if len(lines) == 1:
@@ -107,14 +111,22 @@ def _shown(item: Mapping[str, Any], resource: Resource) -> Mapping[str, Any]:
     return {"apiVersion": resource.gvk.api_version, "kind": resource.kind, **item, "metadata": metadata}
 
 
-async def _verdicts(client: RestClient, namespace: str, named: Sequence[subjects.Subject]) -> dict[ObjectKey, str]:
-    """What to think of each Cluster, in a line. It takes a look at all there is, so only those get it who ask for the wide form."""
-    from clusterwright.offline import glance
+async def _verdicts(client: RestClient, answers: Sequence[Mapping[str, Any]], *, is_wide: bool) -> dict[ObjectKey, str]:
+    """What to think of each Cluster: its state and the object at fault, in the wide form all of the headline.
 
-    places = {subject.namespace or namespace for subject in named} or {namespace}
+    All that belongs to the clusters is looked at, if there are few or the wide form is asked for; of many counts what they say themselves.
+    """
+    from clusterwright.offline import glance  # only now: other kinds have no verdict
+
+    clusters = [row["object"] for answer in answers for row in answer["rows"]]
     now = SystemClock().now()
-    fleets = [await glance.read(client, place, now) for place in sorted(places)]
-    return {key: verdict.headline for fleet in fleets for key, verdict in fleet.verdicts().items()}
+    found = {ObjectKey(c["metadata"].get("namespace", ""), c["metadata"]["name"]): c for c in clusters}
+    if is_wide or len(found) <= _FEW:
+        fleets = [await glance.read(client, namespace, now) for namespace in sorted({key.namespace for key in found})]
+        judged = {key: fleet.verdict(key) for fleet in fleets for key in fleet.clusters if key in found}
+    else:
+        judged = {key: glance.own_verdict(cluster, now) for key, cluster in found.items()}
+    return {key: verdict.headline if is_wide else verdict.short for key, verdict in judged.items()}
 
 
 def _rows(

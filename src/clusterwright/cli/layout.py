@@ -21,6 +21,7 @@ _NARROWEST: Final = 30
 _SHOWN: Final = 3
 """Names of a group that are told."""
 _COLOURS: Final = {"True": "\x1b[32m", "False": "\x1b[31m", "Unknown": "\x1b[33m"}
+_STATES: Final = {"fine": "\x1b[32m", "progressing": "\x1b[36m", "waiting": "\x1b[33m", "broken": "\x1b[31m", "could not see": "\x1b[33m"}
 _BAD: Final = {"True": "False", "False": "True"}
 _NEGATIVE: Final = re.compile(r"^(Deleting|Paused|Remediating|RollingOut|Scaling(Up|Down)|Updating)$")
 _PLAIN: Final = "\x1b[0m"
@@ -54,6 +55,14 @@ def render(root: Branch, now: datetime, layout: Layout = Layout()) -> str:  # no
         parts = [_painted(row.cells[n].ljust(widths[n]), row, layout) if n == _STATUS else row.cells[n].ljust(widths[n]) for n in shown]
         lines.append("  ".join([*parts, first]).rstrip())
         lines += [f"{row.below:<{taken}}{line}".rstrip() for line in rest]
+    return "\n".join(lines)
+
+
+def foot(state: str, headline: str, layout: Layout) -> str:
+    """A verdict below a tree: as wide as the tree, its state in colour."""
+    lines = _wrapped(headline, layout.width)
+    if layout.colour and headline.lower().startswith(state):
+        lines[0] = f"{_STATES.get(state, '')}{lines[0][: len(state)]}{_PLAIN}{lines[0][len(state) :]}"
     return "\n".join(lines)
 
 

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Callable
-from typing import TextIO
+from typing import Final, TextIO
+
+_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+_PLAIN: Final = "\x1b[0m"
+
+
+def cut(line: str, width: int) -> str:
+    """As much of a line as fits; colours take no room, and end where the line is cut."""
+    kept, room = [], width
+    for part in _COLOUR.split(line):
+        if part.startswith("\x1b"):
+            kept.append(part)
+        elif len(part) > room:
+            return "".join([*kept, part[:room], *([_PLAIN] if "\x1b" in line else [])])
+        else:
+            kept.append(part)
+            room -= len(part)
+    return line
 
 
 class Screen:
@@ -25,7 +43,7 @@ class Screen:
             self._lines = 1
             return
         columns, rows = self._size()
-        lines = [line[: columns - 1] for line in text.splitlines()]
+        lines = [cut(line, columns - 1) for line in text.splitlines()]
         if len(lines) > rows - 2:
             lines = [*lines[: rows - 3], f"... {len(lines) - rows + 3} more"]
         back = f"\x1b[{self._lines}F\x1b[J" if self._lines else ""

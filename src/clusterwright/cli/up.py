@@ -18,7 +18,7 @@ from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.apiserver.serving import serve
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
-from clusterwright.cli import demo, insight, manager, running, settings, webview
+from clusterwright.cli import demo, insight, manager, running, settings, verdicts, webview
 from clusterwright.cli.defaults import LOCAL
 from clusterwright.runtime import digest
 from clusterwright.runtime.clock import SystemClock
@@ -26,6 +26,7 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import PooledKeySource
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.logging import configure
+from clusterwright.runtime.manager import Manager
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import embedded
 
@@ -121,10 +122,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         page = started.manager if started is not None else None
         server.server.report = page.report if page is not None else None
         await webview.open_page(stack, server, page, clock=clock, random=random, keys=keys, told=link.tell)
-        if arguments.demo:
-            stack.push_async_callback(
-                _cancel, asyncio.create_task(demo.show(RestClient(transport, clock=clock), clock, _hint(arguments), link.last))
-            )
+        stack.push_async_callback(_cancel, asyncio.create_task(_tell(arguments, RestClient(transport, clock=clock), clock, page, link)))
         # until here Ctrl-C gives up; from here it ends what runs
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
         await stop.wait()
@@ -136,6 +134,14 @@ async def _run(arguments: argparse.Namespace) -> int:
         print(f"{arguments.parser.prog}: {complaint}", file=sys.stderr)
     # a supervisor starts again only what did not end well
     return 1 if complaint else 0
+
+
+async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, manager: Manager | None, link: _Link) -> None:
+    """What people who sit at the terminal get to see: the demo, if it is asked for, then whatever becomes of clusters."""
+    if arguments.demo:
+        await demo.show(client, clock, _hint(arguments), link.last)
+    if manager is not None and arguments.log_format == "text" and arguments.log_level != "error":
+        await verdicts.Teller(manager.cache, client, clock, lambda line: print(line, flush=True)).run()
 
 
 class _Link:

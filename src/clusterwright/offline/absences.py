@@ -12,6 +12,7 @@ from clusterwright.offline.complaints import (
     Reference,
     Tier,
     has_delivered,
+    is_built_in,
     is_template_expected,
     references,
     secret_sources,
@@ -99,7 +100,7 @@ class Absences(Testimony):
         A kind that is there, or whose CRD is, or words that say so, are proof; so is a bundle with Events and Secrets: all was dumped.
         Where others of its API group are there and who names it is in trouble, that is likely enough.
         """
-        if reference.kind in self._unseen:
+        if reference.kind in self._unseen or (reference.group and is_built_in(reference.group)):
             return False
         if reference.kind in self._kinds or reference.kind in self._served or self._seen:
             return True  # what was looked for and not found is not there; nor is what no API serves

@@ -113,6 +113,18 @@ def references(value: Any, path: str = "spec", home: str = "") -> Iterator[Refer
             yield from references(inner, f"{path}[{n}]", home)
 
 
+_BUILT_IN = re.compile(
+    r"[^.]*|(admissionregistration|apiextensions|apiregistration|authentication|authorization|certificates|coordination|discovery|events|"
+    r"(flowcontrol|internal)\.apiserver|networking|node|rbac\.authorization|resource|scheduling|storage|storagemigration|"
+    r"((custom|external)\.)?metrics)\.k8s\.io"
+)
+
+
+def is_built_in(group: str) -> bool:
+    """Whether Kubernetes itself has the group: clusters are not made of such objects, but for a few of the core group."""
+    return bool(_BUILT_IN.fullmatch(group))
+
+
 def is_template_expected(kind: str, reference: Reference) -> bool:
     """Whether objects are cloned from what the reference names; the contract has such kinds end in Template."""
     if kind in {"MachineDeployment", "MachineSet"}:

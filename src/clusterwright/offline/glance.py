@@ -12,7 +12,7 @@ from datetime import datetime
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.kinship import Kinship, name_of
-from clusterwright.offline.record import everything
+from clusterwright.offline.listing import everything
 from clusterwright.offline.testimony import Sight
 from clusterwright.offline.verdict import Verdict, judge
 from clusterwright.runtime.client import Client
@@ -61,6 +61,12 @@ def household_verdict(subject: str, objects: Iterable[Json], sight: Sight) -> Ve
     """The verdict on a Cluster, by what belongs to it, and nothing else: for those who know what that is."""
     investigation = Investigation(objects, subject, {}, sight, is_household=True)
     return judge(investigation, investigation.causes(), sight.now)
+
+
+def own_verdict(cluster: Json, now: datetime) -> Verdict:
+    """The verdict by what a Cluster itself says: for those who have no time for what belongs to it. It names the Cluster alone."""
+    metadata = cluster["metadata"]
+    return household_verdict(name_of("Cluster", metadata.get("namespace", ""), metadata["name"]), [cluster], Sight(now))
 
 
 async def read(client: Client, namespace: str, now: datetime) -> Fleet:

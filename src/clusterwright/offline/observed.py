@@ -108,9 +108,9 @@ class ObservedClient:
                 raise errors.ServerError(target.error or f"{target.kind} cannot be listed")
         return await self.inner.list(kind, namespace=namespace, labels=labels, fields=fields, owner=owner)
 
-    async def raw_get(self, path: str, *, query: Query = (), timeout: float | None = None) -> bytes:
+    async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
         """As `Client.raw_get`."""
-        return await self.inner.raw_get(path, query=query, timeout=timeout)
+        return await self.inner.raw_get(path, query=query, accept=accept, timeout=timeout)
 
     # ----------------------------------------------------------------------------------------------- writes
 

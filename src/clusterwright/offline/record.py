@@ -5,10 +5,8 @@ What belongs: objects that carry the Cluster's label, what they own, what they r
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +17,7 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructur
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
 from clusterwright.offline import kinship
 from clusterwright.offline.complaints import references
+from clusterwright.offline.listing import Everything, everything
 from clusterwright.offline.observation import API_VERSION
 from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS
 from clusterwright.runtime.client import Client
@@ -30,24 +29,11 @@ if TYPE_CHECKING:
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 REDACTED: Final = "<redacted>"
 _SENSITIVE: Final = frozenset({"token", "password", "passwd", "certificateKey", "secretKey", "accessKey", "clientSecret", "privateKey"})
-_SKIPPED: Final = frozenset({"Lease", "Endpoints", "EndpointSlice", "ControllerRevision", "LocalSubjectAccessReview", "ServiceAccount"})
 _TOKEN_FACTS: Final = frozenset(
     {"token-id", "expiration", "description", "usage-bootstrap-signing", "usage-bootstrap-authentication", "auth-extra-groups"}
 )
 """What is no secret in the Secret of a bootstrap token."""
 _PROBE_SUCCESS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-_AT_ONCE = 8
-
-
-class _Resource(msgspec.Struct):
-    name: str = ""
-    kind: str = ""
-    namespaced: bool = False
-    verbs: tuple[str, ...] = ()
-
-
-class _ResourceList(msgspec.Struct):
-    resources: tuple[_Resource, ...] = ()
 
 
 async def record(
@@ -140,63 +126,6 @@ def _leaving(objects: Iterable[Unstructured]) -> list[str]:
     """The Nodes of Machines that are being deleted."""
     machines = [o for o in objects if o.kind == "Machine" and o.metadata.deletion_timestamp is not None]
     return [str(name) for m in machines if (name := m.at("status", "nodeRef", "name"))]
-
-
-@dataclass(slots=True)
-class Everything:
-    """What could be listed in a namespace, and what could not."""
-
-    objects: list[Unstructured] = field(default_factory=list)
-    seen: list[str] = field(default_factory=list)
-    """The kinds that were listed: of these, what is not there does not exist."""
-    unseen: list[Json] = field(default_factory=list)
-    """The kinds that were not, and why."""
-
-
-async def everything(client: Client, namespace: str) -> Everything:
-    """Every object of a namespace that may be listed, of every kind that has namespaces; of all of them, if it is empty."""
-    gate = asyncio.Semaphore(_AT_ONCE)
-    found = Everything()
-
-    async def listed(kind: GroupVersionKind) -> list[Unstructured]:
-        async with gate:
-            try:
-                objects = list(await client.live.list(kind, namespace=namespace))
-            except ApiError as error:
-                found.unseen.append({"kind": kind.kind, "error": str(error)})
-                return []
-        found.seen.append(kind.kind)
-        return objects
-
-    kinds = await _kinds(client, found)
-    found.objects = [o for objects in await asyncio.gather(*(listed(k) for k in kinds)) for o in objects]
-    found.unseen = [u for u in found.unseen if u["kind"] not in found.seen]
-    return found
-
-
-async def _kinds(client: Client, found: Everything) -> list[GroupVersionKind]:
-    """Every namespaced kind that can be listed, in the version that its group prefers among those that serve it."""
-    groups = msgspec.json.decode(await client.raw_get("/apis")).get("groups") or []
-    paths = [("", "v1", "/api/v1")]
-    for group in groups:
-        preferred = (group.get("preferredVersion") or {}).get("version")
-        versions = dict.fromkeys([preferred, *(v.get("version") for v in group.get("versions") or ())])
-        if group.get("name") and group["name"] != "events.k8s.io":
-            paths += [(group["name"], version, f"/apis/{group['name']}/{version}") for version in versions if version]
-
-    async def resources(path: str) -> tuple[_Resource, ...]:
-        try:
-            return msgspec.json.decode(await client.raw_get(path), type=_ResourceList).resources
-        except ApiError as error:
-            found.unseen.append({"kind": path.removeprefix("/apis/"), "error": str(error)})
-            return ()
-
-    kinds: dict[tuple[str, str], GroupVersionKind] = {}
-    for (group_name, version, _), served in zip(paths, await asyncio.gather(*(resources(p) for _, _, p in paths)), strict=True):
-        for resource in served:
-            if resource.namespaced and "/" not in resource.name and "list" in resource.verbs and resource.kind not in _SKIPPED:
-                kinds.setdefault((group_name, resource.kind), GroupVersionKind(group_name, version, resource.kind))
-    return list(kinds.values())
 
 
 def _name(obj: Unstructured) -> str:

@@ -54,6 +54,14 @@ class Verdict:
         return f"{self.state.capitalize()}: {about}{first}"
 
     @property
+    def short(self) -> str:
+        """State and object alone, for a column."""
+        if not self.object or self.object == self.subject:
+            return self.state.capitalize()
+        kind, _, rest = self.object.partition("/")
+        return f"{self.state.capitalize()}: {kind}/{rest.rpartition('/')[2]}"
+
+    @property
     def headline(self) -> str:
         """All of it in one line."""
         span = _span(self.since, self.now)

@@ -177,9 +177,9 @@ class CachedClient:
         """While it is held, nobody else writes the object through this client."""
         return self._turns.take(gvk_of(kind), key)
 
-    async def raw_get(self, path: str, *, query: Query = (), timeout: float | None = None) -> bytes:
+    async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
         """GET of any path."""
-        return await self.rest.raw_get(path, query=query, timeout=timeout)
+        return await self.rest.raw_get(path, query=query, accept=accept, timeout=timeout)
 
     async def create(self, obj: Object | Json, *, field_manager: str = "") -> Unstructured:
         """Create; raises AlreadyExists."""

@@ -132,5 +132,5 @@ class Client(Reader, Writer, Protocol):
     def turn(self, kind: type[Object] | GroupVersionKind, key: ObjectKey) -> AbstractAsyncContextManager[None]:
         """While it is held, nobody else of this process writes the object."""
 
-    async def raw_get(self, path: str, *, query: Query = (), timeout: float | None = None) -> bytes:
+    async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
         """GET of any path, e.g. `/` for a connection probe or `/version`."""

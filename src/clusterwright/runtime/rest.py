@@ -188,11 +188,12 @@ class RestClient:
         except msgspec.DecodeError as error:
             raise _not_json("GET", path) from error
 
-    async def raw_get(self, path: str, *, query: Query = (), timeout: float | None = None) -> bytes:
+    async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
         """GET of any path; `timeout` in seconds, after which it is a ConnectionFailed."""
+        headers = {**self.headers, "accept": accept} if accept else self.headers
         try:
             async with asyncio.timeout(timeout):
-                return (await self._exchange(Request(method="GET", path=path, query=query, headers=self.headers))).body
+                return (await self._exchange(Request(method="GET", path=path, query=query, headers=headers))).body
         except TimeoutError as error:
             raise ConnectionFailed(f"GET {path}: no answer within {timeout:g} s") from error
 

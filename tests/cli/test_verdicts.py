@@ -1,0 +1,100 @@
+"""What `up` tells of its clusters: a line for each verdict that is another, and nothing while nothing happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from clusterwright.api.core import Cluster
+from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import Request, Response
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.cli import samples
+from clusterwright.cli.verdicts import MOST, Teller
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import Plane, plane
+from clusterwright.simulation.world import START
+
+
+class Counting(InProcessTransport):
+    """Counts what is asked."""
+
+    asked = 0
+
+    async def send(self, request: Request) -> Response:
+        self.asked += 1
+        return await super().send(request)
+
+
+@asynccontextmanager
+async def told(p: Plane) -> AsyncIterator[tuple[list[str], Counting]]:
+    """The lines, as they are told."""
+    assert p.manager is not None
+    lines: list[str] = []
+    transport = Counting(p.server)
+    teller = Teller(p.manager.cache, RestClient(transport, clock=p.clock), p.clock, lines.append)
+    task = asyncio.create_task(teller.run())
+    try:
+        yield lines, transport
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def words(lines: list[str]) -> list[str]:
+    return [line.split("  ", 1)[1] for line in lines]
+
+
+def test_a_life_in_a_few_lines_and_none_at_rest() -> None:
+    async def main() -> tuple[list[str], list[str], int, list[str]]:
+        async with plane(LoopClock(START)) as p, told(p) as (lines, transport):
+            await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1, seconds=2)])
+            await p.until_available("c")
+            await asyncio.sleep(60)
+            coming, before = list(lines), transport.asked
+            await asyncio.sleep(3600)
+            resting, asked = lines[len(coming) :], transport.asked - before
+            await p.client.delete(Cluster, ObjectKey("default", "c"))
+            await p.until_gone(Cluster, "c")
+            await asyncio.sleep(5)
+            return words(coming), resting, asked, words(lines[len(coming) + len(resting) :])
+
+    coming, resting, asked, going = run_virtual(main())
+    assert coming[0].startswith("cluster default/c  Progressing: ")
+    assert coming[-1] == "cluster default/c  Fine: nothing is wrong; 1 control plane and 0 worker Machines are ready"
+    assert len(coming) == len(set(coming)) <= 8, coming
+    assert (resting, asked) == ([], 0)
+    assert going[-1] == "cluster default/c  Gone"
+
+
+def test_what_only_time_makes_trouble_is_told_when_patience_ends() -> None:
+    async def main() -> list[str]:
+        async with plane(LoopClock(START)) as p, told(p) as (lines, _):
+            objects = [*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)]
+            for obj in objects:
+                if obj["kind"] == "DevMachineTemplate":
+                    obj["spec"]["template"]["spec"]["backend"]["inMemory"]["vm"] = {"provisioning": {"startupDuration": "100000s"}}
+            await p.apply(objects)
+            await asyncio.sleep(420)
+            return words(lines)
+
+    lines = run_virtual(main())
+    assert lines[-1].startswith("cluster default/c  Waiting: DevMachine/default/c-"), lines
+
+
+def test_of_too_many_clusters_nothing_is_told_any_more() -> None:
+    async def main() -> list[str]:
+        async with plane(LoopClock(START)) as p, told(p) as (lines, _):
+            for n in range(MOST + 1):
+                metadata = {"name": f"c{n}", "namespace": "default"}
+                await p.client.create(
+                    {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": metadata, "spec": {"paused": True}}
+                )
+            await asyncio.sleep(30)
+            return lines
+
+    lines = run_virtual(main())
+    assert [line for line in lines if line.startswith(f"more than {MOST} clusters")] == lines[-1:]
