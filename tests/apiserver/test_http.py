@@ -233,6 +233,8 @@ async def test_the_server_is_found_through_its_service():
 
     assert (service["spec"]["ports"][0]["targetPort"], service["spec"]["ports"][0]["port"]) == (port, 443)
     assert endpoints["subsets"] == [{"addresses": [{"ip": "127.0.0.1"}], "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}]
+    addresses = await api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes")
+    assert (addresses["spec"]["cidrs"], addresses["status"]["conditions"][0]["status"]) == (["10.0.0.0/24"], "True")
     checks = (await api.get("/healthz", verbose="")).raw.decode()
     assert "[+]poststarthook/crd-informer-synced ok" in checks
     assert checks.endswith("healthz check passed\n")

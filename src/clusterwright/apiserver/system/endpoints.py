@@ -48,7 +48,21 @@ def advertise(server: Core, host: str, port: int) -> None:
     if server.registry.find("discovery.k8s.io", "v1", "endpointslices") is not None:
         wanted.append(a_slice)
     loading.ensure(server, wanted, update=True)
+    if server.registry.find("networking.k8s.io", "v1", "servicecidrs") is not None:
+        loading.ensure(server, [_addresses(server)], update=False)
     server.drain()
+
+
+def _addresses(server: Core) -> Json:
+    """Where addresses of Services come from; clients ask for it by this name."""
+    ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": ["10.0.0.0/24"]},
+        "status": {"conditions": [{**ready, "lastTransitionTime": server.timestamp()}]},
+    }
 
 
 def _address(host: str) -> str:

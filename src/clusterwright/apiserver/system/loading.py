@@ -33,7 +33,10 @@ def ensure(server: Core, objects: Iterable[Json], *, update: bool) -> None:
         existing = table.objects.get(key)
         resource.handler.default(obj)
         if existing is None:
+            status = obj.get("status")
             resource.handler.prepare_for_create(obj)
+            if status is not None:  # the system's objects come with theirs
+                obj["status"] = status
             meta.update(uid=server.new_uid(), creationTimestamp=server.timestamp())
             if resource.generation:
                 meta["generation"] = 1
