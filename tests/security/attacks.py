@@ -126,6 +126,11 @@ def _nested_objects(depth: int) -> bytes:
     return b'{"a":' * depth + b"1" + b"}" * depth
 
 
+def _small_yaml() -> bytes:
+    """As much as fits into a request that is meant to be small."""
+    return b"a:\n" + b"- {x: y}\n" * 1700
+
+
 def _wide(count: int) -> bytes:
     return b"{" + b",".join(b'"k%d":1' % n for n in range(count)) + b"}"
 
@@ -155,7 +160,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     Attack("yaml-sequences", "anybody", "POST", REVIEWS, lambda: b"- " * 8000, YAML),
     Attack("yaml-flow", "anybody", "POST", REVIEWS, lambda: b"[" * 16000, YAML),
     Attack("yaml-keys", "anybody", "POST", REVIEWS, lambda: b"? " * 8000, YAML),
-    Attack("yaml-16k", "anybody", "POST", REVIEWS, lambda: b"a:\n" + b"- {x: y}\n" * 1700, YAML),
+    Attack("yaml-16k", "anybody", "POST", REVIEWS, _small_yaml, YAML),
     Attack("yaml-1m", "anybody", "POST", REVIEWS, lambda: b"a:\n" + b"- {x: y, z: [1, 2]}\n" * 50000, YAML),
     Attack("yaml-number", "anybody", "POST", REVIEWS, lambda: b"a: " + b"9" * 15000, YAML),
     Attack("yaml-date", "anybody", "POST", REVIEWS, lambda: b"spec: 2020-13-45", YAML),
@@ -190,6 +195,11 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     Attack("json-unknown-strict", "admin", "POST", CONFIG_MAPS + "?fieldValidation=Strict", lambda: _config_map({})[:-1] + b"," + _wide(20_000)[1:]),
     Attack("yaml-40k-values", "admin", "POST", CONFIG_MAPS, lambda: b"data:\n" + b"".join(b" k%d: v\n" % n for n in range(20_000)), YAML),
     Attack("yaml-3m", "admin", "POST", CONFIG_MAPS, lambda: b"data:\n" + b"".join(b" k%d: v\n" % n for n in range(250_000)), YAML),
+    Attack("yaml-delete", "admin", "DELETE", f"{CONFIG_MAPS}/nobody", _small_yaml, YAML),
+    Attack("yaml-token", "admin", "POST", f"{NAMESPACE}/serviceaccounts/nobody/token", _small_yaml, YAML),
+    Attack("yaml-eviction", "admin", "POST", f"{NAMESPACE}/pods/nobody/eviction", _small_yaml, YAML),
+    Attack("yaml-scale", "admin", "PUT", "/apis/apps/v1/namespaces/default/deployments/nobody/scale", _small_yaml, YAML),
+    Attack("yaml-signing", "admin", "POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests", _small_yaml, YAML),
     Attack("yaml-apply", "admin", "PATCH", f"{CONFIG_MAPS}/seed?fieldManager=m", lambda: _aliases(9), APPLY),
     Attack("labels", "admin", "POST", CONFIG_MAPS, lambda: _config_map({}, labels={f"k{n}": "v" for n in range(50_000)}), codes=_OK),
     Attack("annotations", "admin", "POST", CONFIG_MAPS, lambda: _config_map({}, annotations={f"k{n}": "v" for n in range(50_000)})),

@@ -111,7 +111,7 @@ def _check_types(options: Json) -> None:
 
 async def delete(call: Call) -> Response:
     """DELETE of one object."""
-    options = options_of(call)
+    options = await call.off(options_of, call)
     resource, info = call.resource, call.info
     if resource.plural == "namespaces" and not resource.group and info.name in _PROTECTED:
         raise forbidden_error("", "namespaces", info.name, "this namespace may not be deleted")
@@ -265,7 +265,7 @@ def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:
 
 async def delete_collection(call: Call) -> Response:
     """DELETE of a collection: all that the selectors choose."""
-    options = options_of(call)
+    options = await call.off(options_of, call)
     selects = selection(call)
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
     entries, list_meta = await snapshot(call, selects, limit)

@@ -47,7 +47,7 @@ async def evict(call: Call) -> Response:
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
     dry_run = write_options(call, "CreateOptions")
-    eviction = read_shape(call, _Eviction)
+    eviction = await call.off(read_shape, call, _Eviction)
     if (eviction.metadata or _Named()).name not in {None, "", call.info.name}:
         raise bad_request("name in URL does not match name in Eviction object")
     entry = await writes.current_entry(call, call.info.name)
@@ -111,7 +111,7 @@ async def bind(call: Call) -> Response:
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
     dry_run = write_options(call, "CreateOptions")
-    target = read_shape(call, _Binding).target or _Named()
+    target = (await call.off(read_shape, call, _Binding)).target or _Named()
     if not target.name:
         raise invalid_error("", "Binding", call.info.name, [required("target.name")])
     if target.kind not in {None, "", "Node"}:
@@ -139,7 +139,7 @@ async def bind(call: Call) -> Response:
 
 async def bind_named(call: Call) -> Response:
     """POST to bindings: as to the binding of the Pod that the body names."""
-    body, _ = read_body(call)
+    body, _ = await call.off(read_body, call)
     name = (body.get("metadata") or {}).get("name") or ""
     pods = call.server.registry.find("", "v1", "pods")
     assert pods is not None

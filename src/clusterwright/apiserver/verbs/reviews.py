@@ -92,7 +92,7 @@ def _decide(call: Call, user: User, info: RequestInfo) -> Json:
 
 async def self_subject_access_review(call: Call) -> Response:
     """May I?"""
-    obj = _read(call)
+    obj = await call.off(_read, call)
     _own(call, obj)
     _check(call, obj)
     obj["status"] = _decide(call, call.user, _info(obj["spec"]))
@@ -101,7 +101,7 @@ async def self_subject_access_review(call: Call) -> Response:
 
 async def subject_access_review(call: Call) -> Response:
     """May they?"""
-    obj = _read(call)
+    obj = await call.off(_read, call)
     _own(call, obj)
     _check(call, obj)
     spec = obj["spec"]
@@ -112,7 +112,7 @@ async def subject_access_review(call: Call) -> Response:
 
 async def self_subject_rules_review(call: Call) -> Response:
     """What may I do in a namespace?"""
-    obj = _read(call)
+    obj = await call.off(_read, call)
     namespace = obj["spec"].get("namespace") or ""
     if not namespace:
         raise bad_request("no namespace on request")
@@ -136,7 +136,7 @@ async def self_subject_rules_review(call: Call) -> Response:
 
 async def self_subject_review(call: Call) -> Response:
     """Who am I?"""
-    obj = _read(call)
+    obj = await call.off(_read, call)
     obj["metadata"].setdefault("creationTimestamp", call.server.timestamp())
     obj.pop("spec", None)
     obj["status"] = {"userInfo": user_info(call.user)}
@@ -145,7 +145,7 @@ async def self_subject_review(call: Call) -> Response:
 
 async def token_review(call: Call) -> Response:
     """Whose token is this?"""
-    obj = _read(call)
+    obj = await call.off(_read, call)
     token = obj["spec"].get("token") or ""
     if not token:
         raise bad_request("token is required for TokenReview in authentication")

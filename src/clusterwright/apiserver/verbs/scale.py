@@ -67,7 +67,7 @@ async def answer(call: Call) -> Response:
         return _answer(call, scale_of(call.load(entry), paths))
     if verb == "update":
         dry_run = write_options(call, "UpdateOptions")
-        scale, _ = read_body(call)
+        scale, _ = await call.off(read_body, call)
         _check_replacement(call, scale)
         return await _write(call, lambda _: scale, dry_run=dry_run)
     if verb == "patch":
@@ -201,7 +201,7 @@ async def _apply(call: Call, paths: Scale, *, dry_run: bool) -> Response:
     """Server-side apply of a Scale: its replicas are owned where the object has them."""
     resource = call.resource
     try:
-        applied = bodies.decode_yaml(call.request.body)
+        applied = await call.off(bodies.decode_yaml, call.request.body)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding YAML: {e}") from None
     if not isinstance(applied, dict) or (applied.get("apiVersion"), applied.get("kind")) != ("autoscaling/v1", "Scale"):

@@ -13,7 +13,7 @@ from clusterwright.apiserver.verbs import incoming, patching, reads, writes
 async def create(call: Call) -> Response:
     """POST: what the request says of its author is replaced by who he is."""
     dry_run = write_options(call, "CreateOptions")
-    obj, duplicates = read_body(call)
+    obj, duplicates = await call.off(read_body, call)
     incoming.check_kind(call, obj)
     incoming.decode(call, obj, duplicates)
     call.resource.handler.default(obj)

@@ -50,7 +50,7 @@ async def token_request(call: Call) -> Response:
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
     write_options(call, "CreateOptions")
-    request = read_shape(call, _TokenRequest)
+    request = await call.off(read_shape, call, _TokenRequest)
     if call.server.tokens is None:
         raise failure(404, "NotFound", "the server does not issue tokens", {})
     entry = await writes.current_entry(call, call.info.name)
