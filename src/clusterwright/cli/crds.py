@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 import msgspec
-import yaml
 
 from clusterwright.api.crds import crds
+from clusterwright.api.yamlwriter import dump_all
 from clusterwright.runtimesdk import openapi
-
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,5 +35,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": selected})).decode() + "\n")
     else:
-        sys.stdout.write(yaml.dump_all(selected, Dumper=_DUMPER, sort_keys=False, explicit_start=True, width=120))
+        sys.stdout.write(dump_all(selected, width=120))
     return 0

@@ -6,11 +6,9 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import yaml
 
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.yamlwriter import dump_all
 from clusterwright.cli import connect, samples, subjects
 from clusterwright.cli.errors import Usage
 from clusterwright.cli.progress import until_up
@@ -65,14 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 def as_yaml(objects: Sequence[Json]) -> str:
     """Manifests as people write them."""
-    return str(yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, explicit_start=True, width=140))
-
-
-class _Plain(yaml.SafeDumper):
-    """Without anchors: what is used twice is written twice."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+    return dump_all(objects)
 
 
 async def _run(options: argparse.Namespace) -> int:

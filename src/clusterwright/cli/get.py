@@ -90,9 +90,9 @@ async def _run(arguments: argparse.Namespace, kind: str, named: Sequence[subject
         return 0
     document = objects[0] if len(named) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
     if arguments.output == "yaml":
-        import yaml
+        from clusterwright.api.yamlwriter import dump
 
-        yaml.safe_dump(document, sys.stdout, sort_keys=False, width=140, allow_unicode=True)
+        sys.stdout.write(dump(document))
     else:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
     return 0

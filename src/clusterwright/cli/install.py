@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clusterwright import __version__, app
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.yamlwriter import dump_all
 from clusterwright.cli import connect, running
 from clusterwright.install import forms
 from clusterwright.install.manifests import Settings, manifests
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "kustomize":
             files = forms.kustomize(make(settings))
         case _:
-            files = {"clusterwright.yaml": forms.dump(make(settings))}
+            files = {"clusterwright.yaml": dump_all(make(settings))}
     if not arguments.output_dir:
         sys.stdout.write(files["clusterwright.yaml"])
         return 0

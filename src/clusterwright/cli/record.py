@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from random import SystemRandom
 
-import yaml
-
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.yamlwriter import dump_all
 from clusterwright.cli import connect, insight, subjects
 from clusterwright.cli.errors import Failed
 from clusterwright.offline.record import record
@@ -24,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     subject = subjects.parse_cluster(arguments.words)
     arguments.namespace = subject.namespace or arguments.namespace
     documents = asyncio.run(gather(arguments, subject.name))
-    text = yaml.dump_all(documents, sort_keys=False, explicit_start=True, width=140, allow_unicode=True)
+    text = dump_all(documents)
     if arguments.file == "-":
         sys.stdout.write(text)
     else:

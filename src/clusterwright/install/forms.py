@@ -5,26 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from clusterwright.api.meta import Json
+from clusterwright.api.yamlwriter import dump, dump_all
 from clusterwright.install.manifests import RESOURCES, Settings
 
 Make = Callable[[Settings], Sequence[Json]]
-
-
-class _Dumper(yaml.SafeDumper):
-    """Repeats what is the same: anchors are no good style in manifests."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def dump(objects: Sequence[Json]) -> str:
-    """YAML documents."""
-    return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=140)
 
 
 def _group(obj: Json) -> str:
@@ -43,9 +30,9 @@ def kustomize(objects: Sequence[Json]) -> dict[str, str]:
     groups: dict[str, list[Json]] = {}
     for obj in objects:
         groups.setdefault(_group(obj), []).append(obj)
-    files = {f"{name}.yaml": dump(members) for name, members in groups.items()}
+    files = {f"{name}.yaml": dump_all(members) for name, members in groups.items()}
     base: Json = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(files)}
-    return {"kustomization.yaml": dump([base]), **files}
+    return {"kustomization.yaml": dump_all([base]), **files}
 
 
 _REPLICAS: Final = "{{ int .Values.replicas }}"
@@ -65,7 +52,7 @@ def helm(make: Make, settings: Settings, version: str) -> dict[str, str]:
         if group != "namespace":  # Helm's own business: --create-namespace
             groups.setdefault(f"crds/{obj['metadata']['name']}" if group == "crds" else group, []).append(obj)
     for name, members in groups.items():
-        files[f"templates/{name}.yaml"] = _template(dump(members))
+        files[f"templates/{name}.yaml"] = _template(dump_all(members))
     values = {
         "image": settings.image,
         "replicas": settings.replicas,
@@ -80,7 +67,7 @@ def helm(make: Make, settings: Settings, version: str) -> dict[str, str]:
         "version": version,
         "appVersion": version,
     }
-    return {"Chart.yaml": yaml.safe_dump(chart, sort_keys=False), "values.yaml": yaml.safe_dump(values, sort_keys=False), **files}
+    return {"Chart.yaml": dump(chart), "values.yaml": dump(values), **files}
 
 
 def _template(text: str) -> str:
