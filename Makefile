@@ -50,6 +50,7 @@ check: $(STAMP) ## format, lint, types, imports, generated documents, dependenci
 	$(BIN)/lint-imports
 	$(BIN)/python -m clusterwright.cli.docs --check
 	$(BIN)/python -m clusterwright.cli.dependencies --check
+	$(BIN)/python tests/documentation/outputs.py --check
 
 $(VENV)/.stamp-docs: $(STAMP) requirements/docs.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt

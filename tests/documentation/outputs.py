@@ -1,4 +1,5 @@
-"""The outputs that the documentation shows, made by running the product: `python tests/documentation/outputs.py` writes them into the pages.
+"""The outputs that the documentation shows, made by running the product: `python tests/documentation/outputs.py` writes them into the pages,
+and with `--check` (in `make check`) tells which are not what the product says.
 
 A page has `<!-- output: NAME -->` (or `<!-- file: PATH -->`), a block, and `<!-- end -->`. All clusters live on one plane in virtual time; random parts of names
 are replaced by made-up ones, in the order of their appearance.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -216,16 +218,21 @@ async def _provider(p: Plane) -> None:
     await p.client.patch(racks, made[0].key, {"status": {"conditions": [ready]}}, subresource="status")
 
 
-def main() -> None:
-    """Bring all pages up to date."""
+def main() -> str:
+    """Bring all pages up to date; with `--check`, only tell which are not."""
     logging.disable(logging.CRITICAL)  # what is broken on purpose is no news
-    told = outputs()
+    told, stale = outputs(), []
     for page in PAGES:
         text = page.read_text()
         fresh = rendered(text, told)
-        if masked(fresh) != masked(text):
+        if masked(fresh) == masked(text):
+            continue
+        if "--check" in sys.argv[1:]:
+            stale.append(f"{page.relative_to(ROOT)} is stale: run `make docs`")
+        else:
             page.write_text(fresh)
+    return "\n".join(stale)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main() or 0)

@@ -1,4 +1,4 @@
-"""The documentation is true: outputs are what the product says, links lead somewhere, commands and fields exist."""
+"""The documentation is true: links lead somewhere, commands and fields exist. That outputs are what the product says, `make check` tells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 from clusterwright.api.contract import CONTRACTS
 from clusterwright.api.contract import Path as FieldPath
 from clusterwright.cli import grammar
-from documentation.outputs import PAGES, ROOT, masked, outputs, rendered
+from documentation.outputs import PAGES, ROOT
 
 EVERY = (*PAGES, *sorted((ROOT / "docs").glob("*/*.md")))
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -25,13 +25,6 @@ _COMMAND = re.compile(r"(?:^ {4}(?:\$ )?(?:\.venv/bin/)?|`(?:\.venv/bin/)?)clust
 def anchors(page: Path) -> set[str]:
     heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
-
-
-def test_outputs_are_what_the_product_says() -> None:
-    told = outputs()
-    for page in PAGES:
-        text = page.read_text()
-        assert masked(text) == masked(rendered(text, told)), f"{page.relative_to(ROOT)} is stale: run `make docs`"
 
 
 @pytest.mark.parametrize("page", EVERY, ids=lambda p: str(p.relative_to(ROOT)))
