@@ -59,6 +59,11 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 
 async def until_quiet(kube: Kube, manager: Manager) -> None:
+    async def is_at_work() -> bool:
+        return " Started " in manager.log.read_text()
+
+    await until(is_at_work, "ours have begun")
+
     async def holds() -> bool:
         seen = len(kube.writes([manager]))
         await asyncio.sleep(20)

@@ -231,6 +231,17 @@ async def test_a_refused_eviction_is_not_sent_again(world):
     assert len(world.transport.sent) == 1
 
 
+async def test_a_subresource_that_is_not_served_says_nothing_about_the_kind(world):
+    """There are API servers without evictions, simulated ones: for them a Pod is as good as gone, as it is for client-go."""
+
+    async def no_such_path(request):
+        return Response(status=404, body=b"404: Page Not Found") if request.path.endswith("/eviction") else None
+
+    world.transport.before = no_such_path
+    with pytest.raises(NotFound):
+        await world.client.create_subresource(Pod, ObjectKey("default", "p"), "eviction", {"apiVersion": "policy/v1", "kind": "Eviction"})
+
+
 async def test_errors_that_are_no_status_are_quoted_shortly(world):
     async def proxy_page(request):
         return Response(status=502, body=b"<html>" + b"x" * 10_000)

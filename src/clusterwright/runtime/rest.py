@@ -276,11 +276,12 @@ class RestClient:
         await self._write(resource, "DELETE", path, body=msgspec.json.encode(options), key=key)
 
     async def create_subresource(self, kind: type[Object] | GroupVersionKind, key: ObjectKey, subresource: str, body: Json) -> Json:
-        """POST to a subresource; sent once, whatever the answer."""
+        """POST to a subresource; sent once, whatever the answer. NotFound: of object or subresource, and says nothing about the kind."""
         resource = await self.resources.of(kind)
-        path = _path_of(resource, key, subresource)
+        headers = {**self.headers, "content-type": "application/json"}
+        request = Request(method="POST", path=_path_of(resource, key, subresource), headers=headers, body=msgspec.json.encode(body))
         try:
-            response = await self._send(resource, "POST", path, body=msgspec.json.encode(body), max_tries=1)
+            response = await self._exchange(request, 1)
         finally:
             # what it did to the object is not in the answer
             if self.observer is not None:
@@ -339,13 +340,10 @@ class RestClient:
         query: tuple[tuple[str, str], ...] = (),
         body: bytes = b"",
         content_type: str = "application/json",
-        max_tries: int = 0,
     ) -> Response:
         headers = {**self.headers, "content-type": content_type} if body else self.headers
         try:
-            return await self._exchange(
-                Request(method=method, path=path, query=query, headers=headers, body=body), max_tries or self._max_tries
-            )
+            return await self._exchange(Request(method=method, path=path, query=query, headers=headers, body=body))
         except NotFound as error:
             if is_missing_object(error):
                 raise
