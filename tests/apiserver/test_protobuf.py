@@ -274,3 +274,14 @@ def test_times_of_all_years(year: str):
     body = protobuf.encode(obj)
     assert body is not None
     assert protobuf.decode(body) == obj
+
+
+@pytest.mark.parametrize("year", ["0001", "0999", "1969", "9999"])
+async def test_a_lease_of_any_year(api: Api, year: str):
+    """Go's zero time and what is little more than that are times, too, whichever form they come and go in."""
+    spec = {"acquireTime": f"{year}-01-01T00:00:02.000000Z", "renewTime": f"{year}-01-01T00:00:05.000001Z"}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": "default"}, "spec": spec}
+    made = await api.do("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", lease, headers={"accept": PROTOBUF})
+    assert made.status == 201
+    assert protobuf.decode(made.raw)["spec"] == spec
+    assert (await api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/l")).json["spec"] == spec
