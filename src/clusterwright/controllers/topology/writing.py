@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE, TOPOLOGY_OWNED_LABEL
@@ -12,7 +13,7 @@ from clusterwright.controllers.topology.compatibility import check_compatible
 from clusterwright.controllers.topology.current import MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_POOL
 from clusterwright.controllers.topology.failures import TopologyFailed, creation_failure, shown
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
+from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound, ServerTimeout
 from clusterwright.topology import names, objects
 from clusterwright.topology.desired import machine_prefix, worker_prefix
 from clusterwright.topology.model import Current, CurrentWorker, Desired, DesiredWorker, Progress, WorkersProgress
@@ -165,8 +166,8 @@ class Writer:
             await self._object(
                 current.control_plane, desired.control_plane, endpoint_paths(desired.control_plane), with_version=("spec", "version")
             )
-        except TopologyFailed:
-            await self._take_back(created)
+        except TopologyFailed as error:
+            await self._take_back(created, desired.control_plane, error)
             raise
         if is_new:
             await self._health_check(current.control_plane_health_check, desired.control_plane_health_check)
@@ -257,11 +258,27 @@ class Writer:
         self._rotated(slot, desired)
         return True
 
-    async def _take_back(self, created: Sequence[Json]) -> None:
-        """Delete templates again that nobody came to refer to; best effort."""
-        for template in created:
+    async def _take_back(self, created: Sequence[Json], holder: Json, error: TopologyFailed) -> None:
+        """Delete templates again that nobody came to refer to; best effort.
+
+        After a failure that may have taken effect they stay: without them their holder would be stuck for ever, and as their names are
+        derived the next pass meets them again.
+        """
+        for template in created if await self._was_refused(created, holder, error) else ():
             with suppress(ApiError):
                 await self._client.delete(gvk_of(template), key_of(template))
+
+    async def _was_refused(self, created: Sequence[Json], holder: Json, error: BaseException | None) -> bool:
+        """Whether the holder certainly names none of them: not after a broken connection, nor where the API server shows it does."""
+        while error is not None:
+            if isinstance(error, ConnectionFailed | ServerTimeout):
+                return False
+            error = error.__cause__
+        try:
+            live = await self._client.live.find(gvk_of(holder), key_of(holder)) if created else None
+        except ApiError:
+            return False
+        return live is None or not any(_names(live.json.get("spec"), template) for template in created)
 
     # ------------------------------------------------------------------------------------------------ health checks
 
@@ -333,8 +350,8 @@ class Writer:
                     raise error.within("failed to create MachineDeployment") from error
                 created.append(template)
             await self._created(intent_of(worker.object, None))
-        except TopologyFailed:
-            await self._take_back(created)
+        except TopologyFailed as error:
+            await self._take_back(created, worker.object, error)
             raise
         await self._health_check(None, worker.health_check)
 
@@ -359,8 +376,8 @@ class Writer:
             template["infrastructureRef"] = objects.reference(worker.infrastructure)
             template["bootstrap"]["configRef"] = objects.reference(worker.bootstrap)
             await self._worker_object(present, worker)
-        except TopologyFailed:
-            await self._take_back(created)
+        except TopologyFailed as error:
+            await self._take_back(created, worker.object, error)
             raise
 
     async def _worker_object(self, present: CurrentWorker, worker: DesiredWorker) -> None:
@@ -417,8 +434,8 @@ class Writer:
                     raise error.within("failed to create MachinePool MachinePool") from error
                 created.append(part)
             await self._created(intent_of(worker.object, None))
-        except TopologyFailed:
-            await self._take_back(created)
+        except TopologyFailed as error:
+            await self._take_back(created, worker.object, error)
             raise
 
     async def _update_pool(self, present: CurrentWorker, worker: DesiredWorker, marks: WorkersProgress) -> None:
@@ -430,6 +447,14 @@ class Writer:
         except TopologyFailed as error:
             raise error.within(f"failed to reconcile MachinePool {shown(present.object)}") from error
         await self._worker_object(present, worker)
+
+
+def _names(value: Any, target: Json) -> bool:
+    """Whether there is a reference to an object somewhere in this."""
+    if isinstance(value, Mapping):
+        is_it = value.get("kind") == target["kind"] and value.get("name") == target["metadata"]["name"]
+        return is_it or any(_names(part, target) for part in value.values())
+    return isinstance(value, list) and any(_names(part, target) for part in value)
 
 
 def _version_change(before: Json, after: Json, path: tuple[str, ...]) -> str:
