@@ -9,11 +9,12 @@ from typing import Final
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
-from clusterwright.offline.beside import ANNOTATION, DOWN, EXTENSION, HANDLER, config_of
+from clusterwright.offline.beside import ANNOTATION, DEFERRED, DOWN, EXTENSION, HANDLER, config_of
 from clusterwright.offline.breaches import BREACH
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLATE, Complaint, Tier
 from clusterwright.offline.credentials import KEYS
+from clusterwright.offline.kinship import selects
 from clusterwright.offline.neglect import BOOT, CONTRACT, IDLE, QUORUM, RIGHTS
 from clusterwright.offline.preflights import ABOUT, failures
 from clusterwright.offline.testimony import Node
@@ -208,11 +209,16 @@ def _alarm(case: Case) -> Advice:
 
 def _machine_of_node(case: Case) -> Advice:
     node = str(case.node.object.at("status", "nodeRef", "name") or "") if case.node.object else ""
-    checks = [n for n in case.investigation.nodes.values() if n.kind == "MachineHealthCheck" and n.object is not None]
+    checks = [n for n in case.investigation.nodes.values() if n.kind == "MachineHealthCheck" and _is_checked(case.node, n)]
     who = f"whoever runs the machine behind {case.name}" + (f" (Node {node})" if node else "")
     if checks:
         return Advice(who, f"repair it, or let MachineHealthCheck {checks[0].name} have it replaced", case.kubectl("describe {}"))
     return Advice(who, "repair it, or delete the Machine if something makes a new one", case.kubectl("describe {}"))
+
+
+def _is_checked(machine: Node, check: Node) -> bool:
+    """Whether a MachineHealthCheck looks after a Machine."""
+    return check.object is not None and machine.object is not None and selects(check.object.at("spec", "selector"), machine.object)
 
 
 def _denied(case: Case) -> Advice:
@@ -263,6 +269,9 @@ def _extension(case: Case) -> Advice:
         return Advice(
             who, "take it away when the Cluster may be upgraded", case.kubectl(f"annotate {{}} {' '.join(f'{n}-' for n in names)}")
         )
+    if deferred := DEFERRED.search(case.complaint.text):
+        who = f"whoever set an annotation ({deferred[2]}) on {deferred[1]} in spec.topology.workers"
+        return Advice(who, "take it away when these workers may be upgraded", case.kubectl("edit {}"))
     if case.complaint.tier is Tier.UNRECONCILED:
         who = "whoever runs the management cluster: the controller of ExtensionConfig does not run"
         return Advice(who, "switch on the feature gate RuntimeSDK", case.kubectl("get {} -o yaml"))
@@ -277,8 +286,14 @@ def _extension(case: Case) -> Advice:
 
 def _preflight(case: Case) -> Advice:
     failed = next(failures(case.complaint.raw))
-    who = f"nobody: {_controller(case)} goes on when the check passes" if failed.rule.is_wait else f"the owner of {_source(case)}"
-    return Advice(who, failed.rule.next.format(theirs=failed.theirs), case.kubectl(failed.rule.command))
+    source, cluster = _source(case), case.investigation.cluster
+    if failed.rule.is_wait:
+        who = f"nobody: {_controller(case)} goes on when the check passes"
+        return Advice(who, failed.rule.next.format(theirs=failed.theirs), case.kubectl(failed.rule.command))
+    if source != case.name and cluster is not None:
+        step = f"let spec.topology.version decide: workers get the version of the control plane, {failed.theirs}"
+        return Advice(f"the owner of {source}", step, case.kubectl(failed.rule.command, cluster))
+    return Advice(f"the owner of {source}", failed.rule.next.format(theirs=failed.theirs), case.kubectl(failed.rule.command))
 
 
 def _quota(case: Case) -> Advice:

@@ -22,6 +22,8 @@ ANNOTATION: Final = re.compile(r"\bannotations? ([a-z0-9./,_ -]+?) (?:is|are) se
 """Annotations of a Cluster that hold its upgrade as an extension would."""
 WEBHOOK: Final = re.compile(r'failed calling webhook "([^"]+)": (?:failed to call webhook: )?([^\n]*)')
 HANDLER: Final = re.compile(r'extension handler "([^"]+)"(?:: ([^\n]*))?')
+DEFERRED: Final = re.compile(r"^[* ]*([^\n]*?) upgrade to version [^\n]*? deferred using ([^\n]+?) annotations$", re.MULTILINE)
+"""Workers that somebody asked to leave where they are."""
 _BLOCKING: Final = re.compile(r"[Ff]ollowing hooks are blocking [^:\n]+: ([^\n]+)")
 _HOOK: Final = re.compile(r"(?:^|; )((?:Before|After)[A-Za-z]+)(?:: )?")
 _UNREGISTERED: Final = "has not been registered"
@@ -102,6 +104,10 @@ class Beside(Unsaid):
     def _blame_hooks(self, cluster: Node) -> None:
         """Lifecycle hooks that hold the Cluster: an extension answers, or an annotation asks for it."""
         said = get(self._conditions(cluster), TOPOLOGY)
+        if said is not None and said.reason.endswith("UpgradeDeferred") and (deferred := DEFERRED.search(said.message)):
+            self._hold(
+                cluster, Complaint(Tier.HELD, f"is held: {deferred[0].lstrip('* ')}", since(said), EXTENSION, path="spec.topology.workers")
+            )
         for hook, message in held_by(said.message) if said is not None and said.status == "False" else ():
             annotated = ANNOTATION.search(message)
             about = f"{hook}: {message}" if message else f"{hook}, without a word why"
@@ -113,8 +119,13 @@ class Beside(Unsaid):
                 continue
             text = f"is held by {about}"
             path = f"metadata.annotations[{annotated[1]}]" if annotated is not None else condition_path(TOPOLOGY)
-            cluster.complaints = [replace(c, tier=max(c.tier, Tier.WAITING)) if c.about == TOPOLOGY else c for c in cluster.complaints]
-            cluster.complaints.append(Complaint(Tier.HELD, text, since(said), EXTENSION, raw=text, path=path))
+            self._hold(cluster, Complaint(Tier.HELD, text, since(said), EXTENSION, raw=text, path=path))
+
+    @staticmethod
+    def _hold(cluster: Node, complaint: Complaint) -> None:
+        """Somebody holds the Cluster; what its condition says beside that is no more than a wait."""
+        cluster.complaints = [replace(c, tier=max(c.tier, Tier.WAITING)) if c.about == TOPOLOGY else c for c in cluster.complaints]
+        cluster.complaints.append(complaint)
 
     def _add_beside(self, node: Node, obj: Unstructured, complaint: Complaint, why: str) -> None:
         name = f"{obj.kind}/{obj.metadata.name}"

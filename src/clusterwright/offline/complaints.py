@@ -35,7 +35,7 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 BLOCKED = re.compile(r"blocked|does not exist|not found|fail|error|denied|forbidden|exceeded|invalid|cannot|can't", re.IGNORECASE)
-_ON_ITS_WAY = re.compile(r"^Cluster(Creating|Upgrading)$|UpgradePending$|CreatePending$")
+_ON_ITS_WAY = re.compile(r"^Cluster(Creating|Upgrading)$|Upgrade(Pending|Deferred)$|CreatePending$")
 _HELD = re.compile(r"\bblocking\b|\bon hold\b|deferred", re.IGNORECASE)
 """A topology that does not go on by itself: a hook or a user holds it."""
 INITIALIZATION = re.compile(

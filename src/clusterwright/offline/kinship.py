@@ -6,7 +6,7 @@ A namespace holds other clusters, and things that belong to none. Their trouble 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -86,7 +86,7 @@ class Kinship:
 
     @staticmethod
     def _is_for(resource_set: Unstructured, cluster: Unstructured) -> bool:
-        return resource_set.key.namespace == cluster.key.namespace and _selects(resource_set, cluster)
+        return resource_set.key.namespace == cluster.key.namespace and selects(resource_set.at("spec", "clusterSelector"), cluster)
 
 
 def related(objects: Iterable[Unstructured], cluster: Unstructured, *roots: str) -> set[str]:
@@ -94,13 +94,12 @@ def related(objects: Iterable[Unstructured], cluster: Unstructured, *roots: str)
     return Kinship(objects).of(cluster, *roots)
 
 
-def _selects(resource_set: Unstructured, cluster: Unstructured) -> bool:
-    """Whether a ClusterResourceSet is meant for the Cluster; an empty selector is meant for none."""
-    selector = resource_set.at("spec", "clusterSelector")
+def selects(selector: Any, obj: Unstructured) -> bool:
+    """Whether a selector, as a spec has it, is meant for the object; an empty one is meant for none."""
     if not selector:
         return False
     try:
-        return matches(msgspec.convert(selector, LabelSelector), cluster.metadata.labels)
+        return matches(msgspec.convert(selector, LabelSelector), obj.metadata.labels)
     except (msgspec.ValidationError, InvalidSelector):
         return False
 
