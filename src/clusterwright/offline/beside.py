@@ -105,9 +105,8 @@ class Beside(Unsaid):
         """Lifecycle hooks that hold the Cluster: an extension answers, or an annotation asks for it."""
         said = get(self._conditions(cluster), TOPOLOGY)
         if said is not None and said.reason.endswith("UpgradeDeferred") and (deferred := DEFERRED.search(said.message)):
-            self._hold(
-                cluster, Complaint(Tier.HELD, f"is held: {deferred[0].lstrip('* ')}", since(said), EXTENSION, path="spec.topology.workers")
-            )
+            text = f"is held: {deferred[0].lstrip('* ')}"
+            self._hold(cluster, Complaint(Tier.HELD, text, since(said), EXTENSION, path="spec.topology.workers"))
         for hook, message in held_by(said.message) if said is not None and said.status == "False" else ():
             annotated = ANNOTATION.search(message)
             about = f"{hook}: {message}" if message else f"{hook}, without a word why"
