@@ -20,7 +20,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DEV_MACHINE_FINALIZE
 from clusterwright.controllers.inmemory.breaking import show_faults
 from clusterwright.controllers.inmemory.conditions import Progress
 from clusterwright.controllers.inmemory.kinds import Family, Simulated
-from clusterwright.controllers.inmemory.revival import has_booted, known_address, marked, refounded
+from clusterwright.controllers.inmemory.revival import addressed, arrived, has_booted, known_address, refounded
 from clusterwright.controllers.inmemory.scene import Scene
 from clusterwright.controllers.inmemory.status import conclude
 from clusterwright.controllers.kit.owners import find_owner
@@ -167,7 +167,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         if scene.machine.metadata.deletion_timestamp is not None:
             await self._keep_running(scene)
             return
-        under_way = _Run(scene, scene.obj, self._gates(scene))
+        under_way = _Run(scene, arrived(scene.obj, scene.machine), self._gates(scene))
         error: Exception | None = None
         try:
             run.vote(await self._stages(run, under_way))
@@ -243,6 +243,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         known = known_address(obj)
         others = [] if known else await self._machines_of(scene)
         run.address = scene.simulated.address_of(scene.name, known, (known_address(o) for o in others))
+        run.obj = addressed(run.obj, run.address)
 
     async def _machines_of(self, scene: Scene) -> list[InfraMachine]:
         """All machines of the cluster, of whatever kind."""
@@ -273,7 +274,6 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             run.progress = replace(run.progress, boot_failure=str(failure), boot_is_waiting=failure.is_transient)
             return
         await self._register(run, booted)
-        run.obj = marked(run.obj, run.address)
 
     async def _boot(self, scene: Scene) -> boot.Boot:
         if faults.BOOTSTRAP_FAILS in scene.faults:
@@ -283,7 +283,7 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         if secret is None or "value" not in secret.data:
             raise bootstrap.BootFailure(f"user data: Secret {name} has no value")
         data = bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), scene.name)
-        if has_booted(scene.obj):
+        if has_booted(arrived(scene.obj, scene.machine)):
             return await refounded(self._client, scene, boot.reboot(data), await self._authority(scene, Purpose.CA))
         simulated = scene.simulated
         seen = boot.Neighbourhood(

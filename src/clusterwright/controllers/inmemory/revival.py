@@ -1,6 +1,6 @@
 """Machines that come back: after a restart that kept nothing of their cluster, or with objects that were moved here.
 
-A move takes spec and metadata along, not status. So what a machine has been through is also written on it.
+A move takes spec and metadata along, not status. So the address of a machine is also written on it, with the first write that it gets.
 """
 
 from __future__ import annotations
@@ -22,26 +22,38 @@ from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.kubeadm.yamltext import dump
 from clusterwright.runtime.client import Reader
 
-BOOTED = "inmemory.clusterwright.dev/booted"
-"""On a machine whose Node has joined: its address. Machines boot from their bootstrap data once."""
+ADDRESS = "inmemory.clusterwright.dev/address"
+"""On a machine whose VM was started: its address."""
+MOVED = "inmemory.clusterwright.dev/moved"
+"""On a machine that came here from elsewhere."""
 
 
-def marked(obj: InfraMachine, address: str) -> InfraMachine:
-    """The machine, booted."""
-    if obj.metadata.annotations.get(BOOTED) == address:
-        return obj
-    return replace(obj, metadata=replace(obj.metadata, annotations={**obj.metadata.annotations, BOOTED: address}))
+def addressed(obj: InfraMachine, address: str) -> InfraMachine:
+    """The machine with its address written on it."""
+    return _annotated(obj, ADDRESS, address)
+
+
+def arrived(obj: InfraMachine, machine: Machine) -> InfraMachine:
+    """The machine, marked if it was moved here: it says nothing of its VM, though its Machine knows that it was provisioned."""
+    is_silent = not conditions.has(obj.status.conditions, "VMProvisioned")
+    return _annotated(obj, MOVED, "") if machine.spec.provider_id and is_silent else obj
 
 
 def has_booted(obj: InfraMachine) -> bool:
-    """Whether its Node has joined before, here or elsewhere."""
-    return BOOTED in obj.metadata.annotations or conditions.is_true(obj.status.conditions, "NodeProvisioned")
+    """Whether its Node has joined before, here or elsewhere (who has no Node is not moved). Machines boot from their bootstrap data once."""
+    return MOVED in obj.metadata.annotations or conditions.is_true(obj.status.conditions, "NodeProvisioned")
+
+
+def _annotated(obj: InfraMachine, name: str, value: str) -> InfraMachine:
+    if obj.metadata.annotations.get(name) == value:
+        return obj
+    return replace(obj, metadata=replace(obj.metadata, annotations={**obj.metadata.annotations, name: value}))
 
 
 def known_address(obj: InfraMachine) -> str:
     """The address that the machine has had before, if any."""
     said = next((a.address for a in obj.status.addresses if a.type == "InternalIP"), "")
-    return said or obj.metadata.annotations.get(BOOTED, "")
+    return said or obj.metadata.annotations.get(ADDRESS, "")
 
 
 async def refounded(reader: Reader, scene: Scene, booted: Boot, ca: KeyPair | None) -> Boot:
