@@ -1,10 +1,19 @@
+import asyncio
 from datetime import datetime
+from random import Random
 
 import pytest
 
 from clusterwright.api.kubernetes import Builtin, BuiltinObject, ObjectReference
+from clusterwright.api.meta import ObjectMeta
+from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
+from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.events import Recorder
+from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.sample import Parent
+from clusterwright.simulation.world import START
 
 from .conftest import failure
 
@@ -68,6 +77,33 @@ async def test_the_same_again_is_counted_and_after_ten_minutes_said_anew(world, 
     assert sorted(e.count for e in await events(world)) == [1, 3]
 
 
+def test_the_same_at_once_is_counted_and_the_count_is_written_once():
+    async def scenario():
+        clock = LoopClock(START)
+        server = ApiServer(now=clock.now, random=Random(1))
+        server.ensure_namespaces()
+        client = RestClient(InProcessTransport(server), clock=clock)
+        recorder = Recorder(client, clock, "test-controller")
+        running = asyncio.create_task(recorder.run())
+        obj = BuiltinObject(api_version="v1", kind="ConfigMap", metadata=ObjectMeta(name="ada", namespace="default"))
+        for _ in range(5):
+            recorder.record(obj, "Warning", "Failed", "no")
+            await asyncio.sleep(1)
+        (event,), before = await client.list(Event), server.store.revision
+        assert event.count == 1  # the others are owed
+        await asyncio.sleep(10)
+        (event,) = await client.list(Event)
+        assert event.count == 5
+        assert (event.last_timestamp - event.first_timestamp).total_seconds() == 4
+        assert server.store.revision == before + 1
+        recorder.record(obj, "Warning", "Failed", "no")
+        running.cancel()
+        await recorder.flush()  # whoever stops leaves nothing untold
+        assert (await client.list(Event))[0].count == 6
+
+    run_virtual(scenario())
+
+
 async def test_many_that_differ_only_in_their_message_become_one(world, recorder, ada):
     for n in range(15):
         recorder.record(ada, "Warning", "Failed", f"attempt {n}")
@@ -96,7 +132,7 @@ async def test_an_event_that_has_expired_is_made_again(world, recorder, ada):
     await recorder.flush()
     (event,) = await events(world)
     await world.user.delete(Event, event.key)
-    await world.clock.sleep(5)
+    await world.clock.sleep(15)
 
     recorder.record(ada, "Normal", "A", "m")
     await recorder.flush()

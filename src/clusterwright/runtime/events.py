@@ -3,7 +3,7 @@
 `record` only appends to a queue; `run` sends. Losing an Event is harmless, so that no failure here reaches a caller.
 Behaviour follows client-go's event correlator: equal events within ten minutes raise `count` of the first; more than ten that
 differ only in their message become one `(combined from similar events)`; one object may send 25 at once and one every five
-minutes after that.
+minutes after that. Unlike there, what is said again within ten seconds is counted, and the count is written once.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.runtime.client import Writer
@@ -23,6 +25,7 @@ from clusterwright.runtime.logging import get_logger
 EVENT = GroupVersionKind("", "v1", "Event")
 
 _WINDOW = 600.0
+_TOGETHER = 10.0
 _SIMILAR = 10
 _BURST = 25
 _REFILL = 1 / 300
@@ -38,8 +41,10 @@ class _Seen:
     """An Event that was sent: where it is and how often it was said."""
 
     key: ObjectKey
-    first: float
     last: float
+    told: float
+    """When `count` was last written."""
+    stamp: str
     count: int = 1
 
 
@@ -67,6 +72,7 @@ class Recorder:
         self._queue: deque[tuple[Json, str, str, str, datetime]] = deque(maxlen=_MAX_QUEUED)
         self._wake = asyncio.Event()
         self._seen: dict[tuple[str, ...], _Seen] = {}
+        self._owed: dict[ObjectKey, _Seen] = {}
         self._similar: dict[tuple[str, ...], _Similar] = {}
         self._budgets: dict[tuple[str, ...], _Budget] = {}
 
@@ -78,18 +84,39 @@ class Recorder:
     async def run(self) -> None:
         """Send what was recorded, for ever."""
         while True:
-            await self._wake.wait()
+            due = min((seen.told for seen in self._owed.values()), default=inf) + _TOGETHER
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if due == inf else max(0.0, due - self._clock.monotonic())):
+                    await self._wake.wait()
             self._wake.clear()
-            await self.flush()
+            await self._drain()
+            await self._settle(self._clock.monotonic() - _TOGETHER)
 
     async def flush(self) -> None:
-        """Send what is queued now."""
+        """Send what is queued or owed now."""
+        await self._drain()
+        await self._settle(inf)
+
+    async def _drain(self) -> None:
         while self._queue:
             reference, type, reason, message, at = self._queue.popleft()
             try:
                 await self._send(reference, type, reason, message, at)
             except ApiError as error:
                 _log.warning("Event was not recorded", reason=reason, error=str(error))
+
+    async def _settle(self, until: float) -> None:
+        """Write the counts that were last written at `until` or before."""
+        for seen in [seen for seen in self._owed.values() if seen.told <= until]:
+            try:
+                await self._count(seen)
+            except ApiError as error:
+                _log.debug("Event was not counted", event=str(seen.key), error=str(error))
+
+    async def _count(self, seen: _Seen) -> None:
+        self._owed.pop(seen.key, None)
+        seen.told = self._clock.monotonic()
+        await self._client.patch(EVENT, seen.key, {"count": seen.count, "lastTimestamp": seen.stamp})
 
     async def _send(self, reference: Json, type: str, reason: str, message: str, at: datetime) -> None:
         now = self._clock.monotonic()
@@ -101,9 +128,12 @@ class Recorder:
         seen = self._seen.get(identity)
         stamp = _timestamp(at)
         if seen is not None and now - seen.last <= _WINDOW:
-            seen.count, seen.last = seen.count + 1, now
+            seen.count, seen.last, seen.stamp = seen.count + 1, now, stamp
+            if now - seen.told < _TOGETHER:
+                self._owed[seen.key] = seen
+                return
             try:
-                await self._client.patch(EVENT, seen.key, {"count": seen.count, "lastTimestamp": stamp})
+                await self._count(seen)
                 return
             except NotFound:
                 pass  # it has expired: say it anew
@@ -126,7 +156,7 @@ class Recorder:
         }
         _forget_oldest(self._seen)
         self._seen.pop(identity, None)
-        self._seen[identity] = _Seen(key, now, now)
+        self._seen[identity] = _Seen(key, now, now, stamp)
         await self._client.create(event)
 
     def _combined(self, family: tuple[str, ...], message: str, now: float) -> str:
