@@ -125,6 +125,9 @@ def test_a_whole_deployment_is_updated_in_place_and_the_budgets_hold() -> None:
             assert {n: before[n].metadata.uid for n in kept} == {n: after[n].metadata.uid for n in kept}
             still = {d.metadata.name: d.metadata.uid for d in await w.p.client.list(DevMachine)}
             assert all(still[n] == hosts[n] for n in kept), "hosts stay"
+            assert all(d.metadata.labels.get("cluster.x-k8s.io/cluster-name") for d in await w.p.client.list(DevMachine)), (
+                "with their labels"
+            )
             assert seen == {"most": 4, "least available": 3}
             assert [hook for hook, _ in w.post.calls].count("UpdateMachine") >= 2 * len(kept)
             for machine in after.values():
@@ -257,6 +260,8 @@ def test_a_whole_control_plane_is_updated_in_place(surge: int, kept: int) -> Non
             await p.until(rolled_out, f"three Machines are at {NEW}", within=HOUR, step=1.0)
             after = {m.metadata.name: m.metadata.uid for m in await p.client.list(Machine)}
             assert len(before.items() & after.items()) >= kept
+            for kind in (DevMachine, KubeadmConfig):
+                assert all("cluster.x-k8s.io/control-plane" in obj.metadata.labels for obj in await p.client.list(kind))
             for machine in await p.client.list(Machine):
                 assert not [k for k in machine.metadata.annotations if "in-place" in k or "pending-hooks" in k]
             assert [hook for hook, _ in post.calls].count("UpdateMachine") >= 2 * kept

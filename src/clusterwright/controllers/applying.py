@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.api.wellknown import CLONED_FROM_GROUP_KIND_ANNOTATION, CLONED_FROM_NAME_ANNOTATION
 from clusterwright.controllers import field_ownership
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import Conflict
 
 _TRIES = 3
+CREATORS: Final = (CLONED_FROM_NAME_ANNOTATION, CLONED_FROM_GROUP_KIND_ANNOTATION)
+"""What stays with who made an object: it says how it was made."""
+
+
+async def take_over(client: Client, live: Unstructured, giver: str, taker: str) -> None:
+    """Leave labels and annotations of an object to another manager of ours, unless that was done before; raises ApiError.
+
+    `live` is the object with its managedFields. Before that, whatever the giver applies without them takes them away.
+    """
+    for attempt in range(1, _TRIES + 1):
+        patch = field_ownership.handed_over(live.json, giver, taker, CREATORS)
+        if patch is None:
+            return
+        try:
+            await client.patch(live.gvk, live.key, patch, type="json")
+            return
+        except Conflict:  # a provider was quick to write
+            if attempt == _TRIES:
+                raise
+        live = await client.live.get(live.gvk, live.key)
 
 
 class _InForce(NamedTuple):
@@ -42,36 +62,22 @@ class Applier:
         self._client = client
         self._in_force: dict[ObjectKey, dict[tuple[str, str], _InForce]] = {}
 
-    def turn(self, intent: Json) -> AbstractAsyncContextManager[None]:
-        """While it is held, nobody else of this process writes the object."""
-        metadata = intent["metadata"]
-        kind = GroupVersionKind.of(intent["apiVersion"], intent["kind"])
-        return self._client.turn(kind, ObjectKey(metadata.get("namespace", ""), metadata["name"]))
-
     async def create(self, owner: ObjectKey, intent: Json, manager: str) -> Unstructured:
         """Apply an intent for an object that is not expected to exist; raises ApiError."""
         answer = await self._client.apply(intent, field_manager=manager)
         self._note(owner, answer, intent, manager)
         return answer
 
-    async def hand_over(self, owner: ObjectKey, created: Unstructured, intent: Json, giver: str, taker: str) -> Unstructured:
-        """Leave the labels and annotations of `intent` to another manager of ours, as if it had applied them; raises ApiError."""
-        for attempt in range(1, _TRIES + 1):
-            patch = field_ownership.handed_over(created.json, giver, taker, intent)
-            if patch is None:
-                break
-            try:
-                created = await self._client.patch(created.gvk, created.key, patch, type="json")
-                break
-            except Conflict:  # a provider was quick to write
-                if attempt == _TRIES:
-                    raise
-            created = await self._client.live.get(created.gvk, created.key)
-        self._note(owner, created, intent, taker)
-        return created
+    def made_with(self, owner: ObjectKey, created: Unstructured, intent: Json, manager: str) -> None:
+        """An object was made with all that `intent` says: there is nothing to apply until `manager` wants something else."""
+        self._note(owner, created, intent, manager)
 
-    async def ensure(self, owner: ObjectKey, known: Unstructured, intent: Json, manager: str) -> Applied:
-        """Apply the intent unless it is in force; raises ApiError. `known` is the object as a cache shows it."""
+    async def ensure(self, owner: ObjectKey, known: Unstructured, intent: Json, manager: str, *, heir_of: str = "") -> Applied:
+        """Apply the intent unless it is in force; raises ApiError. `known` is the object as a cache shows it.
+
+        `heir_of`: another manager of ours, that has made the object with its labels and annotations. They are taken over from it when
+        they have to change for the first time; most never do.
+        """
         metadata, digest = known.metadata, field_ownership.digest(intent)
         before = self._in_force.get(owner, {}).get((metadata.uid, manager))
         if before is not None and before.digest == digest:
@@ -86,9 +92,12 @@ class Applier:
             await self._client.patch(fresh.gvk, fresh.key, repair, type="json")
             return Applied(mended=True)
         is_tracked = bool((fresh.json.get("metadata") or {}).get("managedFields"))
-        if is_tracked and field_ownership.is_in_force(fresh.json, intent, manager):
+        is_held = bool(heir_of) and field_ownership.is_held(fresh.json, intent, heir_of, manager, CREATORS)
+        if is_tracked and (is_held or field_ownership.is_in_force(fresh.json, intent, manager)):
             self._note(owner, known, intent, manager)
             return Applied()
+        if heir_of:
+            await take_over(self._client, fresh, heir_of, manager)
         return Applied(await self.create(owner, intent, manager))
 
     def _note(self, owner: ObjectKey, obj: Unstructured, intent: Json, manager: str) -> None:

@@ -7,7 +7,7 @@ already there: the values are those of the intent, and our manager owns nothing 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -16,6 +16,7 @@ import msgspec
 from clusterwright.api.meta import Json
 
 BEFORE_FIRST_APPLY = "before-first-apply"
+_METADATA = ("labels", "annotations")
 
 
 def digest(intent: Mapping[str, Any]) -> str:
@@ -48,7 +49,11 @@ def is_in_force(live: Mapping[str, Any], intent: Mapping[str, Any], manager: str
 
 def _entry(live: Mapping[str, Any], manager: str) -> Mapping[str, Any] | None:
     entries = (live.get("metadata") or {}).get("managedFields") or ()
-    return next((e for e in entries if e.get("manager") == manager and e.get("operation") == "Apply" and not e.get("subresource")), None)
+    return next((e for e in entries if e.get("manager") == manager and _is_applied(e)), None)
+
+
+def _is_applied(entry: Mapping[str, Any]) -> bool:
+    return entry.get("operation") == "Apply" and not entry.get("subresource")
 
 
 def _contains(live: Any, intent: Any) -> bool:
@@ -80,50 +85,47 @@ def _owns_no_more(owned: Mapping[str, Any], intent: Mapping[str, Any]) -> bool:
     return True
 
 
-def without_metadata_ownership(live: Mapping[str, Any], manager: str) -> list[Json] | None:
-    """A JSON patch after which `manager` owns neither labels nor annotations; None if it does not own any.
+def is_held(live: Mapping[str, Any], intent: Mapping[str, Any], giver: str, taker: str, kept: Collection[str]) -> bool:
+    """Whether the labels and annotations of `intent` are there and nothing has to go, though the taker never applied them.
 
-    The metadata manager can then take a label away again.
+    They are the giver's still, who made the object with them; of what it has besides, only `kept` is not in the intent.
     """
-    metadata = live.get("metadata") or {}
-    entries = metadata.get("managedFields") or ()
-    changed: list[Json] = []
-    found = False
-    for entry in entries:
-        copy: Json = deepcopy(dict(entry))
-        fields = (copy.get("fieldsV1") or {}).get("f:metadata")
-        if copy.get("manager") == manager and isinstance(fields, dict) and ("f:labels" in fields or "f:annotations" in fields):
-            fields.pop("f:labels", None)
-            fields.pop("f:annotations", None)
-            found = True
-        changed.append(copy)
-    return _patch(changed, metadata) if found else None
+    if _entry(live, taker) is not None or not contains(live, intent):
+        return False
+    owned = ((_entry(live, giver) or {}).get("fieldsV1") or {}).get("f:metadata") or {}
+    wanted = intent.get("metadata") or {}
+    return all({*_names(owned, field)} - {*kept} == {*(wanted.get(field) or ())} for field in _METADATA)
 
 
-def handed_over(live: Mapping[str, Any], giver: str, taker: str, intent: Mapping[str, Any]) -> list[Json] | None:
-    """A JSON patch after which the labels and annotations of `intent` are the taker's alone, as if it had applied them.
+def handed_over(live: Mapping[str, Any], giver: str, taker: str, kept: Collection[str]) -> list[Json] | None:
+    """A JSON patch after which labels and annotations are the taker's, as if it had applied them; the giver has only `kept` of them.
 
-    None if the giver does not own any of them. The taker can then take them away again.
+    None if the giver does not own any, or the taker has taken over before. The taker can then take them away again.
     """
     metadata = live.get("metadata") or {}
     entries: list[Json] = [deepcopy(dict(e)) for e in metadata.get("managedFields") or ()]
-    mine = next((e for e in entries if e.get("manager") == giver and e.get("operation") == "Apply"), None)
+    mine = next((e for e in entries if e.get("manager") == giver and _is_applied(e)), None)
     owned = ((mine or {}).get("fieldsV1") or {}).get("f:metadata")
-    if mine is None or not isinstance(owned, dict):
+    if mine is None or not isinstance(owned, dict) or _entry(live, taker) is not None:
         return None
     given: Json = {}
-    for field in ("labels", "annotations"):
+    for field in _METADATA:
         below = owned.get(f"f:{field}")
-        names = [f"f:{name}" for name in (intent.get("metadata") or {}).get(field) or ()]
-        if not isinstance(below, dict) or not names:
+        if not isinstance(below, dict):
             continue
-        given[f"f:{field}"] = {name: below.pop(name) for name in names if name in below}
+        given[f"f:{field}"] = {f"f:{name}": below.pop(f"f:{name}") for name in _names(owned, field) if name not in kept}
         if not set(below) - {"."}:
             del owned[f"f:{field}"]
     if not any(given.values()):
         return None
     entries.append({**mine, "manager": taker, "fieldsV1": {"f:metadata": given}})
     return _patch(entries, metadata)
+
+
+def _names(owned: Mapping[str, Any], field: str) -> list[str]:
+    """Which labels or annotations are among the owned fields of the metadata."""
+    below = owned.get(f"f:{field}")
+    return [key[2:] for key in below if key.startswith("f:")] if isinstance(below, Mapping) else []
 
 
 def repaired(live: Mapping[str, Any], manager: str) -> list[Json] | None:

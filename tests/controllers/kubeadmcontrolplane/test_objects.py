@@ -333,14 +333,6 @@ def test_lost_managed_fields_are_mended() -> None:
     assert ownership.repaired(LIVE, "us") is None
 
 
-def test_metadata_is_given_up_to_the_metadata_manager() -> None:
-    patch = ownership.without_metadata_ownership(LIVE, "us")
-
-    assert patch is not None
-    assert patch[0]["value"][0]["fieldsV1"] == {"f:metadata": {}}
-    assert ownership.without_metadata_ownership(LIVE, "other") is None
-
-
 # ------------------------------------------------------------------------------------------- deletion
 
 

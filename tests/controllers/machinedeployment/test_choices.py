@@ -263,11 +263,33 @@ def test_labels_are_handed_over_to_who_may_take_them_away() -> None:
     owned = {"f:metadata": {"f:labels": {".": {}, "f:ours": {}, "f:kept": {}}, "f:ownerReferences": {}}, "f:spec": {}}
     live = {"metadata": {"managedFields": [{"manager": "a", "operation": "Apply", "fieldsV1": owned}], "resourceVersion": "7"}}
 
-    handed = field_ownership.handed_over(live, "a", "b", {"metadata": {"labels": {"ours": "1"}}})
+    handed = field_ownership.handed_over(live, "a", "b", ["kept"])
 
     assert handed is not None
     giver, taker = handed[0]["value"]
     assert giver["fieldsV1"]["f:metadata"]["f:labels"] == {".": {}, "f:kept": {}}
     assert taker == {"manager": "b", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {"f:ours": {}}}}}
     assert handed[1]["value"] == "7"
-    assert field_ownership.handed_over(live, "c", "b", {"metadata": {"labels": {"ours": "1"}}}) is None
+    assert field_ownership.handed_over(live, "c", "b", ["kept"]) is None
+    assert field_ownership.handed_over(live, "a", "b", ["kept", "ours"]) is None
+    after = {"metadata": {"managedFields": [*handed[0]["value"]], "resourceVersion": "8"}}
+    assert field_ownership.handed_over(after, "a", "b", []) is None  # once: what the giver has now is its own
+
+
+def test_labels_that_an_object_was_made_with_are_not_applied_again() -> None:
+    owned = {"f:metadata": {"f:labels": {".": {}, "f:ours": {}}, "f:annotations": {"f:kept": {}}}, "f:spec": {}}
+    entry = {"manager": "a", "operation": "Apply", "fieldsV1": owned}
+    live = {"metadata": {"labels": {"ours": "1"}, "annotations": {"kept": ""}, "managedFields": [entry]}}
+
+    def is_held(labels: dict[str, str], **annotations: str) -> bool:
+        return field_ownership.is_held(live, {"metadata": {"labels": labels, "annotations": annotations}}, "a", "b", ["kept"])
+
+    assert is_held({"ours": "1"})
+    assert not is_held({"ours": "2"})
+    assert not is_held({"ours": "1", "more": ""})
+    assert not is_held({})  # it has to go
+    assert not is_held({"ours": "1"}, note="x")
+    live["metadata"]["managedFields"].append(
+        {"manager": "b", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {"f:more": {}}}}}
+    )
+    assert not is_held({"ours": "1"})  # the taker has something that has to go

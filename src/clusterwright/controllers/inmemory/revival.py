@@ -40,7 +40,7 @@ def arrived(obj: InfraMachine, machine: Machine) -> InfraMachine:
 
 
 def has_booted(obj: InfraMachine) -> bool:
-    """Whether its Node has joined before, here or elsewhere (who has no Node is not moved). Machines boot from their bootstrap data once."""
+    """Whether its Node has joined before, here or elsewhere: who has none is not moved. Machines boot from their bootstrap data once."""
     return MOVED in obj.metadata.annotations or conditions.is_true(obj.status.conditions, "NodeProvisioned")
 
 

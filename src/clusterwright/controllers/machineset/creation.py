@@ -89,14 +89,13 @@ class Creator:
         mine: list[Unstructured] = []
         try:
             intent = desired.clone(maker, template, reference, name)
-            async with self.applier.turn(intent):  # or who adopts it gets between the two
-                clone = await self.applier.create(self._owner, intent, FIELD_MANAGER)
-                mine.append(clone)
-                if clone.metadata.deletion_timestamp is not None:
-                    # left from a creation that was refused: the name is free again when it is gone
-                    raise ApiError(f"waiting for {clone.kind} {clone.key} to be deleted")
-                metadata = desired.metadata_intent(maker, clone)
-                return await self.applier.hand_over(self._owner, clone, metadata, FIELD_MANAGER, METADATA_MANAGER)
+            clone = await self.applier.create(self._owner, intent, FIELD_MANAGER)
+            mine.append(clone)
+            if clone.metadata.deletion_timestamp is not None:
+                # left from a creation that was refused: the name is free again when it is gone
+                raise ApiError(f"waiting for {clone.kind} {clone.key} to be deleted")
+            self.applier.made_with(self._owner, clone, desired.metadata_intent(maker, clone), METADATA_MANAGER)
+            return clone
         except ApiError as error:
             raise await self._failed(reason, self._text(reference, error), error, machine, [*made, *mine]) from error
 

@@ -10,9 +10,10 @@ import msgspec
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import MACHINE_TEMPLATE_HASH_LABEL
+from clusterwright.controllers.applying import take_over
 from clusterwright.controllers.external import ContractUnknown, get_external
 from clusterwright.controllers.machineset import desired, moves
-from clusterwright.controllers.machineset.desired import FIELD_MANAGER, Maker
+from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
 from clusterwright.controllers.machineset.hands import Hands, Run
 from clusterwright.controllers.machineset.moves import Fate
 from clusterwright.controllers.machineset.observing import typed
@@ -95,6 +96,7 @@ class InPlace:
         if original is None:
             return
         for obj, template, reference in pairs:
+            await take_over(client, await client.live.get(obj.gvk, obj.key), FIELD_MANAGER, METADATA_MANAGER)
             await client.apply(desired.in_place_intent(obj, template, reference), field_manager=FIELD_MANAGER)
         intent = desired.updated_machine(maker, msgspec.json.decode(original.raw), in_place=True)
         await client.apply(intent, field_manager=FIELD_MANAGER)

@@ -204,7 +204,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                 async for neighbour in self._neighbours(machine):
                     uids.add(neighbour.metadata.uid)
                     intent = desired.metadata_intent(maker, neighbour)
-                    mended |= (await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER)).mended
+                    mended |= (await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER, heir_of=FIELD_MANAGER)).mended
         except (ApiError, ContractUnknown) as error:
             run.fail(f"failed to keep Machines in step: {error}", error)
             return False

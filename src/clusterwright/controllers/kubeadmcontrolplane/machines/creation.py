@@ -61,15 +61,13 @@ async def _create(hands: Hands, run: Run, *, join: bool) -> None:
         (machine, "MachineGenerationFailed"),
     ):
         try:
-            async with hands.applier.turn(intent):  # or who adopts it gets between the two
-                answer = await hands.applier.create(seen.key, intent, FIELD_MANAGER)
-                if answer.metadata.deletion_timestamp is not None:
-                    # left from a creation that was refused: the name is free again when it is gone
-                    raise PassFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
-                if intent is not machine:
-                    made.append(answer)
-                    wanted = desired.metadata_intent(owner, answer)
-                    await hands.applier.hand_over(seen.key, answer, wanted, FIELD_MANAGER, METADATA_MANAGER)
+            answer = await hands.applier.create(seen.key, intent, FIELD_MANAGER)
+            if answer.metadata.deletion_timestamp is not None:
+                # left from a creation that was refused: the name is free again when it is gone
+                raise PassFailed(f"waiting for {answer.kind} {answer.key} to be deleted")
+            if intent is not machine:
+                made.append(answer)
+                hands.applier.made_with(seen.key, answer, desired.metadata_intent(owner, answer), METADATA_MANAGER)
         except ApiError as error:
             run.mark(mark("MachinesCreated", "False", "Error", failure, str(error)))
             raise PassFailed("; ".join([str(error), *await taken_back(client, machine, made, error)])) from error

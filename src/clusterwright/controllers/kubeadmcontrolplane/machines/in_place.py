@@ -16,13 +16,14 @@ from clusterwright.api.wellknown import (
     REMEDIATE_MACHINE_ANNOTATION,
     UPDATE_IN_PROGRESS_ANNOTATION,
 )
+from clusterwright.controllers.applying import take_over
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.hands import Hands, Run
 from clusterwright.controllers.kubeadmcontrolplane.machines import desired
 from clusterwright.controllers.kubeadmcontrolplane.machines.comparison import is_cloned, joining_configs
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
-from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER
+from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER, METADATA_MANAGER
 from clusterwright.controllers.owned_machines import UPDATE_MACHINE_HOOK, pending_hooks
 from clusterwright.controllers.update_advice import Hook
 from clusterwright.controllers.update_patches import reduced
@@ -183,6 +184,8 @@ async def begin_update(hands: Hands, run: Run, name: str) -> None:
         if machine.config is None:
             raise PassFailed(f"{where}, could not compute desired KubeadmConfig")
         infrastructure = desired.new_infrastructure(owner, template.object, name=machine.infrastructure.key.name)
+        for part in (machine.infrastructure, machine.config):
+            await take_over(client, await client.live.get(part.gvk, part.key), FIELD_MANAGER, METADATA_MANAGER)
         await client.apply(
             _spec_intent(machine.infrastructure, infrastructure.get("spec"), {**desired.cloned_from(owner), **_MARK}),
             field_manager=FIELD_MANAGER,

@@ -53,7 +53,7 @@ async def _bring_in_step(hands: Hands, run: Run, machine: ControlPlaneMachine) -
     for part, obj in (("infrastructure", machine.infrastructure), ("config", machine.config)):
         if obj is None:
             continue
-        applied = await hands.applier.ensure(key, obj, desired.metadata_intent(owner, obj), METADATA_MANAGER)
+        applied = await hands.applier.ensure(key, obj, desired.metadata_intent(owner, obj), METADATA_MANAGER, heir_of=FIELD_MANAGER)
         mended |= applied.mended
         if applied.object is not None:
             changes[part] = applied.object
