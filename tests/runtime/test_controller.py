@@ -376,7 +376,7 @@ async def test_words_are_left_for_later_but_not_for_ever():
     said = []
 
     async def reconcile(key):
-        if not bench.controller.may_wait(key):
+        if not bench.controller.may_wait(key, WHEN_IDLE):
             said.append(round(asyncio.get_running_loop().time() - begun, 1))
         return Result.await_change()
 
@@ -390,6 +390,28 @@ async def test_words_are_left_for_later_but_not_for_ever():
     await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
     await asyncio.sleep(30)
     assert said == [0.5, 11.0]
+    await bench.stop()
+
+
+@virtual
+async def test_sums_wait_a_second_for_more_and_whatever_came_before_counts():
+    bench = Bench()
+    said, seconds = [], 1.0
+
+    async def reconcile(key):
+        if not bench.controller.may_wait(key, seconds):
+            said.append(round(asyncio.get_running_loop().time() - begun, 1))
+        return Result.await_change()
+
+    await bench.start(reconcile)
+    begun = asyncio.get_running_loop().time()
+    key = await bench.make()
+    for label in ("a", "b", "c"):
+        await asyncio.sleep(0.3)
+        await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": label}}})
+    await asyncio.sleep(5)
+
+    assert said == [1.0]
     await bench.stop()
 
 

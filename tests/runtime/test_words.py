@@ -33,9 +33,26 @@ CASES = [
 
 @pytest.mark.parametrize(("after", "said_later", "summed_up_later", "retold_later"), CASES)
 def test_what_is_only_words(after: Machine, said_later: bool, summed_up_later: bool, retold_later: bool) -> None:
-    assert words.is_all(WAITING, after) is said_later
+    assert (words.to_be_said(WAITING, after) == WHEN_IDLE) is said_later
     assert (words.summed_up(SOON)(WAITING, after) == WHEN_IDLE) is summed_up_later
     assert (words.retold(SOON)(WAITING, after) == WHEN_IDLE) is retold_later
+
+
+SUMS = words.Sums(frozenset({"phase"}), frozenset({"Counted"}))
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [
+        pytest.param(a_machine(("Ready", "False", "waiting for a Node")), WHEN_IDLE, id="words"),
+        pytest.param(a_machine(("Ready", "False", ""), phase="Provisioned"), words.A_SECOND, id="field"),
+        pytest.param(a_machine(("Ready", "False", ""), ("Counted", "True", "")), words.A_SECOND, id="condition"),
+        pytest.param(a_machine(("Ready", "True", ""), ("Counted", "True", ""), phase="Provisioned"), 0.0, id="a deed with them"),
+        pytest.param(a_machine(("Ready", "False", ""), phase="Running", node_ref=MachineNodeReference(name="n")), 0.0, id="another field"),
+    ],
+)
+def test_sums_wait_a_second(after: Machine, seconds: float) -> None:
+    assert words.to_be_said(WAITING, after, SUMS) == seconds
 
 
 @pytest.mark.parametrize("patience", [words.summed_up(SOON), words.retold(SOON)])

@@ -74,8 +74,8 @@ class Dependencies:
     """The same, as who discovers and registers them sees it; None: there is none."""
     enqueue_after: Callable[[ObjectKey, timedelta, str], None] = lambda _key, _delay, _reason: None
     """Wake a key after a while: to tell what time alone changes, where the pass itself waits for nothing."""
-    may_wait: Callable[[ObjectKey], bool] = lambda _key: False
-    """Whether a pass that has only words to write (`runtime.words`) leaves them for later; it is then run again."""
+    may_wait: Callable[[ObjectKey, float], bool] = lambda _key, _seconds: False
+    """Whether a pass that has to write what may wait so long (`runtime.words`) leaves it for later; it is then run again."""
     options: Mapping[str, Any]
     """Flags by name, e.g. `watch-filter`, `remote-conditions-grace-period`; absent means the default."""
 

@@ -34,6 +34,7 @@ from clusterwright.runtime.tracing import NoTracer, Tracer
 from clusterwright.runtime.workqueue import PATIENCE, Backoff, Priority, Request, ShutDown, WorkQueue
 
 DEADLINE = 300.0
+_EARLY = 0.001  # a timer may ring that much before its time
 _MAPPING_TRIES = 8
 
 _log = get_logger("controller")
@@ -127,14 +128,20 @@ class Controller:
         """Wake a key after a while, unless something else does before."""
         self.queue.add_after(key, delay.total_seconds(), reason)
 
-    def may_wait(self, key: ObjectKey) -> bool:
-        """Whether a pass that has only words to write leaves them for later; if so, it is run again when there is nothing else to do."""
+    def may_wait(self, key: ObjectKey, seconds: float) -> bool:
+        """Whether a pass leaves what it has to write for later; if so, it is run again when so much time has passed since the first did.
+
+        With WHEN_IDLE, when there is nothing else to do.
+        """
         now = asyncio.get_running_loop().time()
         waited = now - self._withheld.setdefault(key, now)
-        if waited >= PATIENCE or (waited > 0 and self._is_quiet()):
+        if waited >= min(seconds, PATIENCE) - _EARLY or (seconds == WHEN_IDLE and waited > 0 and self._is_quiet()):
             del self._withheld[key]
             return False
-        self.queue.add_when_idle(key, "more to tell")
+        if seconds == WHEN_IDLE:
+            self.queue.add_when_idle(key, "more to tell")
+        else:
+            self.queue.add_after(key, seconds - waited, "more to tell")
         return True
 
     async def watch(self, watch: Watch) -> None:

@@ -1,28 +1,47 @@
 """What a change of an object is: a deed, on which others act, or only other words for what has not happened yet.
 
 An object that comes up says at every step what it waits for, and whoever sums it up says it again, and so does the next one above. Nobody
-acts on that. A change of words alone waits until there is nothing else to do, and is then told once; a deed is told soon. That holds for
-hearing (`Watch.settle`) as for saying (`is_all`).
+acts on that. A change of words alone waits until there is nothing else to do, and is then told once; a deed is told soon. Between the two
+are sums: how many of the objects below are how far. People read them, nobody acts on them, and they move many times in a second; they wait
+a second for more. That holds for hearing (`Watch.settle`) as for saying (`to_be_said`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from clusterwright.api.meta import Object, Unstructured
 from clusterwright.runtime.reconcile import WHEN_IDLE, Patience
 
+A_SECOND = 1.0
 _TWO_WRITES = 0.02
 _STATUS = frozenset({"conditions", "deprecated", "v1beta2", "observedGeneration", "observed_generation", "last_updated"})
 _METADATA = frozenset({"resource_version", "generation"})
 _FOREIGN_METADATA = ("deletionTimestamp", "labels", "annotations")
 
 
-def is_all(before: Object, after: Object) -> bool:
-    """Whether nothing but words is new in an object: no other condition is True than was. That a generation was seen is words, too."""
-    return _achieved(before) == _achieved(after)
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Which fields of a kind's status, and which types of conditions, only sum up the objects below."""
+
+    fields: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
+
+
+NONE = Sums()
+
+
+def to_be_said(before: Object, after: Object, sums: Sums = NONE) -> float:
+    """How many seconds the change of an object may wait: 0 if it is a deed.
+
+    Only words are new if no other condition is True than was. That a generation was seen is words, too.
+    """
+    if _achieved(before, NONE) == _achieved(after, NONE):
+        return WHEN_IDLE
+    return A_SECOND if _achieved(before, sums) == _achieved(after, sums) else 0.0
 
 
 def summed_up(deeds: float) -> Patience:
@@ -58,10 +77,11 @@ def _provided(obj: Unstructured) -> object:
     return rest, [metadata.get(name) for name in _FOREIGN_METADATA], _without(status, _STATUS), _true_in(status)
 
 
-def _achieved(obj: Object) -> object:
+def _achieved(obj: Object, sums: Sums) -> object:
     deprecated = getattr(getattr(_status(obj), "deprecated", None), "v1beta1", None)
     lists = (getattr(_status(obj), "conditions", ()), getattr(deprecated, "conditions", ()))
-    return _wanted(obj), _fields(_status(obj), _STATUS), [{c.type for c in found if c.status == "True"} for found in lists]
+    held = [{c.type for c in found if c.status == "True"} - sums.conditions for found in lists]
+    return _wanted(obj), _fields(_status(obj), _STATUS | sums.fields), held
 
 
 def _done(obj: Object) -> object:

@@ -47,6 +47,8 @@ class Shape(Generic[T]):
     owned_v1beta1: tuple[str, ...] = ()
     unpaused_apart: bool = True
     """That an object is not paused is said by a write of its own, which ends the pass; else with whatever else the pass says."""
+    sums: words.Sums = words.NONE
+    """What of the status only sums up objects below, so that it may wait a second for more."""
 
 
 class Kind(Protocol[T, O, S]):
@@ -160,7 +162,8 @@ class KindReconciler(Generic[T, O, S]):
             self._kind.forget(before.key)
             after, complete = without_finalizer(before, self._shape.finalizer), False
         try:
-            if failed or after == before or not words.is_all(before, after) or not self._deps.may_wait(before.key):
+            wait = 0.0 if failed or after == before else words.to_be_said(before, after, self._shape.sums)
+            if not wait or not self._deps.may_wait(before.key, wait):
                 await self._patch(run.original, after, complete=complete)
         except (ApiError, ConditionConflict, ExceptionGroup) as error:
             run.errors += [part for part in leaves(error) if isinstance(part, Exception)]
