@@ -139,8 +139,9 @@ class Call:
                 await self._convert_in_turns(list(entries))
             return
         lacking: dict[int, tuple[Entry, Json]] = {}
+        head = b'{"apiVersion":"%s",' % wanted.encode()  # as `ordered` writes what may have several versions
         for entry in entries:
-            if entry.converted(versions.converter, wanted) is None:
+            if not entry.raw.startswith(head) and entry.converted(versions.converter, wanted) is None:
                 obj = _decode(entry.raw)
                 if obj["apiVersion"] != wanted:
                     lacking[entry.rv] = (entry, self._fitted(entry, obj))

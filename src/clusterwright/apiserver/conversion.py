@@ -142,13 +142,13 @@ class Versions(dict[str, KindHandler]):
 
     async def settled(self, action: Callable[[Versions], T], run: Run | None = None) -> T:
         """The result of code that may convert: it is run (by `run`, if given) again with what it lacked until it lacks nothing."""
-        if self.immediate:
-            return action(self) if run is None else await run(action, self)
-        informed = Versions(self, self.converter)
+        informed = self
         while True:
             try:
                 return action(informed) if run is None else await run(action, informed)
             except Pending as lack:
+                if informed is self:
+                    informed = Versions(self, self.converter)
                 key = (msgspec.json.encode(lack.obj), lack.api_version)
                 (made,) = await self.convert_all([lack.obj], lack.api_version)
                 informed._known[key] = msgspec.json.encode(made)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import random as random_module
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -117,7 +116,9 @@ class Core:
 
     def new_uid(self) -> str:
         """A random uid."""
-        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+        bits = self.random.getrandbits(128) & ~(0xF000 << 64 | 0xC000 << 48) | 0x4000 << 64 | 0x8000 << 48  # version 4
+        digits = f"{bits:032x}"  # uuid.UUID takes three times as long
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def demand(self, user: User, info: RequestInfo) -> None:
         """Raise StatusError (403) where the user may not do this."""

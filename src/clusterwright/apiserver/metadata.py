@@ -149,7 +149,7 @@ def _finalizers(finalizers: Sequence[str], times: int) -> Iterable[FieldError]:
     for index, finalizer in enumerate(finalizers):
         problems = qualified_name(finalizer)
         yield from (invalid(path, finalizer, p) for p in problems)
-        if not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if times and not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
             yield from [invalid(f"{path}[{index}]", finalizer, text)] * times
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:

@@ -106,6 +106,12 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return has_match
 
 
+@lru_cache(maxsize=512)
+def remembering(pattern: str) -> Callable[[str], bool]:
+    """As `matcher`, for short texts that come again and again, as names, reasons and versions do with every write of an object."""
+    return lru_cache(maxsize=256)(matcher(pattern))
+
+
 def _go_words(said: str) -> str:
     code, colon, argument = said.partition(": ")
     for theirs, ours in _WORDS:

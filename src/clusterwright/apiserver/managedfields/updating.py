@@ -15,7 +15,6 @@ from clusterwright.apiserver.managedfields.managers import (
     NotInVersion,
     bare,
     decode,
-    encode,
     take,
     versioned,
     written,
@@ -103,14 +102,9 @@ def _sent_or_kept(sent: Any, kept: Any, subresource: str) -> Managers:
 
 
 def _settle(entries: list[Json], kept: Any) -> list[Json]:
-    """The old entries where nothing but times differ, so that a write that changes nothing is seen to change nothing."""
-    if type(kept) is list and len(kept) == len(entries):
-        plain = [{k: v for k, v in e.items() if k != "time"} for e in entries]
-        if all(p in plain for p in ({k: v for k, v in e.items() if k != "time"} for e in kept)):
-            by_entry = {encode({k: v for k, v in e.items() if k != "time"}): e for e in kept}
-            times = [by_entry[encode(p)].get("time") for p in plain if encode(p) in by_entry]
-            if len(times) == len(entries) and times == [e.get("time") for e in entries]:
-                return kept
+    """The old entries where nothing but their order differs, so that a write that changes nothing is seen to change nothing."""
+    if type(kept) is list and len(kept) == len(entries) and all(entry in kept for entry in entries):
+        return kept
     return entries
 
 

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.formats import format_check
-from clusterwright.golang.regex import BadPattern, matcher
+from clusterwright.golang.regex import BadPattern, matcher, remembering
 
+_SHORT: Final = 512
+"""Texts of at most so many characters are remembered with what came of them."""
 Check = Callable[[Any], bool]
 
 RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
@@ -149,7 +151,7 @@ def _string_check(node: Node) -> Check:
     source = node.source
     least, most = source.get("minLength"), source.get("maxLength")
     low, high = least if least is not None else 0, most if most is not None else 1 << 62
-    pattern = go_pattern(source.get("pattern"))
+    pattern = go_pattern(source.get("pattern"), at_most=high)
     fits = format_check(node.format) if node.format else None
     if pattern is None and fits is None and low == 0 and most is None:
         return lambda v: type(v) is str
@@ -160,12 +162,12 @@ def _string_check(node: Node) -> Check:
     return check
 
 
-def go_pattern(pattern: Any) -> Callable[[str], bool] | None:
-    """Whether a text matches a pattern of a schema; None if there is none, or none that compiles."""
+def go_pattern(pattern: Any, *, at_most: int = 1 << 62) -> Callable[[str], bool] | None:
+    """Whether a text of `at_most` so many characters matches a pattern of a schema; None if there is none, or none that compiles."""
     if not isinstance(pattern, str) or not pattern:
         return None
     try:
-        return matcher(pattern)
+        return remembering(pattern) if at_most <= _SHORT else matcher(pattern)
     except BadPattern:
         return None
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, strictness
@@ -14,6 +12,7 @@ from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.managedfields.applying import go_gvk, named
 from clusterwright.apiserver.schema.gotypes import decode_metadata
+from clusterwright.apiserver.schema.structural import copy_json
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, not_found
 from clusterwright.apiserver.storage.store import object_key
 from clusterwright.apiserver.verbs import incoming, writes
@@ -22,7 +21,7 @@ from clusterwright.apiserver.verbs import incoming, writes
 def _applied(call: Call, old: Json | None, applied: Json, versions: Versions) -> Json:
     return ownership.apply(
         old,
-        copy.deepcopy(applied),
+        copy_json(applied),
         manager=call.query["fieldManager"],
         force=boolean(call.query.get("force"), "force") if "force" in call.query else False,
         subresource=call.info.subresource,
@@ -70,11 +69,8 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
                 await call.prepare((entry,))
             call.weigh(entry.raw)
         old = call.load(entry) if entry is not None else None
-        versions = call.versions
-        if versions.immediate and not call.heavy:
-            obj = _applied(call, old, applied, versions)
-        else:
-            obj = await versions.settled(lambda versions, old=old: _applied(call, old, applied, versions), call.off)  # type: ignore[misc]
+        run = call.off if call.heavy else None
+        obj = await call.versions.settled(lambda versions, old=old: _applied(call, old, applied, versions), run)  # type: ignore[misc]
         problem = strictness(call, [], repeated)
         if problem:
             said = problem.removeprefix("strict decoding error: ")

@@ -312,10 +312,7 @@ async def _owned(call: Call, old: Json, obj: Json) -> Json:
         ownership.update(old, new, manager=call.manager, subresource=call.info.subresource, time=now, handlers=versions)
         return new
 
-    versions = call.versions
-    if versions.immediate and not call.heavy:
-        return update(versions)
-    return await versions.settled(update, call.off)
+    return await call.versions.settled(update, call.off if call.heavy else None)
 
 
 @dataclass(slots=True)
