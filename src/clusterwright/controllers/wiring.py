@@ -49,7 +49,7 @@ class Tools(Protocol):
     @property
     def trace(self) -> Callable[[ObjectKey, Mapping[str, str]], None]: ...  # noqa: D102
     @property
-    def may_wait(self) -> Callable[[ObjectKey], bool]: ...  # noqa: D102
+    def may_wait(self) -> Callable[[ObjectKey, float], bool]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,7 @@ class _Tools:
     random: Random
     events: EventRecorder
     trace: Callable[[ObjectKey, Mapping[str, str]], None]
-    may_wait: Callable[[ObjectKey], bool]
+    may_wait: Callable[[ObjectKey, float], bool]
 
 
 def add(manager: Manager, machines: type[InfraMachines[Any]]) -> None:

@@ -279,7 +279,8 @@ def test_labels_are_handed_over_to_who_may_take_them_away() -> None:
 def test_labels_that_an_object_was_made_with_are_not_applied_again() -> None:
     owned = {"f:metadata": {"f:labels": {".": {}, "f:ours": {}}, "f:annotations": {"f:kept": {}}}, "f:spec": {}}
     entry = {"manager": "a", "operation": "Apply", "fieldsV1": owned}
-    live = {"metadata": {"labels": {"ours": "1"}, "annotations": {"kept": ""}, "managedFields": [entry]}}
+    entries = [entry]
+    live = {"metadata": {"labels": {"ours": "1"}, "annotations": {"kept": ""}, "managedFields": entries}}
 
     def is_held(labels: dict[str, str], **annotations: str) -> bool:
         return field_ownership.is_held(live, {"metadata": {"labels": labels, "annotations": annotations}}, "a", "b", ["kept"])
@@ -289,7 +290,5 @@ def test_labels_that_an_object_was_made_with_are_not_applied_again() -> None:
     assert not is_held({"ours": "1", "more": ""})
     assert not is_held({})  # it has to go
     assert not is_held({"ours": "1"}, note="x")
-    live["metadata"]["managedFields"].append(
-        {"manager": "b", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {"f:more": {}}}}}
-    )
+    entries.append({"manager": "b", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {"f:more": {}}}}})
     assert not is_held({"ours": "1"})  # the taker has something that has to go
