@@ -67,6 +67,18 @@ async def test_a_kind_that_is_not_served_is_not_a_missing_object(world, gvk):
         await world.client.list(gvk)
 
 
+async def test_a_status_inside_gos_error_is_a_status_all_the_same(world):
+    """Upstream's in-memory API servers answer so: without it every missing object there were a kind that is not served."""
+    status = {"metadata": {}, "status": "Failure", "message": "gone away", "reason": "NotFound", "details": {"name": "x"}, "code": 404}
+
+    async def answer(request):
+        return Response(status=404, body=msgspec.json.encode({"ErrStatus": status})) if request.path.endswith("/x") else None
+
+    world.transport.before = answer
+    with pytest.raises(NotFound, match="gone away"):
+        await world.client.get(Parent, ObjectKey("default", "x"))
+
+
 async def test_a_known_kind_whose_crd_is_missing_is_not_a_missing_object(world):
     from clusterwright.api.core import Cluster
 

@@ -137,6 +137,8 @@ def from_response(code: int, body: bytes, retry_after: float | None = None) -> A
         status = msgspec.json.decode(body)
     except msgspec.DecodeError:
         status = None
+    if isinstance(status, dict) and isinstance(status.get("ErrStatus"), dict):  # Go's error itself, as simple servers encode it
+        status = {**status["ErrStatus"], "kind": "Status"}
     if not isinstance(status, dict) or status.get("kind") != "Status":
         text = body[:200].decode("utf-8", "replace").strip() or f"HTTP status {code}"
         status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": text, "code": code}
