@@ -20,7 +20,10 @@ def test_every_recorded_pass_agrees(kind: str, count: int) -> None:
 
 
 def cut(value: Any) -> Any:
-    """A recorded request without its empty objects: it holds only what the case is about, and they stand for what was left out."""
+    """A recorded request without its empty objects: it holds only what the case is about, and they stand for what was left out.
+
+    The spec of a KubeadmConfig is never empty on the wire: both sides get `format` and `imagePullPolicy` before they are sent.
+    """
     if isinstance(value, dict):
         return {k: cut(v) for k, v in value.items() if v != {}}
     return [cut(v) for v in value] if isinstance(value, list) else value
@@ -37,5 +40,5 @@ def test_every_recorded_pass_of_control_planes_agrees() -> None:
         for field, want, got in found
         if field != "calls" or not replay.within(cut(want), got)
     }
-    # here nobody put the health of the components together; where somebody does (kcp-in-place-gate-02), we look again
+    # nothing after the rollout was recorded here, no condition and no requeue; in the same world with both (kcp-in-place-gate-02), we look again
     assert differing == {("inplace-kcp-05", "requeueAfterSeconds"): (None, 20.0)}

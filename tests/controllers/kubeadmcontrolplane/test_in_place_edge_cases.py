@@ -69,6 +69,28 @@ def test_what_the_extension_can_change_is_changed_on_the_oldest() -> None:
     assert answer.did("delete", "Machine") == []
 
 
+def test_the_extension_is_told_configs_that_can_be_compared() -> None:
+    """Both as the config of a Machine that joins, with the defaults of old, so that only what users changed differs."""
+    machines = outdated()
+    objects = world(machines).objects()
+    plane = next(o for o in objects if o["kind"] == "KubeadmControlPlane")
+    plane["spec"]["kubeadmConfigSpec"]["files"] = [{"path": "/etc/motd", "content": "hi"}]
+    first = next(o for o in objects if o["kind"] == "KubeadmConfig" and o["metadata"]["name"] == "m1")
+    first["spec"]["initConfiguration"] = first["spec"].pop("joinConfiguration")
+    del first["spec"]["initConfiguration"]["controlPlane"]
+
+    (call,) = clusterwright.decide(objects, f"KubeadmControlPlane/{h.NAMESPACE}/{h.NAME}")["calls"]
+    current, desired = (call["body"][side]["bootstrapConfig"]["spec"] for side in ("current", "desired"))
+
+    for spec in (current, desired):
+        assert spec["format"] == "cloud-config"
+        assert spec["initConfiguration"] == {"nodeRegistration": {"imagePullPolicy": "IfNotPresent"}}
+        assert spec["joinConfiguration"]["nodeRegistration"]["imagePullPolicy"] == "IfNotPresent"
+        assert spec["joinConfiguration"]["controlPlane"] == {}
+    assert {k: v for k, v in desired.items() if current.get(k) != v} == {"files": [{"path": "/etc/motd", "content": "hi"}]}
+    assert current.keys() <= desired.keys()
+
+
 def test_27_a_beginning_that_was_interrupted_is_completed_with_what_is_wanted_now() -> None:
     """The mark is all that was written; since then the spec has changed again, and nobody asks the extension any more."""
     machines = outdated()
