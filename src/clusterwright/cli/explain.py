@@ -13,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 
-from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import ModelledResource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
@@ -28,7 +27,7 @@ from clusterwright.offline.explain import Answer, explain
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import SystemClock
-from clusterwright.runtime.errors import ApiError, NotFound
+from clusterwright.runtime.errors import NotFound
 from clusterwright.tables import explanation_as_text
 
 _NET = 30.0
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             return asyncio.run(_watch(arguments, subject))
         answer = asyncio.run(_explained(arguments, subject))
         condition = _table_name(answer, rest[0] if rest else "")
-    except (BadBundle, InvalidKubeconfig, ApiError, OSError) as error:
+    except BadBundle as error:
         print(f"clusterwright explain: {error}", file=sys.stderr)
         return 1
     if arguments.output == "json":

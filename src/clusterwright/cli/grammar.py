@@ -9,7 +9,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from clusterwright.cli import upflags
 from clusterwright.cli.defaults import KUBERNETES_VERSION, LOCAL, WAIT_SECONDS
@@ -31,11 +31,19 @@ class Command(NamedTuple):
     description: str = ""
 
 
+class Parser(ArgumentParser):
+    """Says in one line what is wrong; all that could be said instead is behind --help."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program."""
+        self.exit(2, f"{self.prog}: {message}; see --help\n")
+
+
 def parser(name: str) -> ArgumentParser:
     """The parser of a command that is there."""
     command = COMMANDS[name]
     text = command.description or f"{command.summary[0].upper()}{command.summary[1:]}."
-    made = ArgumentParser(prog=f"clusterwright {name}", description=text, formatter_class=RawDescriptionHelpFormatter)
+    made = Parser(prog=f"clusterwright {name}", description=text, formatter_class=RawDescriptionHelpFormatter)
     command.add_flags(made)
     return made
 

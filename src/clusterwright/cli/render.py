@@ -16,7 +16,6 @@ import msgspec
 from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.codec import DecodeError, convert
 from clusterwright.api.core import Cluster
-from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import gvk_of
@@ -30,7 +29,6 @@ from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
 from clusterwright.offline.decide import decide_bundle
 from clusterwright.offline.observation import WorkloadCluster
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.errors import ApiError
 
 
 class NothingToRender(Exception):
@@ -51,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         bundle = _read(options.file) if options.file else asyncio.run(_live(options, name, namespace))
         print(render(bundle, name, namespace=namespace, show_secrets=options.show_secrets), end="")
-    except (OSError, ApiError, InvalidKubeconfig, BadBundle, DecodeError, NothingToRender, CannotRedact) as error:
+    except (BadBundle, DecodeError, NothingToRender, CannotRedact) as error:
         print(f"clusterwright render: {error}", file=sys.stderr)
         return 1
     return 0
