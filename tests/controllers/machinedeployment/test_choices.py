@@ -57,7 +57,7 @@ def deployment(version: str = "v1", after: datetime | None = None, **spec: Any) 
         ({"provider_id": "other"}, False),
     ],
 )
-def test_only_what_cannot_be_changed_in_place_takes_a_new_machine_set(change: dict[str, Any], is_new: bool) -> None:
+def test_d14_d15_only_what_cannot_be_changed_in_place_takes_a_new_machine_set(change: dict[str, Any], is_new: bool) -> None:
     found = divide(deployment(**{"version": "v1", **change}), [machine_set("a")], NOW)
 
     assert (found.new is None) is is_new
@@ -98,7 +98,7 @@ def test_what_was_created_before_rollout_after_is_not_wanted_any_more() -> None:
         ({REVISION: "1"}, ["x", ""], Revision("1", "")),
     ],
 )
-def test_a_revision_is_above_all_others_and_never_lowered(annotations: dict[str, str], others: list[str], expected: Revision) -> None:
+def test_d11_a_revision_is_above_all_others_and_never_lowered(annotations: dict[str, str], others: list[str], expected: Revision) -> None:
     old = [machine_set(f"o{n}", annotations={REVISION: r}) for n, r in enumerate(others)]
 
     assert next_revision(annotations, old) == expected
@@ -129,11 +129,11 @@ def test_a_name_follows_from_the_template_so_that_a_second_creation_meets_the_fi
     assert first[1].endswith(first[0][-5:])
 
 
-def test_a_long_name_is_cut() -> None:
+def test_d18_a_long_name_is_cut() -> None:
     assert len(new_name(maker("x" * 63), "", [])[0]) == 63
 
 
-def test_annotations_that_are_the_deployments_alone_are_not_copied() -> None:
+def test_d17_annotations_that_are_the_deployments_alone_are_not_copied() -> None:
     copied = maker(annotations={"a": "1", "kubectl.kubernetes.io/last-applied-configuration": "{}", REVISION: "7", HISTORY: "1"})
 
     assert copied.annotations(Revision("2", ""), may_create=False) == {
@@ -181,7 +181,7 @@ def test_moved_machines_count_once() -> None:
     ("growth", "surge", "going_on", "expected"),
     [(1, 1, False, 1), (1, 1, True, 0), (4, 3, True, 1), (3, 3, False, 1), (2, 0, True, 2), (0, 1, False, 0)],
 )
-def test_what_is_moved_needs_no_surge(growth: int, surge: int, going_on: bool, expected: int) -> None:
+def test_d23_what_is_moved_needs_no_surge(growth: int, surge: int, going_on: bool, expected: int) -> None:
     rollout = Rollout(9, Limits(surge, 0), Sized("new", 2, 2, 2, 2), intents={"new": 2 + growth} if growth else {})
 
     inplace.limit_growth(rollout, going_on=going_on)
@@ -204,7 +204,7 @@ def patch(kind: str, content: Any) -> dict[str, str]:
     return {"patchType": kind, "patch": base64.b64encode(json.dumps(content).encode()).decode()}
 
 
-def test_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
+def test_d24_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
     document = {"metadata": {"name": "a"}, "spec": {"template": {"spec": {"size": 1}}}}
     both = {"metadata": {"name": "b"}, "spec": {"template": {"spec": {"size": 2}}}}
 
@@ -225,7 +225,7 @@ def test_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
         {"patchType": "JSONPatch", "patch": "***"},
     ],
 )
-def test_a_patch_that_is_none_is_an_error(answer: dict[str, str]) -> None:
+def test_d24_a_patch_that_is_none_is_an_error(answer: dict[str, str]) -> None:
     with pytest.raises(PatchFailed):
         patched({"spec": {}}, answer, ("spec",))
 

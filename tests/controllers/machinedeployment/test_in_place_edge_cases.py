@@ -191,7 +191,7 @@ async def test_36_growth_beyond_the_surge_goes_through() -> None:
     assert new.spec.replicas == 3, "three more are wanted; the surge of one is not needed where Machines are moved"
 
 
-async def test_37_a_machine_that_waits_to_be_counted_is_no_surplus() -> None:
+async def test_37_s20_a_machine_that_waits_to_be_counted_is_no_surplus() -> None:
     rollout, moved = await _moved()
     _, new = await rollout.sets()
     assert new is not None

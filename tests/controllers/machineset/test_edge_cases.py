@@ -1,5 +1,6 @@
 """MachineSets and MachineDeployments at the edges of the specification's lists (10.2, 10.3), by their numbers: `s` of sets, `d` of
-deployments. Those not here stand with the pure choices they are about (`test_choices`, `test_rollout`), in `test_passes`, or are recorded."""
+deployments. Those not here stand with the pure choices they are about (`test_choices`, `test_rollout`) or in `test_passes`, by the same
+numbers; `test_numbers_of_edges` misses none."""
 
 from __future__ import annotations
 
@@ -166,6 +167,70 @@ async def test_x29_a_machine_that_falls_sick_while_it_is_updated_goes_first() ->
     assert [m.metadata.name for m in await plane.machines() if m.metadata.deletion_timestamp is not None] == [sick.metadata.name]
 
 
+async def test_s15_machines_of_an_old_revision_are_not_remediated() -> None:
+    plane = await deployed(1)
+    (old,) = await plane.machine_sets()
+    await plane.client.patch(MachineDeployment, KEY, {"spec": {"template": {"spec": {"version": "v1.34.2"}}}})
+    await plane.reconcile("MachineDeployment", times=2)
+    (sick,) = await plane.machines()
+    await say(plane, sick, Ready="True", Available="True", UpToDate="True", HealthCheckSucceeded="False", OwnerRemediated="False")
+    await plane.reconcile("MachineSet", old.key)
+    after = await plane.client.get(Machine, sick.key)
+    told = get(after.status.conditions, "OwnerRemediated")
+
+    assert told is not None
+    assert (told.status, told.reason) == ("False", "CannotBeRemediated")
+    assert after.metadata.deletion_timestamp is None
+
+
+@pytest.mark.parametrize("target", ["nowhere", "w"], ids=["missing", "does not agree"])
+async def test_s21_machines_stay_where_their_target_would_not_have_them(target: str) -> None:
+    plane = await started(2)
+    for machine in await plane.machines():
+        await say(plane, machine, Ready="True", Available="True", UpToDate="True")
+    move = {"in-place-updates.internal.cluster.x-k8s.io/move-machines-to-machineset": target}
+    await plane.client.patch(MachineSet, KEY, {"metadata": {"annotations": move}, "spec": {"replicas": 1}})
+
+    assert target in await plane.reconcile("MachineSet")
+    assert [m.metadata.deletion_timestamp for m in await plane.machines()] == [None, None]
+
+
+async def test_s23_machines_that_are_new_say_nothing_yet_of_being_up_to_date() -> None:
+    plane = await started(1)
+    assert (await condition(plane, MachineSet, "MachinesUpToDate"))[:2] == ("True", "NoReplicas")
+
+    await say(plane, (await plane.machines())[0], Ready="True", UpToDate="False")
+    await plane.reconcile("MachineSet")
+    assert (await condition(plane, MachineSet, "MachinesUpToDate"))[:2] == ("False", "NotUpToDate")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(1, "Machine m0 is in"), (3, "Machines m0, m1, m2 are in"), (5, "Machines m0, m1, m2, ... (2 more) are in")],
+)
+async def test_s24_machines_that_take_long_to_go_are_named(count: int, text: str) -> None:
+    made = objects("MachineSet", 0)
+    owner = made[-1]
+    reference = {"apiVersion": owner["apiVersion"], "kind": "MachineSet", "name": "w", "uid": owner["metadata"]["uid"], "controller": True}
+    metadata = {
+        "namespace": "default",
+        "labels": owner["spec"]["selector"]["matchLabels"],
+        "ownerReferences": [reference],
+        "finalizers": ["machine.cluster.x-k8s.io"],
+        "creationTimestamp": SINCE,
+        "deletionTimestamp": "2026-05-01T11:30:00Z",
+    }
+    spec = {"clusterName": "c", "bootstrap": {}, "infrastructureRef": {}}
+    going = [
+        {"apiVersion": owner["apiVersion"], "kind": "Machine", "metadata": {**metadata, "name": f"m{n}", "uid": f"u-{n}"}, "spec": spec}
+        for n in range(count)
+    ]
+    plane = Plane([*made, *going])
+    await plane.reconcile("MachineSet", times=3)
+
+    assert f"* {text} deletion since more than 15m" in (await condition(plane, MachineSet, "ScalingDown"))[2]
+
+
 async def test_s22_a_set_that_goes_takes_its_own_machines_and_then_itself() -> None:
     plane = await started(2)
     alien = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "alien", "namespace": "default"}}
@@ -182,6 +247,34 @@ async def test_s22_a_set_that_goes_takes_its_own_machines_and_then_itself() -> N
 
 
 # --------------------------------------------------------------------------------------------------- MachineDeployment
+
+
+async def test_d09_changes_in_the_middle_of_a_rollout_end_where_the_last_one_says() -> None:
+    plane = await deployed(2)
+    for change in (
+        {"template": {"spec": {"version": "v1.34.2"}}},
+        {"replicas": 4},
+        {"template": {"spec": {"version": "v1.34.3"}}},
+        {"replicas": 3},
+    ):
+        await plane.client.patch(MachineDeployment, KEY, {"spec": change})
+        await plane.reconcile("MachineDeployment")
+        for machine_set in await plane.machine_sets():
+            await plane.reconcile("MachineSet", machine_set.key)
+    for _ in range(10):
+        await plane.reconcile("MachineDeployment")
+        await settle(plane)
+
+    assert [m.spec.version for m in await plane.machines()] == ["v1.34.3"] * 3
+    assert max(s.spec.replicas or 0 for s in await plane.machine_sets()) == 3
+
+
+async def test_d18_a_set_that_has_lost_its_hash_is_an_error() -> None:
+    plane = await deployed(1)
+    (own,) = await plane.machine_sets()
+    await plane.client.patch(MachineSet, own.key, {"metadata": {"labels": {"machine-template-hash": None}}})
+
+    assert own.metadata.name in await plane.reconcile("MachineDeployment")
 
 
 async def test_d12_on_delete_old_sets_make_no_machines_until_the_strategy_changes() -> None:
