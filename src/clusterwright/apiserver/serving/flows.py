@@ -23,6 +23,8 @@ SCHEMAS: Final = f"flowschemas.{GROUP}"
 LEVELS: Final = f"prioritylevelconfigurations.{GROUP}"
 AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
 MANDATORY: Final = frozenset({"exempt", "catch-all"})
+_REMEMBERED: Final = 4096
+"""Questions whose answers are kept."""
 SEATS: Final = 245
 """Requests that are worked on at a time in all limited levels: one for each share of those that every cluster has."""
 
@@ -184,9 +186,20 @@ class Flows:
         found = _with_defaults(schemas, "FlowSchema", _Schema)
         found.sort(key=lambda schema: (schema.spec.matching_precedence, schema.metadata.name))
         self._schemas = tuple(schema for schema in found if schema.spec.priority_level_configuration.name in self.levels)
+        self._known: dict[tuple[object, ...], Flow] = {}
 
     def classify(self, user: User, info: RequestInfo) -> Flow:
         """The flow of a request: by the first schema that matches. `catch-all` has who none matches, too."""
+        path = "" if info.is_resource else info.path
+        question = (user.name, user.groups, info.verb, info.group, info.resource, info.subresource, info.namespace, path)
+        found = self._known.get(question)
+        if found is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            found = self._known[question] = self._classify(user, info)
+        return found
+
+    def _classify(self, user: User, info: RequestInfo) -> Flow:
         matching = (s for s in self._schemas if any(rules.matches(user, info) for rules in s.spec.rules or ()))
         schema = next(matching, None) or next(s for s in self._schemas if s.metadata.name == "catch-all")
         method = schema.spec.distinguisher_method
