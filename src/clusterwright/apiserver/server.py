@@ -103,31 +103,31 @@ class ApiServer(Core):
 
     # ------------------------------------------------------------------ requests
 
-    async def handle(self, request: Request, user: User = ADMIN) -> Response | Stream:
-        """Answer one request. Failures are answers too; this raises nothing but cancellation."""
+    async def handle(self, request: Request, user: User = ADMIN, info: RequestInfo | None = None) -> Response | Stream:
+        """Answer one request. Failures are answers too; this raises nothing but cancellation. `info`: where it is known already."""
         if self.metrics is None:
-            return await self._handle(request, user)
+            return await self._handle(request, user, info)
         loop = asyncio.get_running_loop()
         kind = "readOnly" if request.method in {"GET", "HEAD"} else "mutating"
         begin = loop.time()
         self.inflight[kind] += 1
         try:
-            answer = await self._handle(request, user)
+            answer = await self._handle(request, user, info)
         finally:
             self.inflight[kind] -= 1
         query = query_of(request.query)
         code = answer.response.status if isinstance(answer, Stream) else answer.status
-        info = _parse(request, query)
+        info = info or _parse(request, query)
         is_known = self.registry.find(info.group, info.version, info.resource) is not None
         self.metrics.observe(info, code, loop.time() - begin, dry_run="dryRun" in query, is_known=is_known)
         return answer
 
-    async def _handle(self, request: Request, user: User) -> Response | Stream:
+    async def _handle(self, request: Request, user: User, info: RequestInfo | None) -> Response | Stream:
         form = PLAIN
         call: Call | None = None
         try:
             query = query_of(request.query) if request.query else {}
-            info = _parse(request, query)
+            info = info or _parse(request, query)
             self.demand(user, info)
             if "timeout" in query and info.verb != "watch":
                 check_timeout(query["timeout"])
@@ -161,10 +161,6 @@ class ApiServer(Core):
     def info(self, request: Request) -> RequestInfo:
         """What a request asks for."""
         return _parse(request, query_of(request.query))
-
-    def authorize(self, request: Request, user: User) -> None:
-        """Raise StatusError (403) where the user may not make the request, whatever its body is."""
-        self.demand(user, self.info(request))
 
     async def _failed(self, error: StatusError, form: Form, call: Call | None) -> Response:
         """A failure, once everything that it may rest on is durable: nobody is told of a deletion that a crash undoes."""

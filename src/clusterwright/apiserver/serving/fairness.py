@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Final
 
 from clusterwright.apiserver.core import Core
@@ -111,22 +110,19 @@ class Fairness:
                     del counts[key]
         return self._flows
 
-    @asynccontextmanager
-    async def seat(self, flow: Flow) -> AsyncIterator[None]:
-        """Hold a seat. Raises StatusError (429) when it is not one's turn in time."""
-        if flow.level.seats is None:
-            self._dispatched[flow.schema, flow.level.name] += 1
-            yield
-            return
-        queues, key = self._queues.setdefault(flow.level.name, _Queues()), (flow.schema, flow.distinguisher)
-        queues.level = queues.level or flow.level
-        if not queues.take(key):
-            await self._queue(queues, key, flow)
+    def seat(self, flow: Flow) -> Seat:
+        """A seat, to be held with `async with`. Raises StatusError (429) when it is not one's turn in time."""
+        return Seat(self, flow)
+
+    async def _sit(self, flow: Flow) -> _Queues | None:
+        queues = None
+        if flow.level.seats is not None:
+            queues, key = self._queues.setdefault(flow.level.name, _Queues()), (flow.schema, flow.distinguisher)
+            queues.level = queues.level or flow.level
+            if not queues.take(key):
+                await self._queue(queues, key, flow)
         self._dispatched[flow.schema, flow.level.name] += 1
-        try:
-            yield
-        finally:
-            queues.leave(key)
+        return queues
 
     async def _queue(self, queues: _Queues, key: _Key, flow: Flow) -> None:
         queue = queues.queues.setdefault(key, deque())
@@ -177,6 +173,23 @@ class Fairness:
         yield from _head(name, "counter", "Requests that were told to come back later.")
         for (schema, level, reason), count in sorted(self._rejected.items()):
             yield f'{name}{{flow_schema="{escaped(schema)}",priority_level="{escaped(level)}",reason="{reason}"}} {count}'
+
+
+class Seat:
+    """Held while a request is worked on. A class of its own: a generator would cost every request more than its seat."""
+
+    __slots__ = ("_fairness", "_flow", "_queues")
+
+    def __init__(self, fairness: Fairness, flow: Flow) -> None:
+        self._fairness, self._flow = fairness, flow
+        self._queues: _Queues | None = None
+
+    async def __aenter__(self) -> None:
+        self._queues = await self._fairness._sit(self._flow)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._queues is not None:
+            self._queues.leave((self._flow.schema, self._flow.distinguisher))
 
 
 def _head(name: str, kind: str, text: str) -> tuple[str, str]:

@@ -170,9 +170,9 @@ class Flow:
     distinguisher: str
 
     @property
-    def headers(self) -> dict[str, str]:
+    def headers(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """How answers name them."""
-        return {"X-Kubernetes-Pf-Flowschema-Uid": self.schema_uid, "X-Kubernetes-Pf-Prioritylevel-Uid": self.level.uid}
+        return ("X-Kubernetes-Pf-Flowschema-Uid", self.schema_uid), ("X-Kubernetes-Pf-Prioritylevel-Uid", self.level.uid)
 
 
 class Flows:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
@@ -18,6 +18,7 @@ from clusterwright.apiserver.auth.authentication import Authenticator, impersona
 from clusterwright.apiserver.auth.identity import ANONYMOUS
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN
+from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import audit, upgrades
 from clusterwright.apiserver.serving.connections import STAND_IN, Connection, Limits, Server
@@ -143,11 +144,18 @@ class HttpServer:
                 serve = upgrades.negotiate(http)
                 seen.answered(Response(status=101))
                 return await serve(http, dial)
-            flow = self.fairness.flows.classify(seen.user, self.server.info(request))
-            async with self.fairness.seat(flow), self._body(http, request, seen) as whole:
-                answer = await self.server.handle(whole, seen.user)
-                seen.answered(answer)
-                response = None if isinstance(answer, Stream) else await self._whole(http, answer, flow)
+            info = self.server.info(request)
+            flow = self.fairness.flows.classify(seen.user, info)
+            async with self.fairness.seat(flow):
+                body = await self._body(http, info, seen) if http.can_read_body else b""
+                try:
+                    if body:
+                        request = Request(method=request.method, path=request.path, query=request.query, headers=request.headers, body=body)
+                    answer = await self.server.handle(request, seen.user, info)
+                    seen.answered(answer)
+                    response = None if isinstance(answer, Stream) else await self._whole(http, answer, flow)
+                finally:
+                    self._reading[self._is_stranger(seen)] -= len(body)
             return response if response is not None else await self._stream(http, answer, flow)  # type: ignore[arg-type]  # a Stream, then
         except StatusError as e:
             refused = rendering.failed(e, PLAIN)
@@ -163,16 +171,15 @@ class HttpServer:
                 connection.is_known = True
         seen.user = impersonated(self.server, seen.real, http.headers)  # type: ignore[arg-type]
 
-    @asynccontextmanager
-    async def _body(self, http: web.BaseRequest, request: Request, seen: audit.Seen) -> AsyncIterator[Request]:
-        """The request with its body, which is read only where the request is allowed at all, and within its budgets."""
-        if not http.can_read_body:
-            yield request
-            return
-        self.server.authorize(request, seen.user)
+    def _is_stranger(self, seen: audit.Seen) -> bool:
+        return self.authenticator is not None and "system:unauthenticated" in seen.user.groups
+
+    async def _body(self, http: web.BaseRequest, info: RequestInfo, seen: audit.Seen) -> bytes:
+        """The body, read only where the request is allowed at all, and within its budgets; it counts in `_reading` from then on."""
+        self.server.demand(seen.user, info)
         if http.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise failure(415, "UnsupportedMediaType", "the body of the request must not be compressed")
-        stranger = "system:unauthenticated" in seen.user.groups and self.authenticator is not None
+        stranger = self._is_stranger(seen)
         limit, seconds, together = (
             (_ANONYMOUS_BODY, _ANONYMOUS_SECONDS, _ANONYMOUS_BODIES) if stranger else (_BODY_MAXIMUM, _BODY_SECONDS, _BODIES)
         )
@@ -180,24 +187,30 @@ class HttpServer:
             raise too_large()
         chunks: list[bytes] = []
         size = 0
+
+        def take(chunk: bytes) -> None:
+            nonlocal size
+            size += len(chunk)
+            self._reading[stranger] += len(chunk)
+            chunks.append(chunk)
+            if size > limit:
+                raise too_large()
+            if self._reading[stranger] > together:
+                raise rejected()
+
         try:
-            try:
+            if http.content.is_eof():  # all of it is here: no need to watch the clock
+                take(http.content.read_nowait())
+            else:
                 async with asyncio.timeout(seconds):
                     async for chunk in http.content.iter_any():
-                        size += len(chunk)
-                        self._reading[stranger] += len(chunk)
-                        if size > limit:
-                            raise too_large()
-                        if self._reading[stranger] > together:
-                            raise rejected()
-                        chunks.append(chunk)
-            except TimeoutError:
-                raise failure(408, "Timeout", f"the body of the request did not come within {seconds:g} s") from None
-            request = Request(method=request.method, path=request.path, query=request.query, headers=request.headers, body=b"".join(chunks))
-            chunks.clear()
-            yield request
-        finally:
+                        take(chunk)
+        except BaseException as error:
             self._reading[stranger] -= size
+            if isinstance(error, TimeoutError):
+                raise failure(408, "Timeout", f"the body of the request did not come within {seconds:g} s") from None
+            raise
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def _whole(self, http: web.BaseRequest, answer: Response, flow: Flow) -> web.StreamResponse:
         """Send an answer; the seat is held until the peer has read it, or was given up."""
