@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.wellknown import CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import Conflict, Invalid, NotFound
@@ -20,7 +21,6 @@ from clusterwright.runtime.reconcile import Result
 
 Phase = Literal["StorageVersionMigration", "CleanupManagedFields"]
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
-OBSERVED: Final = "crd-migration.cluster.x-k8s.io/observed-generation"
 MANAGER: Final = "crdmigrator"
 _REMEMBERED: Final = 3600.0
 _ATTEMPTS: Final = 5
@@ -29,7 +29,7 @@ _CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefi
 
 def is_due(old: CustomResourceDefinitionMeta | None, new: CustomResourceDefinitionMeta | None) -> bool:
     """Whether a change of a CRD is news to the migrator."""
-    return new is not None and new.metadata.annotations.get(OBSERVED) != str(new.metadata.generation)
+    return new is not None and new.metadata.annotations.get(CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION) != str(new.metadata.generation)
 
 
 class CrdMigrator:
@@ -51,7 +51,7 @@ class CrdMigrator:
         if found is None or found.metadata.deletion_timestamp is not None:
             return Result.await_change()
         metadata, spec = found.metadata, found.json["spec"]
-        if metadata.annotations.get(OBSERVED) == str(metadata.generation):
+        if metadata.annotations.get(CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION) == str(metadata.generation):
             return Result.await_change()
         storage = next(version for version in spec["versions"] if version.get("storage"))
         kind = GroupVersionKind(spec["group"], storage["name"], spec["names"]["kind"])
@@ -65,7 +65,9 @@ class CrdMigrator:
             if "CleanupManagedFields" not in self._skip:
                 for obj in objects:
                     await self._forget_owners(kind, obj, served)
-        await self._client.patch(_CRD, key, {"metadata": {"annotations": {OBSERVED: str(metadata.generation)}}})
+        await self._client.patch(
+            _CRD, key, {"metadata": {"annotations": {CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION: str(metadata.generation)}}}
+        )
         return Result.await_change()
 
     async def _rewrite(self, crd: Unstructured, kind: GroupVersionKind, objects: Iterable[Unstructured], *, at_status: bool) -> None:

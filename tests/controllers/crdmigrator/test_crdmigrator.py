@@ -10,9 +10,10 @@ import pytest
 
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.wellknown import CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.controllers.crdmigrator import OBSERVED, PHASES, CrdMigrator, is_due
+from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, is_due
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import Forbidden
@@ -84,7 +85,7 @@ async def test_every_object_is_rewritten_and_nothing_else_changes(world: World) 
 async def test_what_was_done_is_noted_and_not_done_again(world: World) -> None:
     await world.migrator.reconcile(NAME)
     crd = await world.client.get(CustomResourceDefinitionMeta, NAME)
-    assert crd.metadata.annotations[OBSERVED] == str(crd.metadata.generation)
+    assert crd.metadata.annotations[CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION] == str(crd.metadata.generation)
     assert not is_due(None, crd)
     before = world.server.store.revision
     await world.migrator.reconcile(NAME)

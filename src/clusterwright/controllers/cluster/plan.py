@@ -55,7 +55,6 @@ from clusterwright.controllers.kit.conditions import CHECK_LOGS, with_v1beta1_st
 from clusterwright.controllers.kit.lookup import Unreadable, names_anything
 from clusterwright.tables import KEEP, OTHERWISE, Message, Row, Table, guard, message, true
 
-FINALIZER = "cluster.cluster.x-k8s.io"
 MOST_FAILURE_MESSAGE = 10240
 EXTERNAL_WAIT = timedelta(seconds=30)
 DELETE_POLL = timedelta(seconds=5)

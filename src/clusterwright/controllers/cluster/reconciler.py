@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from clusterwright.api.core import Cluster, ContractVersionedObjectReference
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.api.wellknown import CLUSTER_FINALIZER
 from clusterwright.conditions import is_true
 from clusterwright.controllers.cluster import plan
 from clusterwright.controllers.cluster.conditions import OWNED, TABLES
@@ -43,7 +44,7 @@ _SUMS = Sums(
         }
     ),
 )
-SHAPE = Shape(kind=Cluster, finalizer=plan.FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1, sums=_SUMS)
+SHAPE = Shape(kind=Cluster, finalizer=CLUSTER_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1, sums=_SUMS)
 ClusterPass = Pass[Cluster, ClusterSnapshot]
 
 
@@ -127,7 +128,7 @@ class Clusters(Kind[Cluster, Cluster, ClusterSnapshot]):
                 run.fail(f"error deleting cluster {run.object.key}: failed to delete {one.kind.kind} {one.key}: {error}", error)
         run.seen = with_(run.seen, deletion=decision, delete_failed=failed)
         if act is Deletion.REMOVE_FINALIZER:
-            run.become(without_finalizer(run.object, plan.FINALIZER))
+            run.become(without_finalizer(run.object, CLUSTER_FINALIZER))
             run.record("Normal", "Deleted", f"Cluster {run.object.metadata.name} has been deleted")
 
     async def _ensure_kubeconfig(self, run: ClusterPass) -> None:

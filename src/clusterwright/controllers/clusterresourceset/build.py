@@ -9,7 +9,8 @@ from clusterwright.api.addons import ClusterResourceSet
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.controllers.clusterresourceset.reconciler import SECRET_TYPE, make
+from clusterwright.api.wellknown import RESOURCE_SET_SECRET_TYPE
+from clusterwright.controllers.clusterresourceset.reconciler import make
 from clusterwright.controllers.kit.watching import appeared_or_changed
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake
 from clusterwright.runtime.client import Reader
@@ -51,7 +52,7 @@ _resource_changed = appeared_or_changed(_content)
 
 def _resource_secret_changed(old: Secret | None, new: Secret | None) -> bool:
     """Of the Secrets only those that may be applied, or were: there are many others."""
-    return any(s is not None and s.type == SECRET_TYPE for s in (old, new)) and _resource_changed(old, new)
+    return any(s is not None and s.type == RESOURCE_SET_SECRET_TYPE for s in (old, new)) and _resource_changed(old, new)
 
 
 CONTROLLER = ControllerDefinition(

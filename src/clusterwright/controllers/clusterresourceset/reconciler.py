@@ -13,6 +13,7 @@ from clusterwright.api.addons import ClusterResourceSet, ClusterResourceSetBindi
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.wellknown import CLUSTER_RESOURCE_SET_FINALIZER, RESOURCE_SET_SECRET_TYPE
 from clusterwright.controllers.clusterresourceset.applying import STRATEGIES, apply_all
 from clusterwright.controllers.clusterresourceset.bindings import Binding, concerns, new_binding, without
 from clusterwright.controllers.clusterresourceset.conditions import RESOURCES_APPLIED
@@ -31,14 +32,15 @@ from clusterwright.runtime.selectors import is_empty, parsed
 SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot]
 Resource = ConfigMap | Secret
 
-FINALIZER: Final = "addons.cluster.x-k8s.io"
-SECRET_TYPE: Final = "addons.cluster.x-k8s.io/resource-set"  # noqa: S105
 KINDS: Final[dict[str, type[ConfigMap] | type[Secret]]] = {"ConfigMap": ConfigMap, "Secret": Secret}
 AFTER_CONFLICT: Final = timedelta(milliseconds=100)
 BINDING: Final = GroupVersionKind.of(ClusterResourceSetBinding().api_version, "ClusterResourceSetBinding")
 
 SHAPE = Shape(
-    kind=ClusterResourceSet, finalizer=FINALIZER, owned=("Paused", RESOURCES_APPLIED.name), owned_v1beta1=(RESOURCES_APPLIED.name,)
+    kind=ClusterResourceSet,
+    finalizer=CLUSTER_RESOURCE_SET_FINALIZER,
+    owned=("Paused", RESOURCES_APPLIED.name),
+    owned_v1beta1=(RESOURCES_APPLIED.name,),
 )
 
 
@@ -134,7 +136,7 @@ class ResourceSets(Kind[ClusterResourceSet, ClusterResourceSet, ResourceSetSnaps
             except ApiError as error:
                 run.fail(f"failed to get or patch ClusterResourceSetBinding during ClusterResourceSet deletion: {error}", error)
         if not run.errors:
-            run.become(without_finalizer(resource_set, FINALIZER))
+            run.become(without_finalizer(resource_set, CLUSTER_RESOURCE_SET_FINALIZER))
 
     async def _unbind(self, run: SetPass, key: ObjectKey) -> None:
         binding = await self._client.find(BINDING, key)
@@ -216,7 +218,7 @@ class _Application:
             if resource is None:
                 self.is_missing = True
                 continue
-            if isinstance(resource, Secret) and resource.type != SECRET_TYPE:
+            if isinstance(resource, Secret) and resource.type != RESOURCE_SET_SECRET_TYPE:
                 self._fail(Trouble.SECRET_TYPE, "unsupported secret type", resource=reference.name)
                 continue
             try:
