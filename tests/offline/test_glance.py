@@ -19,6 +19,7 @@ from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import management_server, plane
 from clusterwright.simulation.world import START
+from offline import faults_of_neighbours
 from offline.live import CLUSTER, DEV_MACHINE, NAMESPACE, SUBJECT, key, look, machines, up
 
 
@@ -92,3 +93,17 @@ def test_what_was_not_listed_is_not_called_absent() -> None:
     assert (unseen.state, "does not exist" in unseen.what) == (State.UNSEEN, False)
     assert "forbidden" in unseen.what
     assert (seen.object, "does not exist" in seen.what) == ("OtherCluster/ns/c", True)
+
+
+def test_an_extension_that_holds_a_cluster_is_named_at_a_glance_too() -> None:
+    fault = next(f for f in faults_of_neighbours.FAULTS if f.name == "hook holds creation")
+
+    async def main() -> tuple[Verdict, Verdict]:
+        async with fault.stage(LoopClock(START)) as p:
+            await fault.make(p)
+            await asyncio.sleep(60)
+            return (await look(p)).verdict, (await read(p.client, NAMESPACE, p.clock.now())).verdict(key("c"))
+
+    whole, glimpse = run_virtual(main())
+    assert (glimpse.state, glimpse.object, glimpse.what) == (whole.state, whole.object, whole.what)
+    assert glimpse.object == "ExtensionConfig/ext"

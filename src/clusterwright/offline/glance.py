@@ -12,12 +12,13 @@ from datetime import datetime
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.kinship import Kinship, name_of
-from clusterwright.offline.listing import everything
-from clusterwright.offline.testimony import Sight
+from clusterwright.offline.listing import beside, everything
+from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS, Sight
 from clusterwright.offline.verdict import Verdict, judge
 from clusterwright.runtime.client import Client
 
-_NEVER = frozenset({"Event", "CustomResourceDefinition"})
+_COMMON = frozenset({"CustomResourceDefinition", "ExtensionConfig", *WEBHOOK_CONFIGURATIONS})
+"""What belongs to no cluster, and may matter to each."""
 
 
 class Fleet:
@@ -32,8 +33,8 @@ class Fleet:
         given = list(objects)
         self._sight = sight
         self._events = _by_object(o for o in given if o.get("kind") == "Event")
-        self._definitions = [o for o in given if o.get("kind") == "CustomResourceDefinition"]
-        self._kinship = Kinship(Unstructured(o) for o in given if o.get("kind") not in _NEVER)
+        self._common = [o for o in given if o.get("kind") in _COMMON]
+        self._kinship = Kinship(Unstructured(o) for o in given if o.get("kind") not in {"Event", *_COMMON})
 
     @property
     def clusters(self) -> list[ObjectKey]:
@@ -50,7 +51,7 @@ class Fleet:
         names = sorted(self._kinship.of(self._kinship.objects[subject]))  # the same words every time
         objects = [dict(self._kinship.objects[name].json) for name in names]
         events = [event for name in names for event in self._events.get(name, ())]
-        return household_verdict(subject, [*objects, *events, *self._definitions], self._sight)
+        return household_verdict(subject, [*objects, *events, *self._common], self._sight)
 
     def verdicts(self) -> Mapping[ObjectKey, Verdict]:
         """The verdict on every Cluster."""
@@ -72,6 +73,7 @@ def own_verdict(cluster: Json, now: datetime) -> Verdict:
 async def read(client: Client, namespace: str, now: datetime) -> Fleet:
     """The clusters of a namespace as they are now, or of all namespaces, if it is empty."""
     found = await everything(client, namespace)
+    found.objects += await beside(client, found)
     unseen = {str(u["kind"]): str(u["error"]) for u in found.unseen}
     return Fleet((dict(o.json) for o in found.objects), Sight(now, frozenset(found.seen), unseen))
 

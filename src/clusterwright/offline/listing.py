@@ -13,10 +13,12 @@ from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wire import AGGREGATED_DISCOVERY
 from clusterwright.offline import kinship
 from clusterwright.offline.complaints import is_built_in
+from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 
 _AT_ONCE = 8
+_FAILED_WEBHOOK: Final = b"failed calling webhook"
 _SKIPPED: Final = frozenset({"Lease", "Endpoints", "EndpointSlice", "ControllerRevision", "LocalSubjectAccessReview", "ServiceAccount"})
 
 
@@ -70,6 +72,26 @@ async def everything(client: Client, namespace: str) -> Everything:
     found.objects = [o for kind in kinds for o in objects.get(str(kind.gvk), ())]
     found.unseen = [u for u in found.unseen if u["kind"] not in found.seen]
     return found
+
+
+async def beside(client: Client, found: Everything) -> list[Unstructured]:
+    """What belongs to no cluster and may hold one up: runtime extensions of topologies; webhooks, if somebody says that one failed.
+
+    What may not be listed is left out.
+    """
+    wanted: list[GroupVersionKind] = []
+    if any(o.kind == "Cluster" and o.at("spec", "topology") for o in found.objects):
+        wanted.append(GroupVersionKind("runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig"))
+    if any(_FAILED_WEBHOOK in msgspec.json.encode([o.at("message"), o.at("status")]) for o in found.objects):
+        wanted += [GroupVersionKind("admissionregistration.k8s.io", "v1", kind) for kind in WEBHOOK_CONFIGURATIONS]
+    listed: list[Unstructured] = []
+    for gvk in wanted:
+        try:
+            listed += await client.live.list(gvk)
+        except ApiError:
+            continue
+        found.seen.append(gvk.kind)
+    return listed
 
 
 @dataclass(frozen=True, slots=True)

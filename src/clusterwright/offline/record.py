@@ -17,9 +17,8 @@ from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructur
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
 from clusterwright.offline import kinship
 from clusterwright.offline.complaints import references
-from clusterwright.offline.listing import Everything, everything
+from clusterwright.offline.listing import beside, everything
 from clusterwright.offline.observation import API_VERSION
-from clusterwright.offline.testimony import WEBHOOK_CONFIGURATIONS
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 
@@ -61,8 +60,7 @@ async def record(
     documents = [shown(o.json) for o in (*kept, *events)]
     documents += await _definitions(client, kept)
     documents += await _cluster_class(client, subject)
-    documents += await _extension_configs(client, subject, all_there)
-    documents += await _webhooks(client, documents)
+    documents += [shown(o.json) for o in await beside(client, all_there)]
     jsons = [o.json for o in kept]
     running = await ask_controllers(client, cluster.namespace) if running is None else running
     if running is not None:
@@ -178,32 +176,6 @@ async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:
     except NotFound:
         return []
     return [redacted(found.json)]
-
-
-async def _extension_configs(client: Client, cluster: Unstructured, all_there: Everything) -> list[Json]:
-    """The ExtensionConfigs, whose hooks may hold up a topology; none where they may not be listed."""
-    if not cluster.at("spec", "topology"):
-        return []
-    try:
-        found = await client.live.list(GroupVersionKind("runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig"))
-    except ApiError:
-        return []
-    all_there.seen.append("ExtensionConfig")
-    return [redacted(config.json) for config in found]
-
-
-async def _webhooks(client: Client, documents: Iterable[Json]) -> list[Json]:
-    """The configurations of webhooks, where somebody says that one failed: they tell whose it is."""
-    if not any(b"failed calling webhook" in msgspec.json.encode([d.get("message"), d.get("status")]) for d in documents):
-        return []
-    found: list[Json] = []
-    for kind in WEBHOOK_CONFIGURATIONS:
-        try:
-            listed = await client.live.list(GroupVersionKind("admissionregistration.k8s.io", "v1", kind))
-        except ApiError:
-            continue
-        found += [redacted(configuration.json) for configuration in listed]
-    return found
 
 
 def redacted(obj: Mapping[str, Any]) -> Json:
