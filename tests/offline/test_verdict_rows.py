@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from clusterwright.api.controlplane import KubeadmControlPlane
-from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured
+from clusterwright.api.meta import Condition, GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer
 from clusterwright.apiserver.server import ApiServer
@@ -25,7 +25,7 @@ from clusterwright.offline.explain import Answer
 from clusterwright.offline.neglect import Seat, lost_quorum
 from clusterwright.offline.observation import Observation
 from clusterwright.offline.record import record
-from clusterwright.offline.verdict import State
+from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
@@ -34,6 +34,7 @@ from clusterwright.simulation.world import START
 from clusterwright.webhooks import embedded
 from offline.live import CONTROL_PLANE, CRD, DEV_MACHINE, MACHINE, NAMESPACE, SECRET, key, look, machines, up, whole
 
+MANAGER = GroupVersionKind("apps", "v1", "Deployment")
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -151,6 +152,46 @@ def test_an_object_that_no_running_controller_reconciles_is_named() -> None:
     assert "nothing has reconciled it since it was made 34 s ago: the feature gate MachinePool is off" in verdict.what
     assert "whoever runs the management cluster" in verdict.who
     assert "--feature-gates MachinePool=true" in verdict.next
+
+
+@pytest.mark.parametrize(
+    ("available", "arguments", "told", "step"),
+    [
+        (0, [], "Deployment capi-system/capi-controller-manager has 0 of 1 replicas available", "let it run"),
+        (
+            1,
+            ["--feature-gates=ClusterTopology=true,MachinePool=false"],
+            "the feature gate MachinePool is off in Deployment",
+            "MachinePool=true",
+        ),
+        (1, ["--feature-gates=MachinePool=true"], "nothing has reconciled it", "install or start it"),
+    ],
+    ids=["down", "gate off", "somebody else's fault"],
+)
+def test_controllers_that_cannot_be_asked_are_looked_for_where_they_run(available: int, arguments: list[str], told: str, step: str) -> None:
+    async def main() -> Verdict:
+        async with plane(LoopClock(START), features={**EMBEDDED_FEATURES, "MachinePool": False}) as p:
+            p.server.report = None  # as if another process had the controllers
+            await up(p)
+            await p.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "capi-system"}})
+            for provider, number in (("cluster-api", available), ("infrastructure-docker", 0)):
+                name = "capi-controller-manager" if provider == "cluster-api" else "capd-controller-manager"
+                labels = {"cluster.x-k8s.io/provider": provider}
+                pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "manager", "image": "capi:1", "args": arguments}]}}
+                spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}
+                metadata = {"name": name, "namespace": "capi-system", "labels": labels}
+                await p.client.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+                status = {"status": {"replicas": 1, "readyReplicas": number, "availableReplicas": number}}
+                await p.client.patch(MANAGER, ObjectKey("capi-system", name), status, subresource="status")
+            await p.apply(samples.machine_pool("c", "pool", replicas=1))
+            await asyncio.sleep(34)
+            return (await look(p)).verdict
+
+    verdict = run_virtual(main())
+    assert verdict.object == f"MachinePool/{NAMESPACE}/pool"
+    assert told in verdict.what
+    assert "whoever runs the management cluster" in verdict.who
+    assert step in verdict.next
 
 
 def test_the_controllers_that_run_are_asked_for_their_gates_and_what_they_decided() -> None:

@@ -151,7 +151,9 @@ def _unreconciled(case: Case) -> Advice:
 def _idle(case: Case) -> Advice:
     gate = re.search(r"feature gate (\w+)", case.complaint.raw)
     step = f"switch on the feature gate {gate[1]} (--feature-gates {gate[1]}=true)" if gate else f"let it run: {case.complaint.raw}"
-    return Advice(f"whoever runs the management cluster: {_controller(case)} does not run", step, case.kubectl("get {} -o yaml"))
+    deployment = re.search(r"Deployment ([^/ ]+)/(\S+)", case.complaint.raw)
+    command = f"kubectl -n {deployment[1]} describe deployment {deployment[2]}" if deployment else case.kubectl("get {} -o yaml")
+    return Advice(f"whoever runs the management cluster: {_controller(case)} does not run", step, command)
 
 
 def _lacking_rights(case: Case) -> Advice:

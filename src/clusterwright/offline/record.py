@@ -15,9 +15,10 @@ import msgspec
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
-from clusterwright.offline import kinship
+from clusterwright.offline import kinship, managers
 from clusterwright.offline.complaints import references
 from clusterwright.offline.listing import beside, everything
+from clusterwright.offline.neglect import unreconciled
 from clusterwright.offline.observation import API_VERSION
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -65,6 +66,8 @@ async def record(
     running = await ask_controllers(client, cluster.namespace) if running is None else running
     if running is not None:
         running["traces"] = [t for t in running["traces"] if kinship.name_of(t["kind"], t["namespace"], t["name"]) in related]
+    if running is None and any(unreconciled(o, now) is not None for o in kept):
+        documents += await _managers(client)
     observation = await observation_of(jsons, cluster, now, surveyor, running, seen=all_there.seen, unseen=all_there.unseen, shown=shown)
     documents.append(observation)
     return documents
@@ -176,6 +179,18 @@ async def _cluster_class(client: Client, cluster: Unstructured) -> list[Json]:
     except NotFound:
         return []
     return [redacted(found.json)]
+
+
+async def _managers(client: Client) -> list[Json]:
+    """The Deployments that controllers run in, as far as they may be seen."""
+    found: dict[ObjectKey, Unstructured] = {}
+    for selector in managers.SELECTORS:
+        try:
+            listed = await client.live.list(GroupVersionKind("apps", "v1", "Deployment"), labels=selector)
+        except ApiError:
+            continue
+        found |= {o.key: o for o in listed}
+    return [managers.slim(o) for o in found.values()]
 
 
 def redacted(obj: Mapping[str, Any]) -> Json:

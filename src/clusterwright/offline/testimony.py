@@ -34,6 +34,7 @@ from clusterwright.offline.complaints import (
 from clusterwright.offline.graph import reachable
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.kinship import related
+from clusterwright.offline.managers import is_manager
 from clusterwright.offline.neglect import unreconciled
 from clusterwright.offline.observation import Running
 
@@ -133,6 +134,7 @@ class Testimony:
         self._definitions: dict[tuple[str, str], Unstructured] = {}
         self._webhooks: dict[str, Unstructured] = {}
         """By the name of a webhook: the configuration that it stands in."""
+        self._managers: list[Unstructured] = []
         self._extensions: dict[str, Unstructured] = {}
         """By name: the ExtensionConfigs, which belong to nobody."""
         self.nodes: dict[str, Node] = {}
@@ -194,6 +196,9 @@ class Testimony:
             self._webhooks |= {str(h.get("name")): obj for h in hooks if isinstance(h, Mapping)} if isinstance(hooks, list) else {}
         if obj.kind == "ExtensionConfig":
             self._extensions[obj.metadata.name] = obj
+        if is_manager(obj):
+            self._managers.append(obj)
+            return
         if obj.kind == "Event":
             involved = json.get("involvedObject") or json.get("regarding") or {}
             about = node_id(str(involved.get("kind", "")), str(involved.get("namespace", "")), str(involved.get("name", "")))

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from clusterwright.api.contract import NoContract, contract_of
 from clusterwright.api.meta import Unstructured
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PROVIDER_LABEL
 from clusterwright.offline.absences import Absences
 from clusterwright.offline.breaches import ROLES, breach, breach_of_definition, without_endpoint
 from clusterwright.offline.complaints import Complaint, Reference, Tier, has_delivered, references
 from clusterwright.offline.kinship import name_of as node_id
+from clusterwright.offline.managers import TOPOLOGY_GATE, why_idle
 from clusterwright.offline.neglect import IDLE, RIGHTS, TOPOLOGY, Seat, booting_in_vain, is_of_a_halt, lost_quorum, without_contract
 from clusterwright.offline.observation import Running
 from clusterwright.offline.preflights import ABOUT, VERSION, Failure, failures
@@ -32,12 +33,21 @@ class Unsaid(Absences):
     def _look_for_controllers(self) -> None:
         """Why nobody reconciles what nobody reconciles, where the controllers themselves could be asked."""
         running = self._running
+        for node in self.nodes.values() if self._managers and running is None else ():
+            node.complaints = [self._unmanaged(node, c) if c.tier is Tier.UNRECONCILED else c for c in node.complaints]
         for node in self.nodes.values() if running is not None else ():
             assert running is not None
             made = node.object.metadata.creation_timestamp if node.object is not None and not node.object.at("status") else None
             if made is not None and running.why_idle(node.kind) and not node.complaints:
                 node.complaints = [Complaint(Tier.UNRECONCILED, "nothing reconciles it", f"{made:%Y-%m-%dT%H:%M:%SZ}", path="status")]
             node.complaints = [_reasoned(running, node, c) if c.tier is Tier.UNRECONCILED else c for c in node.complaints]
+
+    def _unmanaged(self, node: Node, complaint: Complaint) -> Complaint:
+        """That nobody reconciles an object, with what the Deployment of its controller tells of that."""
+        definition = self._definitions.get((node.object.gvk.group, node.kind)) if node.object is not None else None
+        provider = definition.metadata.labels.get(PROVIDER_LABEL, "") if definition is not None else ""
+        why = why_idle(node.kind, provider, self._managers, TOPOLOGY_GATE if complaint.about == TOPOLOGY else "")
+        return replace(complaint, text=f"{complaint.text}: {why}", about=IDLE, raw=why) if why else complaint
 
     def _look_at_preflights(self) -> None:
         """Checks that keep Machines from being made: a wait for the control plane is no error, and a wrong version says which."""

@@ -1,0 +1,64 @@
+"""The Deployments that controllers run in, where they run in the cluster: whether they do, and with which feature gates. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Final
+
+from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.wellknown import PROVIDER_LABEL
+
+SELECTORS: Final = (PROVIDER_LABEL, "app.kubernetes.io/name=clusterwright")
+"""Of the labels that such Deployments have: those of providers, and ours, which does the work of several."""
+_GATES: Final[Mapping[str, str]] = {"MachinePool": "MachinePool", "ClusterClass": "ClusterTopology", "ExtensionConfig": "RuntimeSDK"}
+"""By kind: the gate without which nobody reconciles it."""
+TOPOLOGY_GATE: Final = "ClusterTopology"
+_FLAG: Final = re.compile(r"^--feature-gates=(.*)$")
+
+
+def is_manager(obj: Unstructured) -> bool:
+    """Whether an object is such a Deployment."""
+    labels = obj.metadata.labels
+    return obj.kind == "Deployment" and (PROVIDER_LABEL in labels or labels.get("app.kubernetes.io/name") == "clusterwright")
+
+
+def why_idle(kind: str, provider: str, managers: Iterable[Unstructured], gate: str = "") -> str:
+    """Why nobody reconciles a kind of a provider; empty: that is not to be seen here. `gate`: what it needs, if the kind does not tell."""
+    gate = gate or _GATES.get(kind, "")
+    for manager in managers:
+        if manager.metadata.labels.get(PROVIDER_LABEL, provider) != provider:
+            continue
+        name, wanted = f"Deployment {manager.key}", manager.at("spec", "replicas")
+        available = manager.at("status", "availableReplicas") or 0
+        if not available:
+            return f"{name} has {available} of {1 if wanted is None else wanted} replicas available"
+        if gate and _features(manager).get(gate) == "false":
+            return f"the feature gate {gate} is off in {name}"
+    return ""
+
+
+def slim(manager: Unstructured) -> Json:
+    """No more of it than matters here: what else a Pod is given may be secret."""
+    gates = ",".join(f"{name}={value}" for name, value in _features(manager).items())
+    containers = [{"name": "manager", "args": [f"--feature-gates={gates}"] if gates else []}]
+    return {
+        "apiVersion": manager.gvk.api_version,
+        "kind": manager.kind,
+        "metadata": {"name": manager.key.name, "namespace": manager.key.namespace, "labels": dict(manager.metadata.labels)},
+        "spec": {"replicas": manager.at("spec", "replicas"), "template": {"spec": {"containers": containers}}},
+        "status": {"availableReplicas": manager.at("status", "availableReplicas")},
+    }
+
+
+def _features(manager: Unstructured) -> dict[str, str]:
+    """The gates that the arguments of a manager set."""
+    containers = manager.at("spec", "template", "spec", "containers")
+    found: dict[str, str] = {}
+    for container in containers if isinstance(containers, list) else ():
+        arguments = [str(a) for name in ("command", "args") for a in container.get(name) or ()]
+        given = [f"{flag}={value}" for flag, value in pairwise(arguments) if flag == "--feature-gates"]
+        for match in map(_FLAG.match, [*arguments, *given]):
+            found |= dict(part.strip().split("=", 1) for part in match[1].split(",") if "=" in part) if match else {}
+    return found
