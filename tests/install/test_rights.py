@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 
 import pytest
@@ -13,12 +14,14 @@ from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
+from clusterwright.inmemory.cloud import Cloud
 from clusterwright.install import rights
 from clusterwright.install.manifests import NAME, Settings, manifests
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import management_server, plane
+from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START
 from install.whole_life import Recording, live
 
@@ -96,6 +99,43 @@ def test_every_controller_declares_what_it_does(asked: dict[str, set[tuple[str, 
     assert {"cluster", "machine", "machineset", "machinedeployment", "kubeadmcontrolplane", "kubeadmconfig", "topology/cluster"} <= set(
         asked
     )
+
+
+@pytest.mark.soak
+def test_each_controller_in_a_process_of_its_own_asks_for_no_more_than_its_own_role() -> None:
+    """What another has in its cache is asked for here: beside providers of others only some of ours run."""
+    together = app.inmemory_names()
+    processes = [frozenset({d.name}) for d in app.declared(app.selectable_names() - together)] + [together]
+    found: dict[frozenset[str], Recording] = {}
+
+    async def scenario() -> None:
+        clock, random, keys = LoopClock(START), Random(1), FixedKeySource(1)
+        server = management_server(clock, random, EMBEDDED_FEATURES)
+        cloud = Cloud(now=clock.now, random=random, keys=keys)
+        managers = []
+        for names in processes:
+            found[names] = Recording(InProcessTransport(server))
+            own = Random(random.getrandbits(64))
+            managers.append(
+                app.build_manager(found[names], clock=clock, random=own, keys=keys, cloud=cloud, features=EMBEDDED_FEATURES, selected=names)
+            )
+        running = [asyncio.create_task(manager.run()) for manager in managers]
+        await live(Plane(server, cloud, clock))
+        for manager in managers:
+            manager.stop()
+        await asyncio.gather(*running)
+        await cloud.close()
+        server.close()
+
+    run_virtual(scenario())
+    undeclared = {}
+    for names, recording in found.items():
+        granted = rights.merged([a for d in app.declared(names) for a in rights.declared(d)] + [*rights.CONNECTIONS, *rights.EVENTS])
+        asked = {right for what in recording.asked.values() for right in what}
+        if left := sorted(right for right in asked if not rights.allows(granted, *right)):
+            undeclared[", ".join(sorted(names))] = left
+
+    assert undeclared == {}
 
 
 def test_no_controller_declares_what_nobody_can_name_a_use_for(asked: dict[str, set[tuple[str, str]]]) -> None:

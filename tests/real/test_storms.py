@@ -62,7 +62,7 @@ def refusals() -> list[Json]:
     limited = {"nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}
     flow = {
         "priorityLevelConfiguration": {"name": "storm"},
-        "matchingPrecedence": 1,
+        "matchingPrecedence": 2,
         "rules": [{"subjects": [subject], "resourceRules": [anything]}],
     }
     return [

@@ -104,7 +104,7 @@ class Access(NamedTuple):
 
 def providers(verbs: str, *groups: str) -> tuple[Access, ...]:
     """Access to objects of providers, of any kind in the groups `infrastructure`, `bootstrap` or `controlplane`; they are watched, too."""
-    return tuple(Access(f"*.{group}.cluster.x-k8s.io", f"get list watch {verbs}") for group in groups)
+    return tuple(Access(f"*.{group}.cluster.x-k8s.io", f"get list watch {verbs}".rstrip()) for group in groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

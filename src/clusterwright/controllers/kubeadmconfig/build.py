@@ -135,7 +135,11 @@ CONTROLLER = ControllerDefinition(
         Watch(Secret, content_to_configs, is_content),
     ),
     make=make,
-    access=(Access("secrets", "create update patch delete"), Access("configmaps", "create update delete")),
+    access=(
+        Access("secrets", "create update patch delete"),
+        Access("configmaps", "create update delete"),
+        Access("machinesets.cluster.x-k8s.io", "get"),  # whose Machine it is, for the log
+    ),
     patient=True,
     workload_wake=WorkloadWake(map=cluster_to_configs),
     concurrency=100,

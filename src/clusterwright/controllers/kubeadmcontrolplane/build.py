@@ -65,6 +65,7 @@ CONTROLLER = ControllerDefinition(
         *providers("create patch delete", "infrastructure", "bootstrap"),
         Access("machines.cluster.x-k8s.io", "create patch delete"),
         Access("machines.cluster.x-k8s.io/status", "patch"),
+        Access("machinepools.cluster.x-k8s.io", "list"),
         Access("secrets", "create update patch"),
     ),
     look=ALARMS_EVERY,

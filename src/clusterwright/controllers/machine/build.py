@@ -36,7 +36,11 @@ CONTROLLER = ControllerDefinition(
         Watch(MachineDeployment, machines_of_deployment, changed(OwnerFacts.of)),
     ),
     make=make,
-    access=(*providers("patch delete", "infrastructure", "bootstrap"), Access("machinedrainrules.cluster.x-k8s.io", "list")),
+    access=(
+        *providers("patch delete", "infrastructure", "bootstrap"),
+        *providers("", "controlplane"),
+        Access("machinedrainrules.cluster.x-k8s.io", "list"),
+    ),
     patient=True,
     workload_wake=WorkloadWake(map=machines_of_cluster, failing_for=GRACE_PERIOD),
 )

@@ -73,6 +73,7 @@ CONTROLLER = ControllerDefinition(
     make=make,
     access=(
         *providers("create patch delete", "infrastructure", "bootstrap"),
+        *providers("", "controlplane"),
         Access("machines.cluster.x-k8s.io", "create patch delete"),
         Access("machines.cluster.x-k8s.io/status", "patch"),
     ),

@@ -34,6 +34,7 @@ CONTROLLER = ControllerDefinition(
             Access(f"{plural}.cluster.x-k8s.io", "get list watch create patch delete")
             for plural in ("machinedeployments", "machinepools", "machinehealthchecks")
         ),
+        Access("machines.cluster.x-k8s.io", "list"),
         Access("secrets", "create delete"),  # the shim that owns what no Cluster refers to yet
     ),
     workload_wake=WorkloadWake(map=itself),
