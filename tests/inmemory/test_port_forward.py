@@ -11,13 +11,16 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
+from clusterwright.inmemory import etcd
 from clusterwright.inmemory.listener import TlsListener
-from clusterwright.streams.pipe import TcpStream
+from clusterwright.streams.pipe import TcpStream, join
 from clusterwright.workload.access import EtcdError
 from clusterwright.workload.etcd import MemberClient
-from support.clouds import CA, A, admin, clouds, etcd_client_context, kubeconfig, start
+from support.binaries import etcd_program
+from support.clouds import CA, ETCD_CA, A, admin, clouds, etcd_client_context, kubeconfig, start
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
+ETCDCTL = etcd_program("etcdctl")
 with_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on the PATH: port-forward was not tried with it")
 WAYS = pytest.mark.parametrize("websockets", ["true", "false"], ids=["websocket", "spdy"])
 
@@ -102,3 +105,46 @@ async def test_kubectl_is_told_where_nothing_listens(tmp_path, websockets):
             while b"connection refused" not in said:
                 said += await process.stdout.readline() or pytest.fail(f"kubectl has ended: {said.decode()}")
             assert b"error forwarding port 8080 to pod etcd-m0: dial tcp4 127.0.0.1:8080: connect: connection refused" in said
+
+
+@pytest.mark.skipif(ETCDCTL is None, reason="no etcdctl: etcd's own client was not tried")
+async def test_etcds_own_client_manages_simulated_members(tmp_path):
+    """By gRPC, with the certificates that the member wants; no kubectl in between."""
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0", "m1", "m2")
+        client = admin(ETCD_CA)
+        for name, content in {"ca": ETCD_CA.certificate, "cert": client.certificate, "key": client.key}.items():
+            (tmp_path / name).write_bytes(content)
+
+        async def carry(reader, writer):
+            await join(TcpStream(reader, writer), await cluster.dial("kube-system", "etcd-m0", 2379))
+
+        server = await asyncio.start_server(carry, "127.0.0.1", 0)
+        endpoint = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+        async def etcdctl(*words):
+            files = [f"--{flag}={tmp_path / flag}" for flag in ("cert", "key")] + [f"--cacert={tmp_path / 'ca'}"]
+            process = await asyncio.create_subprocess_exec(
+                str(ETCDCTL), f"--endpoints={endpoint}", "--dial-timeout=60s", "--command-timeout=60s", *files, *words,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            )  # fmt: skip
+            said, _ = await process.communicate()
+            return process.returncode, said.decode()
+
+        members = {m.name: m for m in cluster.members()}
+        code, table = await etcdctl("member", "list")
+        assert code == 0, table
+        assert {line.split(", ")[2] for line in table.splitlines()} == {"m0", "m1", "m2"}
+        assert (await etcdctl("endpoint", "health"))[0] == 0
+        await cluster.annotate_etcd("m1", {etcd.ALARMS: "NOSPACE"})
+        assert "alarm:NOSPACE" in (await etcdctl("alarm", "disarm"))[1]
+        assert all(not m.alarms for m in cluster.members())
+        assert (await etcdctl("move-leader", f"{int(members['m2'].id):x}"))[0] == 0
+        assert (await etcdctl("member", "remove", f"{int(members['m1'].id):x}"))[0] == 0
+        assert {m.name for m in cluster.members()} == {"m0", "m2"}
+        assert etcd.leader(cluster.members()).name == "m2"
+        code, refusal = await etcdctl("member", "remove", "1234")
+        assert code != 0
+        assert "member not found" in refusal
+        server.close()

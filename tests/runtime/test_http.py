@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
+from yarl import URL
 
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import ObjectKey
@@ -574,6 +575,50 @@ async def test_a_port_at_which_nothing_listens_is_refused_with_the_reason(client
 
     with pytest.raises(ConnectionRefusedError, match="error forwarding port 81 to pod p: nobody at 81"):
         await duplex.receive()
+    await duplex.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "no HTTP/1.1 response"),
+        (b"", "no HTTP/1.1 response"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\n\r\n", "upgrades to 'tcp'"),
+        (b'HTTP/1.1 403 Forbidden\r\nContent-Length: 37\r\n\r\n{"kind":"Status","message":"not you"}', "not you"),
+        (b"HTTP/1.1 500 Oh\r\nContent-Length: 999999999\r\n\r\nabc", "abc"),
+        (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20_000, "no HTTP/1.1 response"),
+    ],
+    ids=["other", "nothing", "other upgrade", "refusal", "cut off", "endless"],
+)
+async def test_servers_that_do_not_upgrade_are_refused_in_words(answer, why):
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        served.set()
+
+    served = asyncio.Event()
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x")
+    with pytest.raises(ApiError, match=why):
+        await portforward.upgrade(url, [], None, "")
+    await served.wait()
+    server.close()
+    with pytest.raises(ApiError, match="more than one line"):
+        await portforward.upgrade(url, [("Authorization", "Bearer x\r\nImpersonate-User: admin")], None, "")
+
+
+async def test_a_reason_without_end_is_cut(client):
+    async def complain(namespace, pod, port):
+        raise ConnectionRefusedError("no" * 100_000)
+
+    client.http.server.forward_handler = complain
+    duplex = await client.transport.forward(FORWARD, 80)
+    with pytest.raises(ConnectionRefusedError) as refused:
+        await duplex.receive()
+    assert len(str(refused.value)) < 5000
     await duplex.close()
 
 

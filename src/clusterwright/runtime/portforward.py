@@ -12,17 +12,17 @@ from yarl import URL
 
 from clusterwright.api.wire import Duplex
 from clusterwright.runtime.errors import ConnectionFailed, from_response
+from clusterwright.streams import spdy
 from clusterwright.streams.pipe import TcpStream
 from clusterwright.streams.session import Session
 from clusterwright.streams.spdy import SpdyError
 
-PROTOCOL: Final = "portforward.k8s.io"
-TUNNEL: Final = f"SPDY/3.1+{PROTOCOL}"
-_SPDY: Final = "SPDY/3.1"
+TUNNEL: Final = spdy.TUNNEL
 _ERROR_WITHIN: Final = 2.0
 """Seconds that the reason of an end may take to follow it."""
+_MAX_REASON: Final = 2 * 1024
 _MAX_HEAD: Final = 64 * 1024
-_MAX_TEXT: Final = 64 * 1024
+_MAX_BODY: Final = 64 * 1024
 
 
 class ForwardedPort:
@@ -75,8 +75,8 @@ class ForwardedPort:
     async def _listen(self) -> None:
         text = bytearray()
         with suppress(ConnectionResetError):
-            while (part := await self._errors.receive()) is not None and len(text) < _MAX_TEXT:
-                text += part
+            while (part := await self._errors.receive()) is not None and len(text) < _MAX_REASON:
+                text += part[:_MAX_REASON]
         if text:
             error = ConnectionRefusedError(text.decode("utf-8", "replace"))
             self._data.inbox.end(error)
@@ -99,19 +99,28 @@ async def upgrade(url: URL, headers: Iterable[tuple[str, str]], context: ssl.SSL
 
     Raises OSError where there is none, and the error that the API server's refusal means.
     """
+    lines = [f"POST {url.raw_path_qs} HTTP/1.1", f"Host: {url.authority}", *(f"{name}: {value}" for name, value in headers)]
+    lines += [
+        "Connection: Upgrade",
+        f"Upgrade: {spdy.NAME}",
+        f"X-Stream-Protocol-Version: {spdy.PORT_FORWARD}",
+        "Content-Length: 0",
+        "",
+        "",
+    ]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ConnectionFailed(f"POST {url.path}: a header has more than one line")
     reader, writer = await asyncio.open_connection(
         url.host, url.port, ssl=context, server_hostname=(server_name or url.host) if context is not None else None
     )
     try:
-        lines = [f"POST {url.raw_path_qs} HTTP/1.1", f"Host: {url.authority}", *(f"{name}: {value}" for name, value in headers)]
-        lines += ["Connection: Upgrade", f"Upgrade: {_SPDY}", f"X-Stream-Protocol-Version: {PROTOCOL}", "Content-Length: 0", "", ""]
         writer.write("\r\n".join(lines).encode("latin-1"))
         await writer.drain()
         status, answered = await _head(reader)
         if status != 101:
             raise from_response(status, await _body(reader, answered))
-        if answered.get("upgrade", "").upper() != _SPDY:
-            raise ConnectionFailed(f"POST {url.path}: the server upgrades to {answered.get('upgrade', '')!r}, not to {_SPDY}")
+        if answered.get("upgrade", "").upper() != spdy.NAME:
+            raise ConnectionFailed(f"POST {url.path}: the server upgrades to {answered.get('upgrade', '')!r}, not to {spdy.NAME}")
     except BaseException:
         writer.close()
         raise
@@ -135,6 +144,6 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
     """What a refusal says, as far as it says how long it is; a Status is short."""
     length = headers.get("content-length", "")
     try:
-        return await reader.readexactly(min(int(length), _MAX_TEXT)) if length.isdigit() else b""
+        return await reader.readexactly(min(int(length), _MAX_BODY)) if length.isdigit() else b""
     except asyncio.IncompleteReadError as error:
         return error.partial

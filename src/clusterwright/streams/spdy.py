@@ -12,6 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+NAME: Final = "SPDY/3.1"
+PORT_FORWARD: Final = "portforward.k8s.io"
+"""What the streams of a session mean in a port-forward."""
+TUNNEL: Final = f"{NAME}+{PORT_FORWARD}"
+"""As a sub-protocol of WebSocket: its messages carry the bytes of such a session."""
+
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
 FIN: Final = 0x01
 PROTOCOL_ERROR, INVALID_STREAM, REFUSED_STREAM, CANCEL = 1, 2, 3, 5

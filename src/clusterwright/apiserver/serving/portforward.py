@@ -13,9 +13,6 @@ from clusterwright.streams.pipe import Inbox, join
 from clusterwright.streams.session import Session, Stream
 from clusterwright.streams.spdy import SpdyError
 
-PROTOCOL: Final = "portforward.k8s.io"
-TUNNEL: Final = f"SPDY/3.1+{PROTOCOL}"
-"""As a sub-protocol of WebSocket: its messages carry the bytes of a SPDY session."""
 CHANNELS: Final = "v4.channel.k8s.io"
 """The older one: each message begins with its channel, two per port; what Python's and JavaScript's clients speak."""
 _PAIRED_WITHIN: Final = 30.0

@@ -11,8 +11,8 @@ from clusterwright.api.wire import Dial
 from clusterwright.apiserver.serving import portforward
 from clusterwright.apiserver.serving.connections import Connection, Tunnel
 from clusterwright.apiserver.status import bad_request, failure
+from clusterwright.streams import spdy
 
-_SPDY: Final = "SPDY/3.1"
 _VERSIONS: Final = "X-Stream-Protocol-Version"
 _LONGEST: Final = 3 * 1024 * 1024
 """The longest message of a WebSocket."""
@@ -28,22 +28,22 @@ def is_wanted(http: web.BaseRequest) -> bool:
 
 def _upgrade(http: web.BaseRequest) -> str:
     asked = http.headers.get("Upgrade", "").lower()
-    return next((known for known in ("websocket", _SPDY.lower()) if known in asked), "")
+    return next((known for known in ("websocket", spdy.NAME.lower()) if known in asked), "")
 
 
 def negotiate(http: web.BaseRequest) -> Serve:
     """How the request is to be served; raises StatusError where its peer speaks nothing that we do."""
     if _upgrade(http) != "websocket":
         versions = _texts(http.headers.getall(_VERSIONS, []))
-        if versions and portforward.PROTOCOL not in versions:
-            text = f"unable to upgrade: unable to negotiate protocol: client supports {versions}, server accepts [{portforward.PROTOCOL}]"
+        if versions and spdy.PORT_FORWARD not in versions:
+            text = f"unable to upgrade: unable to negotiate protocol: client supports {versions}, server accepts [{spdy.PORT_FORWARD}]"
             raise failure(403, "Forbidden", text)
         return _session_on_http
     asked = _texts(http.headers.getall("Sec-WebSocket-Protocol", []))
-    if portforward.TUNNEL in asked:
+    if spdy.TUNNEL in asked:
         return _session_on_websocket
     if asked and portforward.CHANNELS not in asked:
-        raise bad_request(f"unable to upgrade: of the protocols {asked} none is {portforward.TUNNEL} or {portforward.CHANNELS}")
+        raise bad_request(f"unable to upgrade: of the protocols {asked} none is {spdy.TUNNEL} or {portforward.CHANNELS}")
     if portforward.asked_ports(http.query.getall("ports", [])) is None:
         raise bad_request("query parameter 'ports' must be one or more numbers of ports, from 1 to 65535")
     return _channels_on_websocket
@@ -54,7 +54,7 @@ def _texts(headers: list[str]) -> list[str]:
 
 
 async def _session_on_http(http: web.BaseRequest, dial: Dial) -> web.StreamResponse:
-    headers = {"Connection": "Upgrade", "Upgrade": _SPDY, _VERSIONS: portforward.PROTOCOL}
+    headers = {"Connection": "Upgrade", "Upgrade": spdy.NAME, _VERSIONS: spdy.PORT_FORWARD}
     response = web.StreamResponse(status=101, headers=headers)
     response.force_close()
     connection = http.protocol
@@ -66,7 +66,7 @@ async def _session_on_http(http: web.BaseRequest, dial: Dial) -> web.StreamRespo
 
 
 async def _session_on_websocket(http: web.BaseRequest, dial: Dial) -> web.StreamResponse:
-    socket = await _websocket(http, portforward.TUNNEL)
+    socket = await _websocket(http, spdy.TUNNEL)
     await portforward.serve_session(socket, dial, _pod(http))
     return socket.response
 
