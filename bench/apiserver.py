@@ -327,6 +327,8 @@ async def _wait_ready(session: aiohttp.ClientSession, url: str, token: str) -> N
 
 
 async def main() -> None:
+    from bench import budgets  # which is made of this module's parts
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--objects", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=2.0)
@@ -346,6 +348,7 @@ async def main() -> None:
         send = over_http(session, url)
         results["HTTP, one process"][f"ms to {arguments.watchers} watchers"] = await fan_out(session, url, send, arguments.watchers)
         await http.stop()
+        results["HTTP, one process"] |= await budgets.measure(10)
         async with own_apiserver() as (url, context), aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=context)) as apart:
             send = over_http(apart, url)
             results["HTTPS, apart"] = await measure(send, arguments.seconds, 16, 0)
