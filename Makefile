@@ -7,7 +7,7 @@ STAMP := $(VENV)/.stamp-dev
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-real soak check image bench docs clean
+.PHONY: help setup run demo test test-real soak flakes check image bench docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -42,6 +42,9 @@ test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDE
 # what a run logs is not kept: that would cost more than the run, and its seed repeats it
 soak: $(STAMP) ## run the full seeded counts
 	$(BIN)/python -m pytest -q -n 2 -p no:logging -m soak tests
+
+flakes: $(STAMP) ## 20 runs, under load, of all tests that use processes, sockets and real time
+	$(BIN)/python tests/flakes.py
 
 check: $(STAMP) ## format, lint, types, imports, generated documents, dependencies
 	$(BIN)/ruff format --check src tests bench
