@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +26,7 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig, from_secret
 from clusterwright.runtime.rest import RestClient
+from support.forks import KILL, program
 
 CLUSTER = ObjectKey("default", "c1")
 FAULT = "inmemory.clusterwright.dev/fault"
@@ -59,9 +59,7 @@ class Plane:
         controllers = ["--against", str(self.kubeconfig), "--data-dir", str(self.folder / "cloud")]
         for flags in (server, controllers):
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "clusterwright.cli.main",
+                *program(),
                 "up",
                 *flags,
                 stdout=asyncio.subprocess.PIPE,
@@ -134,7 +132,7 @@ async def answers(host: str, port: int) -> bool:
 async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
     plane = Plane(tmp_path)
     yield plane
-    await plane.end(signal.SIGKILL)
+    await plane.end(KILL)
 
 
 async def test_controllers_and_api_server_apart_live_through_a_crash_of_both(plane: Plane) -> None:
@@ -149,7 +147,7 @@ async def test_controllers_and_api_server_apart_live_through_a_crash_of_both(pla
         await until(lambda: all_available(client), "all Machines and their Cluster are Available")
         before = {m.metadata.name: m.metadata.uid for m in await client.list(Machine, namespace="default")}
 
-    await plane.end(signal.SIGKILL)
+    await plane.end(KILL)
     await plane.start()
 
     async with connected(plane.kubeconfig) as client:

@@ -6,7 +6,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from random import Random
@@ -25,7 +24,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
-from support.forks import program
+from support.forks import KILL, program
 
 CONTROL_PLANES, WORKERS = ("cp-0", "cp-1", "cp-2"), ("w-0", "w-1", "w-2")
 KUBECTL = shutil.which("kubectl")
@@ -45,7 +44,7 @@ class Process:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "clusterwright.cli.main", "up", "--data-dir", str(self.data), "--kubeconfig", str(self.kubeconfig)]
+        command = [*program(), "up", "--data-dir", str(self.data), "--kubeconfig", str(self.kubeconfig)]
         self.kubeconfig.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
@@ -57,7 +56,7 @@ class Process:
 
     def kill(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
+        self._process.send_signal(KILL)
         self._process.wait()
 
     def stop(self) -> int:
@@ -67,7 +66,7 @@ class Process:
 
     def end(self) -> None:
         if self._process is not None and self._process.poll() is None:
-            self._process.kill()
+            self._process.send_signal(KILL)
             self._process.wait()
 
     def cli(self, *arguments: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +16,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, Invalid
 from clusterwright.runtime.rest import RestClient
+from support.forks import program
 
 OLD = GroupVersionKind("cluster.x-k8s.io", "v1beta1", "MachineHealthCheck")
 NEW = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "MachineHealthCheck")
@@ -43,7 +43,7 @@ async def test_a_strange_api_server_is_told_and_asks(tmp_path: Path) -> None:
     )
     client = RestClient(InProcessTransport(running.server))
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "clusterwright.cli.main", "up", "--against", str(kubeconfig), "--webhook-host", "127.0.0.1",
+        *program(), "up", "--against", str(kubeconfig), "--webhook-host", "127.0.0.1",
         "--webhook-port", "0", "--webhook-url", "https://127.0.0.1:0", "--no-inmemory", "--install-crds",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env=dict(os.environ), cwd=tmp_path,
     )  # fmt: skip

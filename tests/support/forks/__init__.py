@@ -7,6 +7,7 @@ a fresh interpreter can run the program is tested by those tests that start one.
 from __future__ import annotations
 
 import atexit
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,8 @@ from functools import cache
 from pathlib import Path
 
 _HERE = Path(__file__).parent
+KILL = signal.SIGUSR1
+"""What to send instead of SIGKILL to have the command killed, and gone before it can be waited for."""
 
 
 def program() -> list[str]:
