@@ -303,3 +303,95 @@ async def test_what_every_cluster_has_comes_back_and_only_the_suggested_can_be_m
     assert len(listed["items"]) == 11
     assert back == [200, 200]
     assert specs == [9900, 77, 1]
+
+
+def schema_with(**spec: Any) -> Json:
+    return {**MY_SCHEMA, "spec": {**MY_SCHEMA["spec"], **spec}}
+
+
+def rule_with(**rule: Any) -> Json:
+    return schema_with(rules=[{**MY_SCHEMA["spec"]["rules"][0], **rule}])
+
+
+def level_with(**limited: Any) -> Json:
+    return {**MY_LEVEL, "spec": {"type": "Limited", "limited": {**MY_LEVEL["spec"]["limited"], **limited}}}
+
+
+def queuing(**given: int) -> Json:
+    return {"type": "Queue", "queuing": {"queues": 64, "handSize": 6, "queueLengthLimit": 50, **given}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "said"),
+    [
+        (schema_with(matchingPrecedence=-1), "spec.matchingPrecedence: Invalid value: -1: must be a positive value"),
+        (schema_with(matchingPrecedence=10_001), "must not be greater than 10000"),
+        (schema_with(matchingPrecedence=1), "only the schema named 'exempt' may have matchingPrecedence 1"),
+        (schema_with(distinguisherMethod={"type": "ByMoon"}), 'supported values: "ByNamespace", "ByUser"'),
+        (
+            schema_with(priorityLevelConfiguration={"name": ""}),
+            "spec.priorityLevelConfiguration.name: Required value: must reference a priority level",
+        ),
+        (schema_with(priorityLevelConfiguration={"name": "A_b"}), "spec.priorityLevelConfiguration.name: Invalid value"),
+        (rule_with(subjects=[]), "spec.rules[0].subjects: Required value: subjects must contain at least one value"),
+        (
+            rule_with(nonResourceRules=[]),
+            "spec.rules[0]: Required value: at least one of resourceRules and nonResourceRules has to be non-empty",
+        ),
+        (rule_with(subjects=[{"kind": "User"}]), "subjects[0].user: Required value: user is required when subject kind is 'User'"),
+        (rule_with(subjects=[{"kind": "Moon"}]), 'subjects[0].kind: Unsupported value: "Moon"'),
+        (
+            rule_with(subjects=[{"kind": "User", "user": {"name": "a"}, "group": {"name": "b"}}]),
+            "subjects[0].group: Forbidden: group is forbidden when subject kind is not 'Group'",
+        ),
+        (rule_with(subjects=[{"kind": "ServiceAccount", "serviceAccount": {"name": "*"}}]), "must specify namespace for service account"),
+        (rule_with(resourceRules=[{**ALL, "verbs": ["*", "get"]}]), "if '*' is present, must not specify other verbs"),
+        (rule_with(resourceRules=[{**ALL, "verbs": ["sing"]}]), "resourceRules[0].verbs: Unsupported value"),
+        (rule_with(resourceRules=[{**ALL, "apiGroups": []}]), "resource rules must supply at least one api group"),
+        (
+            rule_with(resourceRules=[{**ALL, "namespaces": [], "clusterScope": False}]),
+            "that are not cluster scoped must supply at least one namespace",
+        ),
+        (rule_with(resourceRules=[{**ALL, "namespaces": ["A"]}]), "each member of this list must be '*' or a DNS-1123 label"),
+        (rule_with(nonResourceRules=[{"verbs": ["get"], "nonResourceURLs": ["version"]}]), "must start with slash"),
+        (rule_with(nonResourceRules=[{"verbs": ["get"], "nonResourceURLs": ["/a*"]}]), "wildcard can only do suffix matching"),
+        ({**MY_LEVEL, "spec": {"type": "Exempt"}}, "must be 'Exempt' if and only if `name` is 'exempt'"),
+        ({**MY_LEVEL, "spec": {"type": "Limited"}}, "spec.limited: Required value: must not be empty when type is Limited"),
+        ({**MY_LEVEL, "spec": {"type": "Moon"}}, 'spec.type: Unsupported value: "Moon"'),
+        (
+            level_with(nominalConcurrencyShares=-1),
+            "spec.limited.nominalConcurrencyShares: Invalid value: -1: must be a non-negative integer",
+        ),
+        (level_with(lendablePercent=101), "must be between 0 and 100, inclusive"),
+        (level_with(limitResponse={"type": "Queue"}), "spec.limited.limitResponse.queuing: Required value"),
+        (level_with(limitResponse=queuing(handSize=65)), "should not be greater than queues (64)"),
+        (
+            level_with(limitResponse=queuing(handSize=11)),
+            "required entropy bits of deckSize 64 and handSize 11 should not be greater than 60",
+        ),
+        (level_with(limitResponse=queuing(queues=-1)), "queuing.queues: Invalid value: -1: must be positive"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_with_field_and_rule(obj: Json, said: str) -> None:
+    server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1))
+    path = f"{BASE}/{obj['kind'].lower()}s"
+    answer = await server.handle(
+        Request(method="POST", path=path, headers={"content-type": "application/json"}, body=json.dumps(obj).encode())
+    )
+
+    assert isinstance(answer, Response)
+    assert answer.status == 422, answer.body
+    assert said in json.loads(answer.body)["message"]
+
+
+async def test_the_mandatory_ones_are_as_they_are() -> None:
+    async with served() as running:
+        precedence = await send(running, "PATCH", f"{BASE}/flowschemas/catch-all", {"spec": {"matchingPrecedence": 9}})
+        shares = {"spec": {"limited": {"nominalConcurrencyShares": 9}}}
+        level = await send(running, "PATCH", f"{BASE}/prioritylevelconfigurations/catch-all", shares)
+        touched = await send(running, "PATCH", f"{BASE}/flowschemas/catch-all", {"metadata": {"labels": {"a": "b"}}})
+
+    for status, answer in (precedence, level):
+        assert status == 422
+        assert "spec of 'catch-all' must equal the fixed value" in answer["message"]
+    assert touched[0] == 200

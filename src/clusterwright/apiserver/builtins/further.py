@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.builtins import columns, defaults, policies
+from clusterwright.apiserver.builtins import columns, defaults, flowcontrol, policies
 from clusterwright.apiserver.builtins.handler import Builtin
 from clusterwright.apiserver.builtins.rows import GENERATION, RETURNED, STRICT, builtin, fields, filled, shown
 from clusterwright.apiserver.builtins.validation import immutable
@@ -406,7 +406,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
     ),
     builtin(
         _FLOW, "FlowSchema", "flowcontrol.v1.FlowSchema", namespaced=False, status=True, status_keeps=None,
-        defaults=filled({}, zero={"spec.matchingPrecedence": 1000}),
+        defaults=filled({}, zero={"spec.matchingPrecedence": 1000}), validate=flowcontrol.validate_schema,
         table=shown(
             ("PriorityLevel", "spec.priorityLevelConfiguration.name"), ("MatchingPrecedence", "spec.matchingPrecedence", "integer"),
             ("DistinguisherMethod", "spec.distinguisherMethod.type"), _AGE,
@@ -415,7 +415,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
     ),
     builtin(
         _FLOW, "PriorityLevelConfiguration", "flowcontrol.v1.PriorityLevelConfiguration", namespaced=False, status=True, status_keeps=None,
-        defaults=filled(
+        validate=flowcontrol.validate_level, defaults=filled(
             {
                 "spec.limited.nominalConcurrencyShares": 30, "spec.limited.lendablePercent": 0,
                 "spec.exempt.nominalConcurrencyShares": 0, "spec.exempt.lendablePercent": 0,

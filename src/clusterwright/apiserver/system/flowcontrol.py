@@ -54,7 +54,7 @@ class FlowControl:
 
     def _judge(self, obj: Json, levels: Collection[str]) -> bool:
         """Say of a FlowSchema whether its level is there; whether that is news."""
-        level = obj["spec"]["priorityLevelConfiguration"]["name"]
+        level = ((obj.get("spec") or {}).get("priorityLevelConfiguration") or {}).get("name") or ""
         is_there = level in levels
         found = "and it exists" if is_there else "but there is no such object"
         condition = {
