@@ -2,17 +2,24 @@
 
 import asyncio
 from collections import Counter
+from random import Random
 
 import pytest
 
 from clusterwright.api.meta import ObjectKey, ObjectMeta
+from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime import shards
+from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.leases import LEASE
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Result
-from clusterwright.runtime.shards import SLOTS, ShardOptions, preferred, slot_of
+from clusterwright.runtime.rest import RestClient
+from clusterwright.runtime.shards import SETTLED_LOOK, SLOTS, ShardOptions, preferred, slot_of
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
+from clusterwright.simulation.loop import run_virtual
+from clusterwright.simulation.plane import management_server
 from clusterwright.simulation.sample import NAMESPACE, Parent, ParentSpec, crds
-from clusterwright.simulation.world import Violation, run
+from clusterwright.simulation.world import START, Violation, run
 
 GROUP = ObjectKey(NAMESPACE, "shards")
 NAMES = ("one", "two", "three")
@@ -202,3 +209,45 @@ def test_one_more_member_moves_only_its_share():
 def test_slots_are_the_same_everywhere():
     assert [slot_of(f"default/c{n}") for n in range(4)] == [slot_of(f"default/c{n}") for n in range(4)]
     assert len({slot_of(f"default/c{n}") for n in range(1000)}) > SLOTS * 0.9
+
+
+class Counting(InProcessTransport):
+    """Counts what is asked, but for renewals."""
+
+    asked = 0
+
+    async def send(self, request):
+        self.asked += request.method == "GET"
+        return await super().send(request)
+
+
+def test_at_rest_members_ask_for_next_to_nothing_and_a_table_that_was_deleted_is_made_again():
+    counts = []
+
+    async def main():
+        clock = LoopClock(START)
+        server = management_server(clock, Random(1))
+        ways = [Counting(server) for _ in NAMES]
+        shares = [ShardOptions(group=GROUP, belongs_to=family, identity=name) for name in NAMES]
+        managers = [
+            Manager(way, clock=clock, random=Random(n), options=Options(shards=share))
+            for n, (way, share) in enumerate(zip(ways, shares, strict=True))
+        ]
+        running = [asyncio.create_task(manager.run()) for manager in managers]
+        await clock.sleep(120)
+        for way in ways:
+            way.asked = 0
+        await clock.sleep(600)
+        counts.extend(way.asked for way in ways)
+        client = RestClient(InProcessTransport(server), clock=clock)
+        await client.delete(LEASE, GROUP)
+        await clock.sleep(SETTLED_LOOK + 15)
+        held = [slot for manager in managers for slot in manager._shards.held]
+        assert sorted(held) == list(range(SLOTS))
+        for manager in managers:
+            manager.stop()
+        await asyncio.gather(*running)
+        server.close()
+
+    run_virtual(main())
+    assert max(counts) < 10 * 10  # ten a minute

@@ -39,6 +39,8 @@ from clusterwright.runtime.watcher import Watcher
 
 SLOTS: Final = 256
 GROUP_LABEL: Final = "shards.clusterwright.dev/group"
+SETTLED_LOOK: Final = 30.0
+"""Seconds after which the table is read again though nothing happened: the net below the watch of members."""
 HOLDERS: Final = "shards.clusterwright.dev/holders"
 """Annotation of the table: a JSON object, slots by the name of their holder's Lease."""
 
@@ -89,6 +91,9 @@ class Shards:
         self._members = Informer(LEASE, namespace=options.group.namespace)
         self._seen: dict[str, tuple[str, float]] = {}
         self._watcher: Watcher | None = None
+        self._settled_for: set[str] | None = None
+        """The members for which the balance was reached."""
+        self._settled_at = 0.0
         self._wake = asyncio.Event()
         self.on_gain: list[Callable[[frozenset[int]], None]] = []
         """Called with the slots that have become ours."""
@@ -225,10 +230,11 @@ class Shards:
 
     async def _balance(self) -> None:
         while True:
+            woken = self._wake.is_set()
             self._wake.clear()
             if self._members.is_synced:
                 try:
-                    await self._step()
+                    await self._look(woken)
                 except (Conflict, AlreadyExists):
                     continue  # somebody else was faster: look again
                 except ApiError as error:
@@ -239,8 +245,17 @@ class Shards:
             except TimeoutError:
                 pass
 
-    async def _step(self) -> None:
-        living = await self._living()
+    async def _look(self, woken: bool) -> None:
+        """See to the balance. Once it is reached the table is read rarely until members change: nobody has a reason to write it."""
+        living, now = await self._living(), self._clock.monotonic()
+        if not woken and living == self._settled_for and now < self._settled_at + SETTLED_LOOK:
+            return
+        self._settled_for = None
+        if await self._step(living):
+            self._settled_for, self._settled_at = living, now
+
+    async def _step(self, living: set[str]) -> bool:
+        """Give up and take what is to be; whether that leaves nothing to be done as long as the members are the same."""
         table = await self._table()
         holders = _holders(table) if table is not None else {}
         wanted = {slot for slot in range(SLOTS) if preferred(slot, living) == self.name}
@@ -254,7 +269,7 @@ class Shards:
         # what is written to be ours but is not worked on, because an answer was lost, is taken like what is free
         taken = {slot for slot in wanted - self.held if holders.get(slot, self.name) in {self.name, *dead}}
         if not idle and not taken:
-            return
+            return self.held == wanted and ours <= wanted
         kept = {slot: holder for slot, holder in holders.items() if slot not in idle}
         now = {**kept, **dict.fromkeys(taken, self.name)}
         if table is None:
@@ -266,6 +281,7 @@ class Shards:
         if taken:
             for gained in self.on_gain:
                 gained(frozenset(taken))
+        return False
 
     async def _table(self) -> Unstructured | None:
         found: Unstructured | None = await self._client.find(LEASE, self._options.group)
