@@ -1,4 +1,4 @@
-"""What becomes of things made for a Machine whose creation failed."""
+"""What becomes of things made for an object whose creation failed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from clusterwright.api.core import Machine
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, NotFound, ServerTimeout
+
+
+def may_have_taken_effect(error: BaseException | None) -> bool:
+    """Whether nobody knows what became of a write that ended in this: neither answer nor refusal is in its causes."""
+    while error is not None:
+        if isinstance(error, ConnectionFailed | ServerTimeout):
+            return True
+        error = error.__cause__
+    return False
 
 
 async def taken_back(client: Client, machine: Json, made: Iterable[Unstructured], error: Exception) -> list[str]:
@@ -27,7 +36,7 @@ async def taken_back(client: Client, machine: Json, made: Iterable[Unstructured]
 
 async def _was_refused(client: Client, machine: Json, error: Exception) -> bool:
     """Whether there is certainly no Machine: not after a broken connection, nor where the API server shows one."""
-    if isinstance(error, ConnectionFailed | ServerTimeout):
+    if may_have_taken_effect(error):
         return False
     try:
         return await client.live.find(Machine, ObjectKey(machine["metadata"]["namespace"], machine["metadata"]["name"])) is None

@@ -8,12 +8,13 @@ from typing import Any
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE, TOPOLOGY_OWNED_LABEL
+from clusterwright.controllers.refusals import may_have_taken_effect
 from clusterwright.controllers.topology.applying import Applier, Paths, endpoint_paths, intent_of
 from clusterwright.controllers.topology.compatibility import check_compatible
 from clusterwright.controllers.topology.current import MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_POOL
 from clusterwright.controllers.topology.failures import TopologyFailed, creation_failure, shown
 from clusterwright.runtime.client import Client
-from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound, ServerTimeout
+from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.topology import names, objects
 from clusterwright.topology.desired import machine_prefix, worker_prefix
 from clusterwright.topology.model import Current, CurrentWorker, Desired, DesiredWorker, Progress, WorkersProgress
@@ -268,12 +269,10 @@ class Writer:
             with suppress(ApiError):
                 await self._client.delete(gvk_of(template), key_of(template))
 
-    async def _was_refused(self, created: Sequence[Json], holder: Json, error: BaseException | None) -> bool:
+    async def _was_refused(self, created: Sequence[Json], holder: Json, error: TopologyFailed) -> bool:
         """Whether the holder certainly names none of them: not after a broken connection, nor where the API server shows it does."""
-        while error is not None:
-            if isinstance(error, ConnectionFailed | ServerTimeout):
-                return False
-            error = error.__cause__
+        if may_have_taken_effect(error):
+            return False
         try:
             live = await self._client.live.find(gvk_of(holder), key_of(holder)) if created else None
         except ApiError:
