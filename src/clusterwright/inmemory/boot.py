@@ -76,6 +76,17 @@ def reboot(data: BootstrapData) -> Boot:
     )
 
 
+def api_server_port(data: BootstrapData) -> int:
+    """Where the API server of a machine listens: its `localAPIEndpoint`, 6443 where that says nothing."""
+    for document in data.documents:
+        own = document.get("controlPlane") if document.get("kind") == "JoinConfiguration" else document
+        endpoint = own.get("localAPIEndpoint") if isinstance(own, Mapping) else None
+        port = endpoint.get("bindPort") if isinstance(endpoint, Mapping) else None
+        if isinstance(port, int) and port:
+            return port
+    return 6443
+
+
 def _init(data: BootstrapData, seen: Neighbourhood, now: datetime) -> Boot:
     cluster = data.document("ClusterConfiguration")
     own = next((d for d in data.documents if d.get("kind") == "InitConfiguration"), {})

@@ -28,7 +28,7 @@ from clusterwright.apiserver.storage.store import Table, object_key
 from clusterwright.inmemory import etcd, gateway, objects
 from clusterwright.inmemory.etcdserver import EtcdServer
 from clusterwright.inmemory.kubelets import Kubelets
-from clusterwright.inmemory.ports import Ports
+from clusterwright.inmemory.ports import API_SERVER_PORT, Ports
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.kubeadm.versions import parse_version
 from clusterwright.runtime.client import Client
@@ -280,9 +280,13 @@ class SimulatedCluster:
         """A port of a Pod as a stream of bytes; raises OSError."""
         return self._ports.dial(namespace, pod, port)
 
-    def api_server_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
-        """The serving certificate of the API server that runs on a machine, and the authority of its clients; None if none runs."""
-        if self.serving is None or machine not in self._running:
+    def api_server_at(self, pod: str, port: int) -> tuple[KeyPair, bytes] | None:
+        """The serving certificate of the API server that listens there, and the authority of its clients; None if none does."""
+        entry = self.server.store.table("pods").objects.get(object_key("kube-system", pod))
+        component, _, machine = pod.partition("kube-apiserver-")
+        if entry is None or self.serving is None or component or machine not in self._running:
+            return None
+        if (_annotations(entry.raw).get(objects.ADVERTISED) or f":{API_SERVER_PORT}").rpartition(":")[2] != str(port):
             return None
         return self.serving.certificate, self.serving.authority.certificate
 

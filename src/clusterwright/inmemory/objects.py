@@ -13,6 +13,8 @@ from clusterwright.api.wellknown import NODE_ROLE_CONTROL_PLANE_LABEL
 _BOOTSTRAPPERS = "system:bootstrappers:kubeadm:default-node-token"
 _COREDNS_IMAGE = "registry.k8s.io/coredns/coredns:v1.10.1"
 ETCD_VERSION = "3.5.21"
+ADVERTISED = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"
+"""On the Pod of an API server: address and port, as kubeadm writes them down."""
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 KUBELET_STOPPED = "inmemory.clusterwright.dev/kubelet-stopped"
 """On a Node: its kubelet does not renew its Lease."""

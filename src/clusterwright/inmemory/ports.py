@@ -23,8 +23,8 @@ _log = get_logger("inmemory")
 class Machines(Protocol):
     """What runs where."""
 
-    def api_server_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
-        """The serving certificate of the API server that runs on a machine, and the authority of its clients; None if none runs."""
+    def api_server_at(self, pod: str, port: int) -> tuple[KeyPair, bytes] | None:
+        """The serving certificate of the API server that listens there, and the authority of its clients; None if none does."""
 
     def network_address(self) -> tuple[str, int] | None:
         """Where the API servers answer on the network; None if they do not."""
@@ -48,13 +48,13 @@ class Ports:
     async def dial(self, namespace: str, pod: str, port: int) -> Duplex:
         """A port of a Pod as a stream of bytes; raises OSError."""
         if namespace == "kube-system":
-            if port == API_SERVER_PORT and (held := self._machines.api_server_on(pod.removeprefix("kube-apiserver-"))) is not None:
+            if (held := self._machines.api_server_at(pod, port)) is not None:
                 if (address := self._machines.network_address()) is not None:
                     return TcpStream(*await asyncio.open_connection(*address))
                 context = _context(*held)
                 return self._serve(pod, lambda far: gateway.serve(far, context, _only_certificate))
-            machine = pod.removeprefix("etcd-")
-            if port == ETCD_PORT and (held := self._machines.etcd_on(machine)) is not None:
+            component, _, machine = pod.partition("etcd-")
+            if not component and port == ETCD_PORT and (held := self._machines.etcd_on(machine)) is not None:
                 context, call = _context(*held, require_client=True), self._machines.etcd_call(machine)
                 return self._serve(pod, lambda far: gateway.serve(far, context, call))
         raise ConnectionRefusedError(f"dial tcp4 127.0.0.1:{port}: connect: connection refused")

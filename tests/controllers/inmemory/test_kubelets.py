@@ -8,6 +8,7 @@ from clusterwright.api.core import Machine
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.kubernetes import Node, Pod
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.wellknown import CERTIFICATES_EXPIRY_ANNOTATION
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.serving.inprocess import ForwardRefused, InProcessTransport
 from clusterwright.cli import samples
@@ -16,6 +17,7 @@ from clusterwright.runtime.errors import ApiError
 
 KUBE_SYSTEM = "kube-system"
 PROXY = ObjectKey(KUBE_SYSTEM, "kube-proxy-w")
+KUBEADM_CONFIG = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig")
 DAEMON_SET = GroupVersionKind("apps", "v1", "DaemonSet")
 
 
@@ -145,5 +147,41 @@ def test_logs_and_commands_are_refused_in_words(in_plane, what):
         if what != "log":
             with pytest.raises(ForwardRefused, match="is not to be had"):
                 await InProcessTransport(workload.server).forward(Request(method="GET", path=path), 80)
+
+    in_plane(body)
+
+
+def test_api_servers_listen_where_their_machines_say_and_nowhere_else(in_plane):
+    """Of three machines the first says so for itself, the others as they join; KubeadmControlPlane finds the certificates there."""
+
+    async def body(p):
+        control_plane = samples.control_plane("c", replicas=3)
+        [kcp] = [o for o in control_plane if o["kind"] == "KubeadmControlPlane"]
+        spec = kcp["spec"]["kubeadmConfigSpec"]
+        spec["initConfiguration"]["localAPIEndpoint"] = {"bindPort": 8443}
+        spec["joinConfiguration"]["controlPlane"] = {"localAPIEndpoint": {"bindPort": 9443}}
+        await p.apply(samples.cluster("c", has_control_plane_object=True) + control_plane)
+
+        async def configs():
+            return [c for c in await p.client.list(KUBEADM_CONFIG) if CERTIFICATES_EXPIRY_ANNOTATION in c.metadata.annotations]
+
+        async with asyncio.timeout(600):  # of virtual time
+            while len(found := await configs()) < 3:  # noqa: ASYNC110 - as other tests here look at objects
+                await asyncio.sleep(1)
+        workload = p.workload("c")
+        listening = {port: [] for port in (6443, 8443, 9443)}
+        for config in found:
+            machine = config.metadata.name
+            for port, there in listening.items():
+                try:
+                    await (await workload.dial(KUBE_SYSTEM, f"kube-apiserver-{machine}", port)).close()
+                    there.append(machine)
+                except ConnectionRefusedError:
+                    pass
+        assert [len(there) for there in listening.values()] == [0, 1, 2]
+        with pytest.raises(ConnectionRefusedError):
+            await workload.dial(KUBE_SYSTEM, listening[8443][0], 8443)  # no Pod of that name
+        with pytest.raises(ConnectionRefusedError):
+            await workload.dial(KUBE_SYSTEM, listening[8443][0], 2379)
 
     in_plane(body)

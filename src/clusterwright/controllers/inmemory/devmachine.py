@@ -27,7 +27,7 @@ from clusterwright.controllers.kit.owners import find_owner
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.wiring import Dependencies
-from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, stages
+from clusterwright.inmemory import boot, bootstrap, etcd, faults, objects, ports, stages
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import SimulatedCluster
 from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpose, secret_name
@@ -275,14 +275,17 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
             return
         await self._register(run, booted)
 
-    async def _boot(self, scene: Scene) -> boot.Boot:
-        if faults.BOOTSTRAP_FAILS in scene.faults:
-            raise bootstrap.BootFailure("kubeadm: the fault bootstrap-fails is set")
+    async def _user_data(self, scene: Scene) -> bootstrap.BootstrapData:
         name = scene.data_secret_name or ""
         secret = await self._client.find(Secret, ObjectKey(scene.obj.metadata.namespace, name))
         if secret is None or "value" not in secret.data:
             raise bootstrap.BootFailure(f"user data: Secret {name} has no value")
-        data = bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), scene.name)
+        return bootstrap.parse(secret.data["value"], secret.data.get("format", b"").decode("utf-8", "replace"), scene.name)
+
+    async def _boot(self, scene: Scene) -> boot.Boot:
+        if faults.BOOTSTRAP_FAILS in scene.faults:
+            raise bootstrap.BootFailure("kubeadm: the fault bootstrap-fails is set")
+        data = await self._user_data(scene)
         if has_booted(arrived(scene.obj, scene.machine)):
             return await refounded(self._client, scene, boot.reboot(data), await self._authority(scene, Purpose.CA))
         simulated = scene.simulated
@@ -355,7 +358,16 @@ class DevMachines(Kind[InfraMachine, Belonging, View]):
         authority = await self._authority(scene, Purpose.CA)
         if authority is None:
             raise CertificateError(f"Secret {secret_name(scene.cluster.metadata.name, Purpose.CA)} does not exist")
-        for component in ("kube-apiserver", "kube-scheduler", "kube-controller-manager"):
+        if not scene.simulated.has("v1", "Pod", "kube-system", f"kube-apiserver-{scene.name}"):
+            try:
+                port = boot.api_server_port(await self._user_data(scene))
+            except bootstrap.BootFailure:  # it has booted, long ago perhaps, with data that are gone
+                port = ports.API_SERVER_PORT
+            where = {objects.ADVERTISED: f"{scene.simulated.address_of(scene.name)}:{port}"}
+            scene.simulated.ensure(
+                objects.static_pod("kube-apiserver", scene.name, version=scene.version, now=scene.now, annotations=where)
+            )
+        for component in ("kube-scheduler", "kube-controller-manager"):
             scene.simulated.ensure(objects.static_pod(component, scene.name, version=scene.version, now=scene.now, annotations={}))
         if not scene.faults & {faults.NODE_DIES, faults.API_SERVER_STOPS}:
             names = await _certificate_names(scene.simulated)
