@@ -22,7 +22,9 @@ ARTEFACTS = {
     "machinepool-r-r10-02",
     "machinepool-r-r13-05",
     "machinepool-r-r16-01",
-    # Here it wrote an empty status to an object without one when that was deleted.
+    # Here an object without a status was deleted, that has a finalizer. The same client makes that an update, which sets `status: null`
+    # where there was none (`copyStatusFrom`); the recorder saw a patch. The controller only deletes: in a pass that patches, the owner
+    # reference would have become the controller's.
     "machinepool-r-r5-02",
 }
 """Recorded passes whose actions are those of the recorder, not of the controller."""
