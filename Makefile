@@ -36,7 +36,7 @@ demo: $(VENV)/.stamp-base ## a tour that ends by itself: create, scale, upgrade,
 test: $(STAMP) ## run all tests
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not soak and not real" tests
 
-test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd, UPSTREAM_MANAGERS that of upstream's binaries
+test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd, UPSTREAM_MANAGERS that of upstream's binaries, UPSTREAM_SOURCE a checkout of its source
 	$(BIN)/python -m pytest -v -rs -m real tests
 
 # what a run logs is not kept: that would cost more than the run, and its seed repeats it
