@@ -37,8 +37,9 @@ class Losing(InProcessTransport):
         return answer
 
 
-@pytest.mark.parametrize("plural", ["machinedeployments", "kubeadmcontrolplanes"])
-@pytest.mark.parametrize("moment", ["made", "changed"])
+@pytest.mark.parametrize(
+    ("plural", "moment"), [("machinedeployments", "made"), ("machinedeployments", "changed"), ("kubeadmcontrolplanes", "changed")]
+)
 def test_what_is_there_after_all_keeps_its_templates(plural: str, moment: str) -> None:
     async def scenario() -> None:
         clock = LoopClock(START)

@@ -41,7 +41,7 @@ def test_scaling_down_takes_no_more_than_it_should() -> None:
     run_virtual(story())
 
 
-@pytest.mark.parametrize("seed", [3, 4, 15, 121])
+@pytest.mark.parametrize("seed", [3, 4, 121])
 def test_a_life_while_everything_goes_wrong(seed: int) -> None:
     outcome = play(seed)
 
