@@ -125,6 +125,24 @@ async def network_never(p: Plane) -> None:
     )
 
 
+async def network_garbled(p: Plane) -> None:
+    """A ClusterResourceSet whose ConfigMap nobody can read."""
+    await up(p)
+    await p.client.patch(CLUSTER, key("c"), {"metadata": {"labels": {"network": "yes"}}})
+    metadata = {"name": "cni", "namespace": NAMESPACE}
+    spec = {
+        "clusterSelector": {"matchLabels": {"network": "yes"}},
+        "resources": [{"kind": "ConfigMap", "name": "cni"}],
+        "strategy": "ApplyOnce",
+    }
+    await p.apply(
+        [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"cni.yaml": "kind: [unfinished"}},
+            {"apiVersion": "addons.cluster.x-k8s.io/v1beta2", "kind": "ClusterResourceSet", "metadata": metadata, "spec": spec},
+        ]
+    )
+
+
 async def rolled_out_to_nowhere(p: Plane) -> None:
     await up(p)
     reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "nowhere"}
@@ -226,6 +244,7 @@ FAULTS = [
         "topology leader never boots", topology(slow("DevMachineTemplate", "plane")), "DevMachine/c-*", "provider", SLOW, stage=admitting
     ),
     Fault("resource set names no secret", network_never, "Secret/calico", "author of"),
+    Fault("resource set cannot read its content", network_garbled, "ConfigMap/cni", "author of ConfigMap"),
     Fault("rollout to no template", rolled_out_to_nowhere, "DevMachineTemplate/nowhere", "author of"),
     Fault("drain blocked by a budget", never_drained, "Machine/md-*", "PodDisruptionBudgets"),
     Fault("workers newer than their control plane", too_new, "MachineDeployment/md", "owner of MachineDeployment"),

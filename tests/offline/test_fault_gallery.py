@@ -238,6 +238,8 @@ FAULTS = [
     Fault("class missing", topology(lambda objects: objects[-1:]), "ClusterClass/in-memory", "author of Cluster", stage=admitting),
     Fault("template of class missing", topology(without_template), "DevClusterTemplate/*", "author of", stage=admitting),
     Fault("file from no key", wrong_key, "Secret/there", "author of"),
+    Fault("infrastructure deleted", unmade(DEV_CLUSTER, "c"), "DevCluster/c", "author of Cluster"),
+    Fault("control plane deleted alone", unmade(CONTROL_PLANE, "c"), "KubeadmControlPlane/c", "whoever deleted KubeadmControlPlane"),
     *faults_of_kinds.FAULTS,
     *faults_of_neighbours.FAULTS,
 ]

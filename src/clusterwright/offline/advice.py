@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterwright.api.contract import crd_name
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, PAUSED_ANNOTATION, TOPOLOGY_OWNED_LABEL
 from clusterwright.offline.beside import ANNOTATION, DEFERRED, DOWN, EXTENSION, HANDLER, config_of
 from clusterwright.offline.breaches import BREACH
 from clusterwright.offline.causes import Investigation
@@ -131,6 +131,12 @@ def _deleting(case: Case) -> Advice:
         hook, owner = next(iter(hooks.items()))
         who = f"the owner of the deletion hook {hook}" + (f" ({owner})" if owner else "")
         return Advice(who, "finish what the hook is for, then take its annotation away", case.kubectl(f"annotate {{}} {hook}-"))
+    whole = case.investigation.cluster
+    if "WaitingForWorkersDeletion" in case.complaint.raw and whole is not None and not whole.deleting:
+        step = f"delete the workers, too, or all of Cluster {whole.name}: a control plane goes last"
+        return Advice(
+            f"whoever deleted {case.name}", step, case.kubectl(f"get machines.cluster.x-k8s.io -l {CLUSTER_NAME_LABEL}={whole.name}")
+        )
     if "Drain" in case.complaint.raw:
         cluster = case.investigation.cluster.name if case.investigation.cluster else ""
         who = "whoever runs the Pods that may not be evicted, and their PodDisruptionBudgets"
