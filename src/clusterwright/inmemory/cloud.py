@@ -98,6 +98,10 @@ class Cloud:
         """The cluster of a Cluster, if it has been created."""
         return self._clusters.get(key)
 
+    def revisions(self) -> tuple[int, ...]:
+        """How often each cluster has been written to: it is the same as long as nothing changes in any."""
+        return tuple(cluster.server.store.revision for cluster in self._clusters.values())
+
     def at(self, host: str, port: int) -> SimulatedCluster | None:
         """The cluster behind an endpoint."""
         key = self._taken.get((self.host if host == "localhost" else host, port))

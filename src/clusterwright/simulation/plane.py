@@ -39,6 +39,7 @@ from clusterwright.topology.extensions import Extensions
 from clusterwright.webhooks import embedded
 
 NAMESPACE = "default"
+_ASKED_ANYWAY = 10.0
 _ALWAYS_THERE = frozenset({"namespaces", "events", "customresourcedefinitions.apiextensions.k8s.io"})
 
 
@@ -88,10 +89,20 @@ class Plane:
         return found
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, within: float = 60.0, step: float = 0.25) -> None:
-        """Wait until something holds; Overdue if it does not in time."""
+        """Wait until something holds; Overdue if it does not in time.
+
+        It is asked after `step` seconds if anything was written meanwhile, here or in a simulated cluster; else less often.
+        """
         deadline = self.clock.monotonic() + within
-        while not await holds():
-            if self.clock.monotonic() >= deadline:
+        seen: object = None
+        due = 0.0
+        while True:
+            now, written = self.clock.monotonic(), (self.server.store.revision, self.cloud.revisions())
+            if written != seen or now >= min(due, deadline):
+                if await holds():
+                    return
+                seen, due = written, now + _ASKED_ANYWAY
+            if now >= deadline:
                 raise Overdue(f"not within {within:g} s: {what}")
             await self.clock.sleep(step)
 
