@@ -82,6 +82,8 @@ class Aside:
         except asyncio.CancelledError:
             self._there.call_soon_threadsafe(end)
             await ended.wait()
+            if not begun[0].cancelled():
+                begun[0].exception()  # seen; that it was cancelled here is what counts
             raise
         return begun[0].result()
 
