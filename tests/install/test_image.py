@@ -110,6 +110,7 @@ def test_it_is_configured_as_the_containerfile_says() -> None:
     assert list(image.ENVIRONMENT) == environment.split()
 
 
+@pytest.mark.soak
 def test_without_a_base_it_holds_all_that_it_needs(tmp_path: Path) -> None:
     image.build(tmp_path / "image", None)
     manifest, config = read(tmp_path / "image")
