@@ -82,6 +82,13 @@ def test_the_same_files_give_the_same_digests_whoever_owns_them_and_whenever_the
     assert len(digests) == 1
 
 
+def test_what_was_in_the_folder_before_is_gone(tmp_path: Path) -> None:
+    base(tmp_path, content=b"before")
+    base(tmp_path, content=b"after")
+
+    read(tmp_path)
+
+
 def test_on_a_base_it_adds_dependencies_and_ours_and_is_not_root(tmp_path: Path) -> None:
     assert command.main(["--base", str(base(tmp_path / "base")), "--output", str(tmp_path / "image")]) == 0
     manifest, config = read(tmp_path / "image")

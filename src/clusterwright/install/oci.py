@@ -114,7 +114,7 @@ class Layout:
         return Image(config["architecture"], config["os"], config.get("config") or {}, tuple(layers), tuple(config.get("history") or ()))
 
     def finish(self, image: Image, name: str) -> str:
-        """Write configuration, manifest and index; the manifest's digest."""
+        """Write configuration, manifest and index, and nothing else is left there; the manifest's digest."""
         added = [{"created": _EPOCH, "created_by": layer.says} for layer in image.layers if layer.says]
         config = {
             "architecture": image.architecture,
@@ -124,7 +124,7 @@ class Layout:
             "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in image.layers]},
             "history": [*image.history, *added],
         }
-        manifest = {
+        manifest: Json = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "config": self._write(CONFIG, config),
@@ -135,6 +135,12 @@ class Layout:
             "platform": {"architecture": image.architecture, "os": image.os},
             "annotations": {"org.opencontainers.image.ref.name": name},
         }
+        named = {
+            str(d["digest"]).removeprefix("sha256:") for d in (described, manifest["config"], *(layer.descriptor for layer in image.layers))
+        }
+        for blob in self._blobs.iterdir():  # of an image that was here before
+            if blob.name not in named:
+                blob.unlink()
         index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [described]}
         (self.folder / "index.json").write_bytes(_encoded(index))
         return str(described["digest"])
