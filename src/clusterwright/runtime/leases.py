@@ -133,8 +133,8 @@ class HeldLease:
             await self.take()
             return
         except ApiError as error:
-            # an answer of ours was lost, somebody annotated it, it is another's, or it is gone: a PUT would make a Lease that is
-            # not there, if it named no resourceVersion, and as it does the API server calls that an error of its own
+            # an answer of ours was lost, somebody annotated it, it is another's, or it is gone. For the last, API servers say that they
+            # do not find it, that it is another one, or (as a PUT may make a Lease, but not with a resourceVersion) that something broke
             if error.code not in {404, 409, 500}:
                 raise
         await self.read()
