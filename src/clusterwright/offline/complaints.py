@@ -26,7 +26,7 @@ _NEGATIVE = frozenset(
 _OF_NODES = frozenset({"NodeHealthy", "NodeReady"})
 _OF_A_NODE = re.compile(r"\bNode\.|[Kk]ubelet")
 """Words that come from the Node: that it does not report is a fact, though its state is not known."""
-_SUMMARIES = frozenset({"Ready", "Available"})
+SUMMARIES = frozenset({"Ready", "Available"})
 QUIET = frozenset({"Paused", "Deleting"})  # looked at by other means
 _WAITING = re.compile(r"^(\* \w+: )?[Ww]ait(ing|s)?\b|^Waiting|NotYetReported|not yet reported|\bin progress\b")
 _ERROR = re.compile(
@@ -254,9 +254,9 @@ def old_conditions(obj: Unstructured) -> tuple[Condition, ...]:
 
 def without_summaries(complaints: list[Complaint]) -> list[Complaint]:
     """Ready and Available only sum up what the object says in more detail, and some complaints name another as their reason."""
-    if any(c.about not in _SUMMARIES and c.tier is not Tier.PROGRESS for c in complaints):
-        complaints = [replace(c, tier=Tier.PROGRESS) if c.about in _SUMMARIES else c for c in complaints]
-    types = {c.about for c in complaints if c.about and c.about not in _SUMMARIES}
+    if any(c.about not in SUMMARIES and c.tier is not Tier.PROGRESS for c in complaints):
+        complaints = [replace(c, tier=Tier.PROGRESS) if c.about in SUMMARIES else c for c in complaints]
+    types = {c.about for c in complaints if c.about and c.about not in SUMMARIES}
     return [replace(c, secondary=any(t in c.raw for t in types - {c.about})) for c in complaints]
 
 

@@ -16,6 +16,7 @@ from clusterwright.offline.complaints import (
     QUIET,
     SOON,
     STANDSTILL,
+    SUMMARIES,
     UNINSPECTED,
     Complaint,
     Tier,
@@ -160,6 +161,7 @@ class Testimony:
             self._notice_standstill(node)
         for node in sorted(self.nodes.values(), key=lambda n: n is self.cluster):
             self._hush_mirror(node)
+            self._hush_summary(node)
             self._hush_echo(node)
         for name, finding in self._findings.items():
             if finding.error and name in self.nodes:
@@ -297,6 +299,15 @@ class Testimony:
             source = self.nodes.get(node_id(str(kind), node.namespace, str(name)))
             if source is not None and source.object is not None and is_true(self._conditions(source), type_):
                 node.complaints = [replace(c, tier=Tier.PROGRESS) if c.about == about else c for c in node.complaints]
+
+    def _hush_summary(self, node: Node) -> None:
+        """What the Ready of a Machine still sums up though none of its parts says so any more: it will see that soon."""
+        told = [c for c in node.complaints if c.tier is not Tier.PROGRESS]
+        if node.kind != "Machine" or node.deleting or not told or any(c.about not in SUMMARIES for c in told):
+            return
+        conditions = self._conditions(node)
+        if all(is_true(conditions, part) for part in ("BootstrapConfigReady", "InfrastructureReady", "NodeHealthy")):
+            node.complaints = [replace(c, tier=Tier.PROGRESS) if c.about in SUMMARIES else c for c in node.complaints]
 
     def _hush_echo(self, node: Node) -> None:
         """What an object still says of its Machines though none of them does, and all are there: it will see that soon."""
