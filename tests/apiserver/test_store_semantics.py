@@ -150,3 +150,17 @@ async def test_strict_field_validation_refuses_unknown_and_repeated_fields(any_a
         'Widget in version "v1" cannot be handled as a Widget: strict decoding error: duplicate field "spec.color"'
     )
     assert (unknown.status, repeated.status) == (400, 400)
+
+
+async def test_a_put_of_an_object_that_is_gone_means_that_one(any_api: Api):
+    """Kinds that a PUT may make: with a uid, the one that had it is meant, and not made again."""
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": "default"}}
+    made = (await any_api.post(path, lease)).json
+    await any_api.delete(f"{path}/l")
+
+    answer = await any_api.put(f"{path}/l", made)
+
+    assert (answer.status, answer.json["reason"]) == (409, "Conflict")
+    assert answer.json["message"].endswith(f"Precondition failed: UID in precondition: {made['metadata']['uid']}, UID in object meta: ")
+    assert (await any_api.get(f"{path}/l")).status == 404

@@ -178,7 +178,7 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
             obj["metadata"]["resourceVersion"] = revision
         uid = meta.uid
         if uid and uid != entry.uid:
-            raise writes.other_uid(call, entry, uid)
+            raise writes.other_uid(call, entry.key, entry.name, uid, entry.uid)
         outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
         if outcome is not None:
             return _answer(call, scale_of(outcome[0], paths))

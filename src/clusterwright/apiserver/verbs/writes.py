@@ -132,15 +132,17 @@ async def update(call: Call) -> Response:
     if name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
     incoming.match_namespace(call, meta)
-    entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
+    key, uid = object_key(call.info.namespace if call.resource.namespaced else "", name), meta.get("uid")
+    entry = call.table.objects.get(key)
     if entry is None:
         if call.resource.create_on_update and not call.info.subresource:
+            if uid:
+                raise other_uid(call, key, name, uid, "")
             stored, raw = await create_object(call, obj, dry_run=dry_run)
             return call.answer(201, stored, raw)
         raise not_found(call.resource.group, call.resource.plural, name)
-    uid = meta.get("uid")
     if uid and uid != entry.uid:
-        raise other_uid(call, entry, uid)
+        raise other_uid(call, key, name, uid, entry.uid)
     if not call.is_plain:
         await call.prepare((entry,))
     snapshot = _encode(obj)
@@ -153,14 +155,13 @@ async def update(call: Call) -> Response:
     raise conflict(call.resource.group, call.resource.plural, name, STALE)
 
 
-def other_uid(call: Call, entry: Entry, uid: str) -> StatusError:
-    """409 for an update that means an object of another uid."""
-    key = f"/registry/{_registry_path(call.resource)}/{entry.key}"
+def other_uid(call: Call, key: str, name: str, uid: str, found: str) -> StatusError:
+    """409 for an update that means an object of another uid than the one that is there; empty: none is."""
     text = (
-        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
+        f"StorageError: invalid object, Code: 4, Key: /registry/{_registry_path(call.resource)}/{key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
     )
-    return conflict(call.resource.group, call.resource.plural, entry.name, text)
+    return conflict(call.resource.group, call.resource.plural, name, text)
 
 
 def _registry_path(resource: Resource) -> str:
