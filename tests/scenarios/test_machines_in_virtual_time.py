@@ -93,23 +93,26 @@ class Scene:
         assert simulated is not None
         return simulated.client
 
-    async def run_pod(self, name: str, node: str, **labels: str) -> None:
-        """A Pod on a Node."""
+    async def run_pod(self, name: str, node: str, *, finalizers: tuple[str, ...] = (), **labels: str) -> None:
+        """A Pod on a Node; with finalizers it stays until `end_pods`, whatever its kubelet does."""
         await self.workload.create(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+                "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels, "finalizers": list(finalizers)},
                 "spec": {"nodeName": node, "containers": [{"name": "c", "image": "app:1"}]},
             }
         )
 
     async def end_pods(self) -> None:
-        """What kubelets do: Pods that are told to end do so."""
+        """Pods that are told to end do so."""
         for pod in await self.workload.list(Pod):
             if pod.metadata.deletion_timestamp is not None:
                 try:
-                    await self.workload.delete(Pod, pod.key, grace_period_seconds=0)
+                    if pod.metadata.finalizers:
+                        await self.workload.patch(Pod, pod.key, {"metadata": {"finalizers": None}})
+                    else:
+                        await self.workload.delete(Pod, pod.key, grace_period_seconds=0)
                 except NotFound:
                     continue
 
@@ -131,8 +134,8 @@ async def life(world: World, *, control_planes: int, workers: int, patience: flo
     _check(await scene.told("cp0", "Ready", "True"), "the others do not mind")
 
     await scene.run_pod("on-the-dead", "w0")
-    await scene.run_pod("last", "w1", app="db")
-    await scene.run_pod("first", "w1", app="web")
+    await scene.run_pod("last", "w1", finalizers=("example.com/slow",), app="db")
+    await scene.run_pod("first", "w1", finalizers=("example.com/slow",), app="web")
     rule = {"drain": {"behavior": "Drain", "order": 5}, "pods": [{"selector": {"matchLabels": {"app": "db"}}}]}
     await scene.client.create(
         {
