@@ -107,6 +107,7 @@ def test_faults_are_injected_listed_and_removed(run: Run) -> None:
     assert said(run, "fault", "remove", name).endswith("all faults removed\n")
     assert said(run, "fault", "remove", name).endswith("nothing to change\n")
     said(run, "wait", f"machine/{name}", "--for", "condition=NodeHealthy")
+    said(run, "wait", "cluster/c", "--for", "condition=Available")
 
 
 @pytest.mark.parametrize(
