@@ -35,6 +35,7 @@ from clusterwright.cli import samples
 from clusterwright.conditions import is_true
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.listener import TlsListener
+from clusterwright.runtime import garbage
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.keys import PooledKeySource
 from clusterwright.runtime.manager import Manager
@@ -93,6 +94,7 @@ async def plane() -> AsyncIterator[Plane]:
     running = asyncio.create_task(manager.run())
     while not manager.is_ready:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
+    garbage.settle()  # as `up` does
     try:
         yield Plane(RestClient(InProcessTransport(server), clock=clock), transport, cloud, manager, keys)
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from clusterwright import admission, app
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import ObjectKey
 from clusterwright.cli import connect, running, settings
+from clusterwright.runtime import garbage
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.fence import Fence
@@ -79,8 +79,7 @@ async def _run(arguments: argparse.Namespace, connection: Connection) -> int:
             told = "create them with `clusterwright install`, or have them created by --install-crds"
             print(f"{arguments.parser.prog}: {connection.server} does not serve {', '.join(missing)}: {told}", file=sys.stderr)
             return 1
-        gc.collect()
-        gc.freeze()
+        garbage.settle()
         started = running.start(arguments, stack, manager, cloud, stop)
         print(f"clusterwright: controllers against {connection.server}", flush=True)
         # until here Ctrl-C gives up; from here it ends what runs

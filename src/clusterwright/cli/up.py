@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import shlex
 import signal
 import sys
@@ -20,7 +19,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import demo, insight, manager, running, settings, verdicts, webview
 from clusterwright.cli.defaults import LOCAL
-from clusterwright.runtime import digest
+from clusterwright.runtime import digest, garbage
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import PooledKeySource
@@ -113,9 +112,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         kept = f"data in {data_dir}" if data_dir is not None else "in memory only"
         print(f"clusterwright API server is ready at {server.url} ({kept}); KUBECONFIG={kubeconfig}", flush=True)
         transport = InProcessTransport(server.server)
-        # what is there from the start stays: looking through it for garbage would make everybody wait
-        gc.collect()
-        gc.freeze()
+        garbage.settle()
         if not arguments.no_controllers:
             place = running.Place(transport=transport, is_embedded=True, data_dir=data_dir, workloads=workloads)
             started = running.start(arguments, stack, *running.build(arguments, stack, place, clock, random, keys), stop)

@@ -11,7 +11,6 @@ only, so that each change is told once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from clusterwright.runtime import models
 from clusterwright.runtime.entries import Entry, EntryReader, is_covered, is_newer, is_released, lives_on, made_of_status, values_at
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
+from clusterwright.runtime.own_writes import Own, OwnWrites
 from clusterwright.runtime.selectors import EVERYTHING, Selector, parse_fields
 
 _REMEMBERED = 2048
@@ -29,17 +29,6 @@ _REMEMBERED = 2048
 __all__ = ["Entry", "Handler", "Informer"]
 
 _log = get_logger("informer")
-
-
-@dataclass(slots=True)
-class _Own:
-    """The outcome of a write of ours that the watch has not shown yet. `entry` None: we deleted it."""
-
-    uid: str
-    resource_version: str
-    entry: Entry | None
-    lists: int
-    """How many lists had begun when it was written: a list that began later knows of it."""
 
 
 Handler = Callable[[Entry | None, Entry | None, bool], None]
@@ -57,7 +46,7 @@ class Informer:
         """The only namespace that is watched; empty: all."""
         self.is_synced = False
         self._objects: dict[ObjectKey, Entry] = {}
-        self._own: dict[ObjectKey, _Own] = {}
+        self._own = OwnWrites()
         self._gone: dict[str, None] = {}
         self._long_gone: dict[str, None] = {}
         self._owners: _Index = {}
@@ -121,10 +110,7 @@ class Informer:
             )
 
         found = [entry for entry in self._candidates(labels, field_tests, owner) if entry.key not in self._own and matches(entry)]
-        # our own writes have no index, and in a crowd they are many: one cheap question comes before the others
-        name, value = labels.equal[0] if labels.equal else ("", None)
-        written = [own.entry for own in self._own.values() if own.entry is not None and (not name or own.entry.labels.get(name) == value)]
-        found += filter(matches, written)
+        found += filter(matches, self._own.entries(labels))
         found.sort(key=_by_key)
         return found
 
@@ -171,7 +157,7 @@ class Informer:
         if entry is None:
             if current is not None and current.uid != uid and (earlier is None or earlier.uid != uid):
                 return False  # is what we know its predecessor, or its successor?
-            self._own[key] = _Own(uid, "", None, self._lists)
+            self._own.put(key, Own(uid, "", None, self._lists))
             return True
         if current is not None and is_covered(entry.resource_version, current.resource_version):
             return True  # the watch was faster, or nothing changed
@@ -181,7 +167,7 @@ class Informer:
             and (earlier.entry is None or is_covered(entry.resource_version, earlier.resource_version))
         ):
             return True  # answers may overtake each other
-        self._own[key] = _Own(uid, entry.resource_version, entry, self._lists)
+        self._own.put(key, Own(uid, entry.resource_version, entry, self._lists))
         return True
 
     def _outcome(self, key: ObjectKey, body: bytes, *, deleted: bool) -> tuple[str, Entry | None]:
@@ -223,8 +209,7 @@ class Informer:
         for entry in fresh.values():
             if self._objects.get(entry.key) is not entry:
                 self._put(entry, initial=initial)
-        for key in [key for key, own in self._own.items() if own.lists < self._lists or self._shows(own, self._objects.get(key))]:
-            del self._own[key]
+        self._own.drop_where(lambda key, own: own.lists < self._lists or self._shows(own, self._objects.get(key)))
         self.is_synced = True
         callbacks, self._on_synced = self._on_synced, []
         for callback in callbacks:
@@ -240,7 +225,7 @@ class Informer:
             return entry.resource_version  # told before
         own = self._own.get(entry.key)
         if own is not None and self._shows(own, entry):
-            del self._own[entry.key]
+            self._own.drop(entry.key)
         self._put(entry, initial=False)
         return entry.resource_version
 
@@ -251,14 +236,14 @@ class Informer:
             return ""
         own = self._own.get(entry.key)
         if own is not None and (own.uid == entry.uid or is_newer(entry.resource_version, own.resource_version)):
-            del self._own[entry.key]
+            self._own.drop(entry.key)
         self._remove(entry.key, entry)
         return entry.resource_version
 
     # Keeping.
 
     @staticmethod
-    def _shows(own: _Own, entry: Entry | None) -> bool:
+    def _shows(own: Own, entry: Entry | None) -> bool:
         """Whether the watched state `entry` includes our write."""
         if entry is None:
             return False

@@ -10,7 +10,6 @@ Order of stopping: controllers begin no more passes; passes under way may finish
 from __future__ import annotations
 
 import asyncio
-import gc
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -19,6 +18,7 @@ from random import Random
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey
 from clusterwright.api.wire import Request, Response, Transport
+from clusterwright.runtime import garbage
 from clusterwright.runtime.access import Gate
 from clusterwright.runtime.aside import Aside, Here, Place
 from clusterwright.runtime.cache import Cache, CachedClient
@@ -318,8 +318,7 @@ class Manager:
             await controller.start()
         await self.cache.synced()
         if self.options.freeze_caches:
-            gc.collect()
-            gc.freeze()
+            garbage.settle()
         for name, run, needs_leadership in self._parts:
             if not needs_leadership:
                 group.create_task(_run_part(run), name=name)
