@@ -10,7 +10,7 @@ only, so that each change is told once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.runtime import models
 from clusterwright.runtime.entries import Entry, EntryReader, is_covered, is_newer, is_released, lives_on, made_of_status, values_at
+from clusterwright.runtime.indexes import Index, of_label
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.own_writes import Own, OwnWrites
@@ -34,8 +35,6 @@ _log = get_logger("informer")
 Handler = Callable[[Entry | None, Entry | None, bool], None]
 """Told of a change: (old, new, initial). `initial`: the object was there when we first looked. Synchronous; must not fail."""
 
-_Index = dict[str, dict[ObjectKey, None]]
-
 
 class Informer:
     """The store of one kind; a `watcher.Sink`."""
@@ -49,9 +48,9 @@ class Informer:
         self._own = OwnWrites()
         self._gone: dict[str, None] = {}
         self._long_gone: dict[str, None] = {}
-        self._owners: _Index = {}
-        self._labels: dict[str, _Index] = {}
-        self._fields: dict[tuple[str, ...], _Index] = {}
+        self._owners = Index[str](lambda entry, _: entry.owners)
+        self._labels = Index(of_label)
+        self._fields = Index[tuple[str, ...]](lambda entry, path: values_at(entry.raw, path))
         self._handlers: list[Handler] = []
         self._listing: dict[ObjectKey, Entry] | None = None
         self._lists = 0
@@ -95,7 +94,7 @@ class Informer:
 
     def owned(self, uid: str) -> list[Entry]:
         """The watched objects with an ownerReference of this uid, in no order."""
-        return [self._objects[key] for key in self._owners.get(uid, ())]
+        return [self._objects[key] for key in self._owners.keys("", uid, self._objects.values())]
 
     def select(self, *, namespace: str = "", labels: Selector = EVERYTHING, fields: str = "", owner: str = "") -> list[Entry]:
         """The objects that match, our own writes included, ordered by namespace and name."""
@@ -294,66 +293,31 @@ class Informer:
         for handler in self._handlers:
             handler(old, new, initial)
 
-    # Indexes: owners always, labels and fields from the first question on.
+    # Indexes.
 
     def _candidates(self, labels: Selector, fields: tuple[tuple[tuple[str, ...], str, bool], ...], owner: str) -> Iterator[Entry]:
-        keys: Iterable[ObjectKey]
-        smallest: dict[ObjectKey, None]
+        every = self._objects.values()
+        keys: Mapping[ObjectKey, None]
         if owner:
-            keys = self._owners.get(owner, ())
+            keys = self._owners.keys("", owner, every)
         elif labels.equal:
-            choices: list[dict[ObjectKey, None]] = [self._label_index(name).get(value, {}) for name, value in labels.equal]
-            smallest = min(choices, key=_size)
-            keys = smallest
+            keys = min((self._labels.keys(name, value, every) for name, value in labels.equal), key=len)
         elif equal := [(path, value) for path, value, is_equal in fields if is_equal]:
-            keys = self._field_index(equal[0][0]).get(equal[0][1], ())
+            keys = self._fields.keys(*equal[0], every)
         else:
-            return iter(self._objects.values())
+            return iter(every)
         return (self._objects[key] for key in keys)
 
-    def _label_index(self, name: str) -> _Index:
-        index = self._labels.get(name)
-        if index is None:
-            index = self._labels[name] = {}
-            for entry in self._objects.values():
-                if name in entry.labels:
-                    index.setdefault(entry.labels[name], {})[entry.key] = None
-        return index
-
-    def _field_index(self, path: tuple[str, ...]) -> _Index:
-        index = self._fields.get(path)
-        if index is None:
-            index = self._fields[path] = {}
-            for entry in self._objects.values():
-                for value in values_at(entry.raw, path):
-                    index.setdefault(value, {})[entry.key] = None
-        return index
-
-    def _slots(self, entry: Entry) -> Iterator[tuple[_Index, str]]:
-        for owner in entry.owners:
-            yield self._owners, owner
-        for name, index in self._labels.items():
-            if name in entry.labels:
-                yield index, entry.labels[name]
-        for path, index in self._fields.items():
-            for value in values_at(entry.raw, path):
-                yield index, value
-
     def _index(self, entry: Entry) -> None:
-        for index, value in self._slots(entry):
-            index.setdefault(value, {})[entry.key] = None
+        self._owners.add(entry)
+        self._labels.add(entry)
+        self._fields.add(entry)
 
     def _unindex(self, entry: Entry) -> None:
-        for index, value in self._slots(entry):
-            if (keys := index.get(value)) is not None:
-                keys.pop(entry.key, None)
-                if not keys:
-                    del index[value]
+        self._owners.remove(entry)
+        self._labels.remove(entry)
+        self._fields.remove(entry)
 
 
 def _by_key(entry: Entry) -> ObjectKey:
     return entry.key
-
-
-def _size(keys: dict[ObjectKey, None]) -> int:
-    return len(keys)

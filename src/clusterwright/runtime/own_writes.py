@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clusterwright.api.meta import ObjectKey
 from clusterwright.runtime.entries import Entry
+from clusterwright.runtime.indexes import Index, of_label
 from clusterwright.runtime.selectors import Selector
 
 
@@ -26,8 +27,7 @@ class OwnWrites:
 
     def __init__(self) -> None:
         self._by_key: dict[ObjectKey, Own] = {}
-        self._labels: dict[str, dict[str, dict[ObjectKey, None]]] = {}
-        """Of the labels that were asked for: by value, the objects that have it."""
+        self._labels = Index(of_label)
 
     def __contains__(self, key: ObjectKey) -> bool:
         return key in self._by_key
@@ -41,21 +41,13 @@ class OwnWrites:
         self.drop(key)
         self._by_key[key] = own
         if own.entry is not None:
-            for name, values in self._labels.items():
-                if name in own.entry.labels:
-                    values.setdefault(own.entry.labels[name], {})[key] = None
+            self._labels.add(own.entry)
 
     def drop(self, key: ObjectKey) -> None:
         """The watch has shown it."""
         own = self._by_key.pop(key, None)
-        if own is None or own.entry is None:
-            return
-        for name, values in self._labels.items():
-            value = own.entry.labels.get(name)
-            if value is not None and (keys := values.get(value)) is not None:
-                keys.pop(key, None)
-                if not keys:
-                    del values[value]
+        if own is not None and own.entry is not None:
+            self._labels.remove(own.entry)
 
     def drop_where(self, is_shown: Callable[[ObjectKey, Own], bool]) -> None:
         """The watch has shown these."""
@@ -64,13 +56,8 @@ class OwnWrites:
 
     def entries(self, labels: Selector) -> Iterator[Entry]:
         """Objects that may have these labels, in no order."""
+        every = (own.entry for own in self._by_key.values() if own.entry is not None)
         if not labels.equal:
-            return (own.entry for own in self._by_key.values() if own.entry is not None)
-        name, value = labels.equal[0]
-        if name not in self._labels:
-            values = self._labels[name] = {}
-            for key, own in self._by_key.items():
-                if own.entry is not None and name in own.entry.labels:
-                    values.setdefault(own.entry.labels[name], {})[key] = None
-        found = (self._by_key[key].entry for key in self._labels[name].get(value, ()))
+            return every
+        found = (self._by_key[key].entry for key in self._labels.keys(*labels.equal[0], every))
         return (entry for entry in found if entry is not None)
