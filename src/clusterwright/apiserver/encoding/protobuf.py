@@ -93,8 +93,8 @@ def _text(value: bytes) -> str:
 @cache
 def _numbers(name: str) -> dict[int, tuple[str, str, str]]:
     """Field number to JSON name, type and how it stands there: `inline`, `message` (a list within a message of its own), or plainly."""
-    fields = table()[name]["f"].items()
-    return {f["n"]: (key, f["t"].lstrip("*"), next((h for h in ("inline", "message") if f.get(h)), "")) for key, f in fields if "n" in f}
+    known = table()[name]["f"].items()
+    return {f["n"]: (key, f["t"].lstrip("*"), next((h for h in ("inline", "message") if f.get(h)), "")) for key, f in known if "n" in f}
 
 
 def _read_struct(data: bytes, name: str, depth: int) -> Json:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from clusterwright.apiserver.core import Core
@@ -153,26 +153,16 @@ class Fairness:
     def metrics(self) -> Iterable[str]:
         """Lines in Prometheus' form, under kube-apiserver's names."""
         levels = sorted(self.flows.levels.items())
-        name = "apiserver_flowcontrol_nominal_limit_seats"
-        yield from _head(name, "gauge", "Seats of each priority level.")
-        for level, found in levels:
-            yield f'{name}{{priority_level="{escaped(level)}"}} {found.seats or 0}'
-        name = "apiserver_flowcontrol_current_executing_seats"
-        yield from _head(name, "gauge", "Seats that are taken.")
-        for level, _ in levels:
-            yield f'{name}{{priority_level="{escaped(level)}"}} {self._queues[level].busy}'
-        name = "apiserver_flowcontrol_current_inqueue_requests"
-        yield from _head(name, "gauge", "Requests that wait for a seat.")
-        for level, _ in levels:
-            yield f'{name}{{priority_level="{escaped(level)}"}} {self._queues[level].waiting}'
-        name = "apiserver_flowcontrol_dispatched_requests_total"
-        yield from _head(name, "counter", "Requests that were worked on.")
-        for (schema, level), count in sorted(self._dispatched.items()):
-            yield f'{name}{{flow_schema="{escaped(schema)}",priority_level="{escaped(level)}"}} {count}'
-        name = "apiserver_flowcontrol_rejected_requests_total"
-        yield from _head(name, "counter", "Requests that were told to come back later.")
-        for (schema, level, reason), count in sorted(self._rejected.items()):
-            yield f'{name}{{flow_schema="{escaped(schema)}",priority_level="{escaped(level)}",reason="{reason}"}} {count}'
+        queues = self._queues
+        seats = [((level,), found.seats or 0) for level, found in levels]
+        yield from _series("nominal_limit_seats", "gauge", "Seats of each priority level.", _LEVEL, seats)
+        taken = [((level,), queues[level].busy) for level, _ in levels]
+        yield from _series("current_executing_seats", "gauge", "Seats that are taken.", _LEVEL, taken)
+        waiting = [((level,), queues[level].waiting) for level, _ in levels]
+        yield from _series("current_inqueue_requests", "gauge", "Requests that wait for a seat.", _LEVEL, waiting)
+        served, refused = sorted(self._dispatched.items()), sorted(self._rejected.items())
+        yield from _series("dispatched_requests_total", "counter", "Requests that were worked on.", _FLOW, served)
+        yield from _series("rejected_requests_total", "counter", "Requests that were told to come back later.", (*_FLOW, "reason"), refused)
 
 
 class Seat:
@@ -192,8 +182,18 @@ class Seat:
             self._queues.leave((self._flow.schema, self._flow.distinguisher))
 
 
-def _head(name: str, kind: str, text: str) -> tuple[str, str]:
-    return f"# HELP {name} {text}", f"# TYPE {name} {kind}"
+_LEVEL: Final = ("priority_level",)
+_FLOW: Final = ("flow_schema", "priority_level")
+
+
+def _series(name: str, kind: str, text: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], int]]) -> Iterator[str]:
+    """The lines of one metric."""
+    name = f"apiserver_flowcontrol_{name}"
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
+    for values, number in samples:
+        shown = ",".join(f'{label}="{escaped(value)}"' for label, value in zip(labels, values, strict=True))
+        yield f"{name}{{{shown}}} {number}"
 
 
 def rejected() -> StatusError:
