@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from clusterwright.api.wire import Duplex, Request, Response, Transport
+from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime.clock import Clock
-from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.rest import RestClient
+from clusterwright.runtime.transports import Tell, Told
 
 _T = TypeVar("_T")
-
-Tell = Callable[[Request, Response | None, float], None]
-"""Told of a request: its answer (None: there was none), and the seconds that it took."""
 
 
 class Place(Protocol):
@@ -47,11 +44,15 @@ class Aside:
     """On a thread of its own, from `async with` to its end. `tell` is called on the loop that entered it."""
 
     def __init__(self, transport: Transport, clock: Clock, user_agent: str, tell: Tell) -> None:
-        self._told = _Told(transport, clock, tell)
-        self.client = RestClient(self._told, clock=clock, user_agent=user_agent)
+        self._transport = Told(transport, clock, self._tell_at_home)
+        self._tell = tell
+        self.client = RestClient(self._transport, clock=clock, user_agent=user_agent)
+
+    def _tell_at_home(self, request: Request, response: Response | None, seconds: float) -> None:
+        self._home.call_soon_threadsafe(self._tell, request, response, seconds)
 
     async def __aenter__(self) -> Aside:
-        self._told.home = asyncio.get_running_loop()
+        self._home = asyncio.get_running_loop()
         self._there = asyncio.new_event_loop()
         # a daemon: who does not stop in order must not wait for it
         self._thread = threading.Thread(target=self._there.run_forever, name="leases", daemon=True)
@@ -59,7 +60,7 @@ class Aside:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.run(self._told.close)
+        await self.run(self._transport.close)
         self._there.call_soon_threadsafe(self._there.stop)
         await asyncio.to_thread(self._thread.join)
         self._there.close()
@@ -86,37 +87,3 @@ class Aside:
                 begun[0].exception()  # seen; that it was cancelled here is what counts
             raise
         return begun[0].result()
-
-
-class _Told:
-    """A transport for the thread: what is asked and answered there is told at home, where it is counted."""
-
-    home: asyncio.AbstractEventLoop
-
-    def __init__(self, inner: Transport, clock: Clock, tell: Tell) -> None:
-        self._inner = inner
-        self._clock = clock
-        self._tell = tell
-
-    async def send(self, request: Request) -> Response:
-        """One request."""
-        started = self._clock.monotonic()
-        try:
-            response = await self._inner.send(request)
-        except ConnectionFailed:
-            self.home.call_soon_threadsafe(self._tell, request, None, 0.0)
-            raise
-        self.home.call_soon_threadsafe(self._tell, request, response, self._clock.monotonic() - started)
-        return response
-
-    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch: nobody does that here."""
-        return await self._inner.stream(request)
-
-    async def forward(self, request: Request, port: int) -> Duplex:
-        """Passed on."""
-        return await self._inner.forward(request, port)
-
-    async def close(self) -> None:
-        """Close the inner transport."""
-        await self._inner.close()

@@ -8,11 +8,10 @@ connection is there and the body is about to be handed to the kernel.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.transports import Around
 
 _READS = frozenset({"GET", "HEAD"})
 
@@ -49,11 +48,11 @@ class Fence:
             raise NotLeading("this process does not hold its lease, and writes nothing")
 
 
-class Fenced:
+class Fenced(Around):
     """A transport that lets writes through only while the fence is open."""
 
     def __init__(self, inner: Transport, fence: Fence) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._fence = fence
 
     async def send(self, request: Request) -> Response:
@@ -61,18 +60,10 @@ class Fenced:
         self._fence.check(request.method)
         return await self._inner.send(request)
 
-    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch."""
-        return await self._inner.stream(request)
-
     async def forward(self, request: Request, port: int) -> Duplex:
         """A connection in both directions, whatever is said on it; raises NotLeading."""
         self._fence.check("CONNECT")
         return _FencedDuplex(await self._inner.forward(request, port), self._fence)
-
-    async def close(self) -> None:
-        """Close the inner transport."""
-        await self._inner.close()
 
 
 class _FencedDuplex:

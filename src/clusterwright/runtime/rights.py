@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from clusterwright.api.wire import Duplex, Request, Response, Transport
+from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime.logging import get_logger
+from clusterwright.runtime.transports import Around
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _DENIED = re.compile(r' cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
@@ -85,11 +86,11 @@ class Rights:
         return "; ".join(f"not allowed to {right} ({what})" for right, what in sorted(self.missing.items()))
 
 
-class Listening:
+class Listening(Around):
     """A transport that tells `Rights` of every answer."""
 
     def __init__(self, inner: Transport, rights: Rights) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._rights = rights
 
     async def send(self, request: Request) -> Response:
@@ -103,14 +104,6 @@ class Listening:
         response, lines = await self._inner.stream(request)
         self._rights.answered(request, response.status, response.body)
         return response, lines
-
-    async def forward(self, request: Request, port: int) -> Duplex:
-        """Passed on."""
-        return await self._inner.forward(request, port)
-
-    async def close(self) -> None:
-        """Close the inner transport."""
-        await self._inner.close()
 
 
 def right_of(request: Request) -> Right:

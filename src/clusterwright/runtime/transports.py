@@ -1,8 +1,8 @@
-"""Transports around transports: measuring and pacing what goes to an API server."""
+"""Transports around transports: telling of, measuring and pacing what goes to an API server."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from clusterwright.api.wire import Duplex, Request, Response, Transport
 from clusterwright.runtime.clock import Clock
@@ -10,26 +10,60 @@ from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.outages import Outages
 
+Tell = Callable[[Request, Response | None, float], None]
+"""Told of a request: its answer (None: there was none), and the seconds that it took."""
 
-class Measured:
-    """Counts requests by verb and code, and times them; tells `outages` how the API server is."""
 
-    def __init__(self, inner: Transport, metrics: RuntimeMetrics, clock: Clock, outages: Outages) -> None:
+class Around:
+    """A transport around another: passes on whatever a derived one does not see to."""
+
+    def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        self._metrics = metrics
-        self._clock = clock
-        self._outages = outages
 
     async def send(self, request: Request) -> Response:
-        """One request, measured."""
+        """One request."""
+        return await self._inner.send(request)
+
+    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
+        """A watch."""
+        return await self._inner.stream(request)
+
+    async def forward(self, request: Request, port: int) -> Duplex:
+        """A port of a Pod."""
+        return await self._inner.forward(request, port)
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._inner.close()
+
+
+class Told(Around):
+    """Tells of every request and its answer."""
+
+    def __init__(self, inner: Transport, clock: Clock, tell: Tell) -> None:
+        super().__init__(inner)
+        self._clock = clock
+        self._tell = tell
+
+    async def send(self, request: Request) -> Response:
+        """One request, told of."""
         started = self._clock.monotonic()
         try:
             response = await self._inner.send(request)
         except ConnectionFailed:
-            self.note(request, None, 0.0)
+            self._tell(request, None, 0.0)
             raise
-        self.note(request, response, self._clock.monotonic() - started)
+        self._tell(request, response, self._clock.monotonic() - started)
         return response
+
+
+class Measured(Told):
+    """Counts requests by verb and code, and times them; tells `outages` how the API server is."""
+
+    def __init__(self, inner: Transport, metrics: RuntimeMetrics, clock: Clock, outages: Outages) -> None:
+        super().__init__(inner, clock, self.note)
+        self._metrics = metrics
+        self._outages = outages
 
     def note(self, request: Request, response: Response | None, seconds: float) -> None:
         """Take note of a request and its answer, None where there was none."""
@@ -50,22 +84,14 @@ class Measured:
         self._metrics.requests.add("WATCH", str(response.status))
         return response, lines
 
-    async def forward(self, request: Request, port: int) -> Duplex:
-        """Passed on."""
-        return await self._inner.forward(request, port)
 
-    async def close(self) -> None:
-        """Close the inner transport."""
-        await self._inner.close()
-
-
-class Throttled:
+class Throttled(Around):
     """At most `burst` requests at once and `qps` per second in the long run; whoever comes too early waits, first come first served."""
 
     def __init__(self, inner: Transport, clock: Clock, *, qps: float, burst: int, metrics: RuntimeMetrics | None = None) -> None:
         if qps <= 0 or burst < 1:
             raise ValueError("qps must be positive and burst at least 1")
-        self._inner = inner
+        super().__init__(inner)
         self._clock = clock
         self._interval = 1 / qps
         self._slack = (burst - 1) / qps
@@ -83,13 +109,9 @@ class Throttled:
         return await self._inner.stream(request)
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """Passed on in its turn."""
+        """A port of a Pod, opened in its turn."""
         await self._turn(request.method)
         return await self._inner.forward(request, port)
-
-    async def close(self) -> None:
-        """Close the inner transport."""
-        await self._inner.close()
 
     async def _turn(self, verb: str) -> None:
         # the generic cell rate algorithm: one number instead of a bucket, and turns are given in the order of asking

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
-from clusterwright.api.wire import Duplex, Request, Response, Transport
+from clusterwright.api.wire import Request, Response, Transport
 from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.runtime.transports import Around
 
 
-class Bounded:
-    """Gives every request `seconds` to be answered; a write that was cut off may have taken effect."""
+class Bounded(Around):
+    """Gives every request `seconds` to be answered; a write that was cut off may have taken effect. Watches are not bounded."""
 
     def __init__(self, inner: Transport, seconds: float) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._seconds = seconds
 
     async def send(self, request: Request) -> Response:
@@ -23,15 +23,3 @@ class Bounded:
                 return await self._inner.send(request)
         except TimeoutError as error:
             raise ConnectionFailed(f"{request.method} {request.path}: no answer within {self._seconds:g} s") from error
-
-    async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch, unbounded."""
-        return await self._inner.stream(request)
-
-    async def forward(self, request: Request, port: int) -> Duplex:
-        """Passed on."""
-        return await self._inner.forward(request, port)
-
-    async def close(self) -> None:
-        """Close the inner transport."""
-        await self._inner.close()
