@@ -142,7 +142,7 @@ def test_unchanged_values_are_not_judged_again():
     old = {"spec": {"old": "too long", "items": [{"k": "a", "v": 9}]}}
     assert errors(schema, {"spec": {"old": "too long", "items": [{"k": "a", "v": 9}, {"k": "b", "v": 1}]}}, old) == []
     assert errors(schema, {"spec": {"old": "also long", "items": [{"k": "a", "v": 8}]}}, old) == [
-        "spec.old: Too long: may not be more than 1 bytes",
+        "spec.old: Too long: may not be more than 1 byte",
         "spec.items[0].v: Invalid value: 8: spec.items[0].v in body should be less than or equal to 5",
     ]
 

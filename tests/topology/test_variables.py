@@ -48,6 +48,30 @@ def judged(schema: dict[str, Any], value: Any) -> list[str]:
             2,
             '[v].value: Invalid value: "2": failed rule: self > 3',
         ),
+        ({"type": "string", "maxLength": 1}, "ab", "[v].value: Too long: may not be more than 1 byte"),
+        ({"type": "number", "maximum": 10000000}, 2e7, '[v].value: Invalid value: "20000000.0": should be less than or equal to 1e+07'),
+        (
+            {"type": "integer", "maximum": 10000000},
+            2 * 10**7,
+            '[v].value: Invalid value: "20000000": should be less than or equal to 10000000',
+        ),
+        ({"type": "integer", "format": "int32"}, True, '[v].value: Invalid value: "true": must be of type integer: "boolean"'),
+        ({"type": "boolean", "format": "ipv4"}, "x", '[v].value: Invalid value: "\\"x\\"": must be of type ipv4: "x"'),
+        ({"type": "integer"}, 1e300, '[v].value: Invalid value: "1e300": must be of type integer: "number"'),
+        (
+            {"type": "object", "properties": {"a-b": {"type": "integer"}}, "x-kubernetes-validations": [{"rule": "self.a__dash__b > 1"}]},
+            {},
+            '[v].value: Invalid value: "{}": no such key: a__dash__b evaluating rule: self.a__dash__b > 1',
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                "x-kubernetes-validations": [{"rule": "self.a > 1 || self.b > 1", "message": "m"}],
+            },
+            {},
+            '[v].value: Invalid value: "{}": no such key: a evaluating rule: m',
+        ),
     ],
 )
 def test_errors_read_as_kubernetes_writes_them(schema: dict[str, Any], value: Any, text: str) -> None:
@@ -65,6 +89,44 @@ def test_a_rule_that_does_not_compile_refuses_every_value() -> None:
 
     assert len(found) == 1
     assert found[0].startswith(f'{FIELD}[v].value: Invalid value: "1": rule compile error: ')
+
+
+def test_of_a_rule_that_does_not_compile_the_message_is_not_judged() -> None:
+    rule = {"rule": "self >", "messageExpression": "5"}
+    schema = {"type": "integer", "x-kubernetes-validations": [rule]}
+
+    found = variables.validate_definitions([{"name": "v", "schema": {"openAPIV3Schema": schema}}], "spec.variables")
+
+    assert [e.field.rpartition(".")[2] for e in found] == ["rule"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer", "x-kubernetes-validations": [{"rule": " "}, {"message": "m"}, None]},
+        {"type": "array", "x-kubernetes-validations": [{"rule": "self.size() > 9"}]},
+        {"properties": {"a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 9"}]}}},
+    ],
+)
+def test_rules_that_say_nothing_or_see_nothing_are_not_run(schema: dict[str, Any]) -> None:
+    """Without a type there is nothing that CEL could look at, at a value or below it."""
+    value = {"integer": 1, "array": [1]}.get(schema.get("type", ""), {"a": 1})
+
+    assert judged(schema, value) == []
+
+
+def test_messages_count_in_what_all_rules_may_cost() -> None:
+    costly = {
+        "type": "array",
+        "maxItems": 200,
+        "items": {"type": "string"},
+        "x-kubernetes-validations": [{"rule": "true", "messageExpression": "self.map(x, x + 'b')[0]"}],
+    }
+    schema = {"type": "object", "properties": dict.fromkeys("abc", costly)}
+
+    found = variables.validate_definitions([{"name": "v", "schema": {"openAPIV3Schema": schema}}], "spec.variables")
+
+    assert "x-kubernetes-validations estimated rule & messageExpression cost total for entire OpenAPIv3 schema" in found[-1].detail
 
 
 def test_an_unchanged_value_is_not_forgiven_a_broken_rule() -> None:

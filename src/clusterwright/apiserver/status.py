@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.golang.quoting import quote
+from clusterwright.gotemplate.floats import format_float
 
 
 class ErrorType(Enum):
@@ -96,7 +97,8 @@ def type_invalid(field: str, value: Any, detail: str) -> FieldError:
 
 def too_long(field: str, maximum: int) -> FieldError:
     """A text longer than `maximum` bytes."""
-    return FieldError(ErrorType.TOO_LONG, field, OMITTED, f"may not be more than {maximum} bytes")
+    text = f"may not be more than {maximum} byte{'' if maximum == 1 else 's'}" if maximum >= 0 else "value is too long"
+    return FieldError(ErrorType.TOO_LONG, field, OMITTED, text)
 
 
 def too_many(field: str, actual: int, maximum: int) -> FieldError:
@@ -128,9 +130,7 @@ def show(value: Any) -> str:
 
 def number(value: float) -> str:
     """A number as Go's %v prints it."""
-    if isinstance(value, int) or not value.is_integer():
-        return str(value)
-    return str(int(value)) if abs(value) < 1e21 else repr(value)
+    return str(value) if isinstance(value, int) else format_float(value, "g", -1)
 
 
 class StatusError(Exception):

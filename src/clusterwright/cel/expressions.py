@@ -150,10 +150,15 @@ class Expressions(Literals):
                     return bool(decisive)
             except CostExceeded:
                 raise
-            except CelError:
-                if right(env) is decisive:
-                    return bool(decisive)
-                raise
+            except CelError as error:
+                try:
+                    if right(env) is decisive:
+                        return bool(decisive)
+                except CostExceeded:
+                    raise
+                except CelError:
+                    pass  # of two errors the first is told
+                raise error from None
             second = right(env)
             if second is decisive:
                 return bool(decisive)
@@ -352,13 +357,14 @@ class Expressions(Literals):
         if found is None:
             return no_overload, DYN
         name, result, convert = found
+        written: str = node.value
 
         def get(value: Any) -> Any:
             if type(value) is not dict:
                 raise CelError("no such overload")
             item = value.get(name, _MISSING)
             if item is _MISSING:
-                raise CelError(f"no such key: {name}")
+                raise CelError(f"no such key: {written}")
             return item if convert is None else convert(item)
 
         if not optional and not chained:

@@ -180,7 +180,7 @@ def _number_check(node: Node) -> Check:
 
     def plain(value: Any) -> bool:
         kind = type(value)
-        return kind is int or (kind is float and (not whole or value.is_integer()))
+        return kind is int or (kind is float and (not whole or is_whole(value)))
 
     if not limited:
         return plain
@@ -204,6 +204,11 @@ def _number_check(node: Node) -> Check:
         return multiple is None or is_multiple(value, multiple)
 
     return check
+
+
+def is_whole(value: float) -> bool:
+    """Whether a number with a point or an exponent counts as an integer: those that doubles have all of."""
+    return value.is_integer() and abs(value) < 1 << 53
 
 
 def truncated(limit: Any) -> Any:

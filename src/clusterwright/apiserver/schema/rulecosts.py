@@ -24,17 +24,21 @@ _METADATA: Final = Shape("object", fields={"name": _NAME, "generateName": _NAME}
 _OF_RESOURCES: Final = {"apiVersion": _NAME, "kind": _NAME}
 
 
-def cost_errors(node: Node, field: str, *, root: bool = False) -> list[FieldError]:
-    """Rules and messages that may cost too much. `root`: the schema is that of a resource, which has a name."""
+def cost_errors(node: Node, field: str, *, root: bool = False, messages: bool = False) -> list[FieldError]:
+    """Rules and messages that may cost too much.
+
+    `root`: the schema is that of a resource, which has a name. `messages`: they count in the sum of all, too.
+    """
     costs = list(_costs(node, field, 1, root=root))
     errors = [_exceeded(path, f"estimated {what} cost", cost, EXPRESSION_LIMIT) for path, what, cost in costs if cost > EXPRESSION_LIMIT]
-    rules = [(path, cost) for path, what, cost in costs if what == "rule"]
-    total = min(sum(cost for _, cost in rules), UNBOUNDED)
+    summed = [(path, cost) for path, what, cost in costs if messages or what == "rule"]
+    total = min(sum(cost for _, cost in summed), UNBOUNDED)
     if total > TOTAL_LIMIT:
-        text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-        most = sorted(rules, key=lambda c: -c[1])[:_NAMED]
+        parts = "rule & messageExpression" if messages else "rule"
+        text = f"contributed to estimated {parts} cost total exceeding cost limit for entire OpenAPIv3 schema"
+        most = sorted(summed, key=lambda c: -c[1])[:_NAMED]
         errors.extend(forbidden(path, text) for path, _ in most)
-        what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        what = f"x-kubernetes-validations estimated {parts} cost total for entire OpenAPIv3 schema"
         errors.append(_exceeded(field, what, total, TOTAL_LIMIT))
     return errors
 
@@ -70,7 +74,7 @@ def _of_rules(node: Node, shape: Shape, field: str, times: int | None, *, root: 
     variables = {"self": shape, "oldSelf": shape}
     for n, rule in enumerate(compiled_rules(node, type_of(node, root=root)[0])):
         here = f"{field}.x-kubernetes-validations[{n}]"
-        if not rule.problem:
+        if rule.program is not None:
             cost = maximum_cost(str(rule.source["rule"]), variables)
             yield f"{here}.rule", "rule", min(cost * (most_values(shape) if times is None else times), UNBOUNDED)
         if rule.message is not None:

@@ -68,7 +68,9 @@ def _compile(node: Node, kind: Type | None, source: Mapping[str, Any]) -> Rule:
     program: Program | None = None
     message: Program | None = None
     problem = message_problem = ""
-    if kind is None:
+    if not text.strip():
+        pass  # says nothing, and forbids nothing
+    elif kind is None:
         problem = "failed to convert to declType for CEL validation rules"
     else:
         variables = {"self": kind, "oldSelf": optional_of(kind) if optional_old else kind}
@@ -79,7 +81,7 @@ def _compile(node: Node, kind: Type | None, source: Mapping[str, Any]) -> Rule:
         except CompileError as e:
             problem = f"compilation failed: {e}"
         expression = source.get("messageExpression")
-        if expression:
+        if expression and not problem:
             try:
                 message = compile_expression(str(expression), variables)
                 if message.type.name not in (STRING.name, "dyn"):
@@ -169,7 +171,8 @@ class RuleSet:
             if child.has_rules:
                 child_kind, convert = type_of(child, root=child.embedded)
                 child.programs = convert
-                self._prepare(child, child_kind)
+                if child_kind is not None:  # what CEL cannot see has no rules, nor has anything below it
+                    self._prepare(child, child_kind)
 
     def _prepare_part(self, part: Node, structure: Node, kind: Type | None) -> None:
         """The rules of an alternative: it has no types of its own but those of the structure."""

@@ -16,6 +16,7 @@ from clusterwright.apiserver.schema.checks import (
     in_enum,
     is_fraction,
     is_multiple,
+    is_whole,
     truncated,
 )
 from clusterwright.apiserver.schema.structural import Node, copy_json
@@ -93,7 +94,7 @@ class _Finder:
         if kind is str:
             self._string(node, value, path, out)
             count += 1
-            if node.format and self._is_text_format(node):
+            if node.format and (not self.ranges or self._is_text_format(node)):
                 fits = format_check(node.format)
                 if fits is not None:
                     count += 1
@@ -117,7 +118,7 @@ class _Finder:
     def _known_format(self, node: Node) -> str:
         if not node.format:
             return ""
-        if node.types in ((), ("string",)):
+        if not self.ranges or node.types in ((), ("string",)):
             return node.format if format_check(node.format) is not None else ""
         if node.types == ("integer",):
             return node.format if node.format in ("int32", "int64") else ""
@@ -134,7 +135,7 @@ class _Finder:
         actual = _type_of(value)
         fits = (
             actual in node.types
-            or (actual == "number" and "integer" in node.types and value.is_integer())
+            or (actual == "number" and "integer" in node.types and is_whole(value))
             or (actual == "integer" and "number" in node.types)
         )
         known = self._known_format(node)
@@ -181,7 +182,13 @@ class _Finder:
                 text = f"factor MultipleOf declared for {path} must be positive: {int(multiple)}"
                 out.append(invalid(self.field(path), int(multiple), text))
             else:
-                out.append(invalid(self.field(path), value, f"{path} in body should be a multiple of {number(multiple)}"))
+                out.append(
+                    invalid(
+                        self.field(path),
+                        value,
+                        f"{path} in body should be a multiple of {number(int(multiple) if whole else float(multiple))}",
+                    )
+                )
         maximum = source.get("maximum")
         if whole and not is_fraction(node, maximum):
             maximum = truncated(maximum)
@@ -189,7 +196,8 @@ class _Finder:
             exclusive = bool(source.get("exclusiveMaximum"))
             if value > maximum or (exclusive and value == maximum):
                 words = "less than" if exclusive else "less than or equal to"
-                out.append(invalid(self.field(path), value, f"{path} in body should be {words} {number(maximum)}"))
+                shown = number(maximum if whole else float(maximum))
+                out.append(invalid(self.field(path), value, f"{path} in body should be {words} {shown}"))
         minimum = source.get("minimum")
         if whole and not is_fraction(node, minimum):
             minimum = truncated(minimum)
@@ -197,7 +205,8 @@ class _Finder:
             exclusive = bool(source.get("exclusiveMinimum"))
             if value < minimum or (exclusive and value == minimum):
                 words = "greater than" if exclusive else "greater than or equal to"
-                out.append(invalid(self.field(path), value, f"{path} in body should be {words} {number(minimum)}"))
+                shown = number(minimum if whole else float(minimum))
+                out.append(invalid(self.field(path), value, f"{path} in body should be {words} {shown}"))
 
     def _range(self, node: Node, value: float, path: str, out: list[FieldError]) -> None:
         kind = node.types[0] if len(node.types) == 1 else ""

@@ -81,7 +81,7 @@ def _schema(source: Json, field: str) -> list[FieldError]:
     if found:
         return found
     schema_errors, rule_errors = _walk(source, field, node, "", root=True)
-    return [*schema_errors, *rule_errors, *([] if schema_errors else cost_errors(node, field))]
+    return [*schema_errors, *rule_errors, *([] if schema_errors else cost_errors(node, field, messages=True))]
 
 
 _Findings = tuple[list[FieldError], list[FieldError]]

@@ -50,11 +50,11 @@ def structural(props: Mapping[str, Any]) -> Json:
         out["enum"] = [e for e in props["enum"] if e is not None]
     out.update({k: structural(props[k]) for k in _ONE if isinstance(props.get(k), Mapping)})
     if props.get("properties"):
-        out["properties"] = {k: structural(v) for k, v in props["properties"].items()}
-    out.update({k: [structural(s) for s in props[k]] for k in _MANY if props.get(k)})
+        out["properties"] = {k: structural(v or {}) for k, v in props["properties"].items()}
+    out.update({k: [structural(s or {}) for s in props[k]] for k in _MANY if props.get(k)})
     rules = props.get("x-kubernetes-validations")
     if rules:
-        out["x-kubernetes-validations"] = [{k: r[k] for k in _RULE if r.get(k)} for r in rules]
+        out["x-kubernetes-validations"] = [{k: r[k] for k in _RULE if r.get(k)} for r in (rule or {} for rule in rules)]
     return out
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +22,11 @@ _EXACT: Final = 1e21
 
 def joined(errors: Sequence[FieldError]) -> str:
     """Field errors as one text, each once."""
-    texts = list(dict.fromkeys(map(str, errors)))
+    return _once(map(str, errors))
+
+
+def _once(texts: Iterable[str]) -> str:
+    texts = list(dict.fromkeys(texts))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
@@ -123,8 +128,8 @@ def _definitions(definitions: Sequence[Json], field: str) -> dict[str, Json]:
             problems.append(f"variable {quote(variable['name'])} has conflicting definitions")
     if problems:
         names = ",".join(f"Name: {v['name']}" for v in definitions)
-        text = problems[0] if len(problems) == 1 else f"[{', '.join(dict.fromkeys(problems))}]"
-        raise BadValues([type_invalid(field, f"[{names}]", f"variable definitions in the ClusterClass not valid: {text}")])
+        text = f"variable definitions in the ClusterClass not valid: {_once(problems)}"
+        raise BadValues([type_invalid(field, f"[{names}]", text)])
     return {v["name"]: v["definitions"][0] for v in definitions}
 
 
@@ -151,5 +156,5 @@ def _as_double(value: Any) -> Any:
         return [_as_double(v) for v in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         double = float(value)
-        return int(double) if double.is_integer() and abs(double) < _EXACT else double
+        return int(Decimal(repr(double))) if double.is_integer() and abs(double) < _EXACT else double
     return value
