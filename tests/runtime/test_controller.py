@@ -394,6 +394,35 @@ async def test_words_are_left_for_later_but_not_for_ever():
 
 
 @virtual
+async def test_words_wait_anew_after_a_pass_that_told_all():
+    bench = Bench()
+    said, is_deed = [], False
+
+    async def reconcile(key):
+        if is_deed or not bench.controller.may_wait(key, WHEN_IDLE):
+            said.append(round(asyncio.get_running_loop().time() - begun, 1))
+        return Result.await_change()
+
+    await bench.start(reconcile)
+    await asyncio.sleep(1)
+    begun = asyncio.get_running_loop().time()
+    other = bench.manager.add_controller("busy", Parent, lambda controller: Reconciler(bench, None))
+    for busy in ("a", "b"):
+        other.queue.add(ObjectKey("default", busy))
+    key = await bench.make()
+    await asyncio.sleep(5)
+    is_deed = True
+    await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
+    await asyncio.sleep(7)
+    is_deed = False
+    await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "c"}}})
+    await asyncio.sleep(30)
+
+    assert said == [5.0, 22.0]  # not 12.0, ten seconds after the words that were told with the deed
+    await bench.stop()
+
+
+@virtual
 async def test_sums_wait_a_second_for_more_and_whatever_came_before_counts():
     bench = Bench()
     said, seconds = [], 1.0

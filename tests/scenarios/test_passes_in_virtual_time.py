@@ -113,9 +113,9 @@ def test_a_cluster_with_a_deployment_of_three_costs_no_more_writes_than_it_shoul
             before = p.server.store.revision
             await p.until_available("c", workers=3)
 
-            assert p.server.store.revision - before <= 120
+            assert p.server.store.revision - before <= 108
             await asyncio.sleep(30)
-            assert p.server.store.revision - before <= 125  # when all is told
+            assert p.server.store.revision - before <= 110  # when all is told
 
     run_virtual(scenario())
 
@@ -129,6 +129,6 @@ def test_a_cluster_of_three_and_two_costs_no_more_writes_than_it_should() -> Non
             await p.until_available("c", control_plane=3, workers=2)
             await asyncio.sleep(30)
 
-            assert p.server.store.revision - before <= 180  # when all is told
+            assert p.server.store.revision - before <= 160  # when all is told
 
     run_virtual(scenario())

@@ -49,7 +49,7 @@ class Tools(Protocol):
     @property
     def trace(self) -> Callable[[ObjectKey, Mapping[str, str]], None]: ...  # noqa: D102
     @property
-    def may_wait(self) -> Callable[[ObjectKey, float], bool]: ...  # noqa: D102
+    def may_wait(self) -> Callable[[ObjectKey, float], bool] | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,12 @@ class Dependencies:
     """The same, as who discovers and registers them sees it; None: there is none."""
     enqueue_after: Callable[[ObjectKey, timedelta, str], None] = lambda _key, _delay, _reason: None
     """Wake a key after a while: to tell what time alone changes, where the pass itself waits for nothing."""
-    may_wait: Callable[[ObjectKey, float], bool] = lambda _key, _seconds: False
-    """Whether a pass that has to write what may wait so long (`runtime.words`) leaves it for later; it is then run again."""
+    may_wait: Callable[[ObjectKey, float], bool] | None = None
+    """Whether a pass that has to write what may wait so long (`runtime.words`) leaves it for later; it is then run again.
+
+    None: nobody runs it again. Then each pass stands for itself and writes, as it is known from upstream, what it has to say: that the
+    object is not paused apart, for the generation that it read. In a running process two such passes are one, with one write.
+    """
     options: Mapping[str, Any]
     """Flags by name, e.g. `watch-filter`, `remote-conditions-grace-period`; absent means the default."""
 

@@ -114,6 +114,9 @@ class Controller:
         self._mapping = False
         self._active = 0
         self._withheld: dict[ObjectKey, float] = {}
+        """Since when something is left to be written."""
+        self._withholding: set[ObjectKey] = set()
+        """Whose pass that is under way left something."""
         self._is_quiet = is_quiet or (lambda: True)
         self._reconciler = make(self)
         if metrics:
@@ -131,13 +134,13 @@ class Controller:
     def may_wait(self, key: ObjectKey, seconds: float) -> bool:
         """Whether a pass leaves what it has to write for later; if so, it is run again when so much time has passed since the first did.
 
-        With WHEN_IDLE, when there is nothing else to do.
+        With WHEN_IDLE, when there is nothing else to do. A pass may ask for each of its writes; one that leaves nothing has told all.
         """
         now = asyncio.get_running_loop().time()
         waited = now - self._withheld.setdefault(key, now)
         if waited >= min(seconds, PATIENCE) - _EARLY or (seconds == WHEN_IDLE and waited > 0 and self._is_quiet()):
-            del self._withheld[key]
             return False
+        self._withholding.add(key)
         if seconds == WHEN_IDLE:
             self.queue.add_when_idle(key, "more to tell")
         else:
@@ -335,6 +338,9 @@ class Controller:
             self._tracer.span("reconcile", controller=self.name, key=str(key), reasons="; ".join(request.reasons)),
         ):
             outcome = await self._attempt(request)
+        if key not in self._withholding:
+            self._withheld.pop(key, None)
+        self._withholding.discard(key)
         if self._metrics:
             self._metrics.reconciles.add(self.name, outcome)
             self._metrics.seconds.observe(loop.time() - started, self.name)

@@ -44,7 +44,7 @@ class Belonging:
 
 def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated) -> KindReconciler[InfraCluster, Belonging, View]:
     """The reconciler of a family's clusters, on a cloud."""
-    shape = Shape(kind=family.cluster, finalizer=DEV_CLUSTER_FINALIZER, owned=("Paused",), own_generation=True, unpaused_apart=False)
+    shape = Shape(kind=family.cluster, finalizer=DEV_CLUSTER_FINALIZER, owned=("Paused",))
     return KindReconciler(deps, shape, DevClusters(deps, cloud, family, simulated))
 
 

@@ -85,8 +85,6 @@ def make(deps: Dependencies, cloud: Cloud, family: Family, simulated: Simulated)
         finalizer_in_act=True,
         owned=_OWNED,
         owned_v1beta1=_OWNED,
-        own_generation=True,
-        unpaused_apart=False,
     )
     return KindReconciler(deps, shape, DevMachines(deps, cloud, family, simulated))
 

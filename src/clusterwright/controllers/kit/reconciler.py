@@ -40,13 +40,9 @@ class Shape(Generic[T]):
     """Empty: there is nothing to clean up."""
     finalizer_in_act: bool = False
     """It is not added in a pass of its own: the kind does it (`Pass.save`), with what else it writes, before it makes anything."""
-    own_generation: bool = False
-    """A pass that changes the spec speaks for the generation which that makes, not for the one that it read: one write less."""
     owned: tuple[str, ...]
     """The types of conditions that only this controller sets; in a conflict they win."""
     owned_v1beta1: tuple[str, ...] = ()
-    unpaused_apart: bool = True
-    """That an object is not paused is said by a write of its own, which ends the pass; else with whatever else the pass says."""
     sums: words.Sums = words.NONE
     """What of the status only sums up objects below, so that it may wait a second for more."""
 
@@ -93,6 +89,8 @@ class KindReconciler(Generic[T, O, S]):
         self._shape = shape
         self._kind = kind
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
+        self._apart = deps.may_wait is None
+        """Whether each pass is seen apart, so that it ends where the next would say more."""
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass."""
@@ -133,7 +131,7 @@ class KindReconciler(Generic[T, O, S]):
         if not shape.finalizer_in_act and await self._adds_finalizer(original):
             return self._end(key, "finalizer-added")
         paused = self._kind.is_paused(owner)
-        check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused, apart=shape.unpaused_apart)
+        check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused, apart=self._apart)
         rows = {PAUSE.name: check.row}
         if check.ends_pass:
             return self._end(key, "paused" if check.is_paused else "not-paused-written", rows)
@@ -162,14 +160,20 @@ class KindReconciler(Generic[T, O, S]):
             self._kind.forget(before.key)
             after, complete = without_finalizer(before, self._shape.finalizer), False
         try:
-            wait = 0.0 if failed or after == before else words.to_be_said(before, after, self._shape.sums)
-            if not wait or not self._deps.may_wait(before.key, wait):
+            if failed or not self._may_wait(before, after):
                 await self._patch(run.original, after, complete=complete)
         except (ApiError, ConditionConflict, ExceptionGroup) as error:
             run.errors += [part for part in leaves(error) if isinstance(part, Exception)]
         for event in run.events:
             self._deps.events.record(before, event.type, event.reason, event.message)
         self._tell(before, run.errors)
+
+    def _may_wait(self, before: T, after: T) -> bool:
+        """Whether the change is left for later, when there is more to say."""
+        if self._deps.may_wait is None or after == before:
+            return False
+        wait = words.to_be_said(before, after, self._shape.sums)
+        return bool(wait) and self._deps.may_wait(before.key, wait)
 
     def _tell(self, obj: T, errors: Sequence[Exception]) -> None:
         """What failed, also where nothing else can be written: that may be what failed."""
@@ -183,5 +187,5 @@ class KindReconciler(Generic[T, O, S]):
             owned_conditions=self._shape.owned,
             owned_v1beta1_conditions=self._shape.owned_v1beta1,
             observed_generation=complete,
-            own_generation=self._shape.own_generation,
+            own_generation=not self._apart,
         )

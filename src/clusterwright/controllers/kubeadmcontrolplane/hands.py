@@ -20,6 +20,7 @@ from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import NotFound
 from clusterwright.runtime.models import decode
 from clusterwright.runtime.patch import Patcher
+from clusterwright.runtime.words import to_be_said
 from clusterwright.tables import Decision, Outcome
 
 Run = Pass[KubeadmControlPlane, ControlPlaneSnapshot]
@@ -59,13 +60,18 @@ class Hands:
         original: Original[Machine] = Original(decode(Machine, raw), raw)
         run.seen = run.seen.with_machine(run.seen.machine(name).answered(original))
 
-    async def patch(self, run: Run, which: Iterable[str], owned: tuple[str, ...]) -> None:
-        """Write what was said on Machines; all are attempted, failures are raised together. One that is gone is no failure."""
+    async def patch(self, run: Run, which: Iterable[str], owned: tuple[str, ...], *, words_wait: bool = False) -> None:
+        """Write what was said on Machines; all are attempted, failures are raised together. One that is gone is no failure.
+
+        `words_wait`: what is only words may be left for a later pass.
+        """
         failures: list[str] = []
         for name in which:
             machine = run.seen.machine(name)
             original = machine.original
             if original is None or machine.object == original.object:
+                continue
+            if words_wait and self._may_wait(run, original.object, machine.object):
                 continue
             try:
                 answer = await self.patcher.patch(original, machine.object, owned_conditions=owned, owned_v1beta1_conditions=owned)
@@ -79,6 +85,10 @@ class Hands:
                 self.took_over(run, name, answer)
         if failures:
             raise PassFailed("; ".join(failures))
+
+    def _may_wait(self, run: Run, before: Machine, after: Machine) -> bool:
+        wait = to_be_said(before, after)
+        return bool(wait) and self.deps.may_wait is not None and self.deps.may_wait(run.object.key, wait)
 
     def membership(self, run: Run) -> Membership:
         """The etcd cluster, through the Nodes that were found."""
