@@ -71,6 +71,14 @@ DATA: dict[str, Any] = {
         ('{{ duration "95" }}', "1m35s"),
         ('{{ derivePassword 1 "long" "password" "user" "example.com" }}', "ZedaFaxcZaso9*"),
         ("x-{{ .big }}", "x-1e+06"),
+        ('{{ b64dec "YWI=" }} {{ b64dec "Y\\nWI=" }}', "ab ab"),
+        ('{{ b64dec "YWJj!A==" }}', "illegal base64 data at input byte 4"),
+        ('{{ b64dec "YWJjZA" }}', "illegal base64 data at input byte 4"),
+        ('{{ b64dec "YWJj=" }}', "illegal base64 data at input byte 4"),
+        ('{{ b64dec "YW=" }}', "illegal base64 data at input byte 3"),
+        ('{{ b64dec "YWI=YQ==" }}', "illegal base64 data at input byte 4"),
+        ('{{ b32dec "MFRGG" }}', "illegal base32 data at input byte 0"),
+        ('{{ b32dec "MF8=====" }}', "illegal base32 data at input byte 2"),
     ],
 )
 def test_functions_give_what_they_give_in_go(template: str, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -13,6 +12,7 @@ from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.times import micro_time, second_time
 from clusterwright.cel.formats import is_duration
 from clusterwright.cel.values import CelError, parse_quantity
+from clusterwright.golang.encodings import decode_base64
 
 Json = dict[str, Any]
 Decoder = Callable[[Any, str, list[str]], Any]
@@ -98,15 +98,10 @@ def _bytes(value: Any, path: str, unknown: list[str]) -> str:
     if type(value) is not str:
         raise mismatch(value, path, "[]uint8")
     try:
-        data = base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
-    except (binascii.Error, ValueError):
-        raise DecodeError(f"illegal base64 data at input byte {_first_bad(value)}") from None
+        data = decode_base64(value.encode())
+    except ValueError as e:
+        raise DecodeError(str(e)) from None
     return base64.b64encode(data).decode()
-
-
-def _first_bad(text: str) -> int:
-    found = re.search(r"[^A-Za-z0-9+/\r\n]", text)
-    return found.start() if found else len(text) - len(text) % 4
 
 
 def _time(value: Any, path: str, unknown: list[str]) -> str | None:

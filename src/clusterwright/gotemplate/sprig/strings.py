@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import posixpath
 import re
 import unicodedata
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from clusterwright.golang.encodings import decode_base32, decode_base64
 from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate.printing import sprint, sprintf
 from clusterwright.gotemplate.sprig.cases import dashed, pascal
@@ -141,20 +141,12 @@ def _title(text: str) -> str:
     return re.sub(r"(?<![\w'])[^\W\d_]", lambda m: m[0].upper(), text)
 
 
-def _decoded(encoded: str, decode: Any, name: str) -> str:
-    clean = encoded.replace("\n", "").replace("\r", "")
+def _decoded(decode: Callable[[bytes], bytes], encoded: str) -> str:
+    """What was encoded; of what is not, the error is the text."""
     try:
-        return from_bytes(decode(clean))
-    except (binascii.Error, ValueError):
-        return f"illegal {name} data at input byte {_bad_position(clean, name)}"
-
-
-_ALPHABETS: Final = {"base64": r"[A-Za-z0-9+/]*", "base32": r"[A-Z2-7]*"}
-
-
-def _bad_position(encoded: str, name: str) -> int:
-    found = re.match(_ALPHABETS[name], encoded)
-    return found.end() if found else 0
+        return from_bytes(decode(to_bytes(encoded)))
+    except ValueError as e:
+        return str(e)
 
 
 def _clean(path: str) -> str:
@@ -217,9 +209,9 @@ _define("splitList", "string string", lambda separator, s: Strings(split(s, sepa
 _define("abbrev", "int string", _abbreviate)
 _define("abbrevboth", "int int string", _abbreviate_both)
 _define("b64enc", "string", lambda s: base64.b64encode(to_bytes(s)).decode())
-_define("b64dec", "string", lambda s: _decoded(s, lambda t: base64.b64decode(t, validate=True), "base64"))
+_define("b64dec", "string", lambda s: _decoded(decode_base64, s))
 _define("b32enc", "string", lambda s: base64.b32encode(to_bytes(s)).decode())
-_define("b32dec", "string", lambda s: _decoded(s, base64.b32decode, "base32"))
+_define("b32dec", "string", lambda s: _decoded(decode_base32, s))
 _define("sha1sum", "string", lambda s: hashlib.sha1(to_bytes(s), usedforsecurity=False).hexdigest())
 _define("sha256sum", "string", lambda s: hashlib.sha256(to_bytes(s)).hexdigest())
 _define("sha512sum", "string", lambda s: hashlib.sha512(to_bytes(s)).hexdigest())

@@ -230,7 +230,7 @@ def _patch_item(item: Item, kind: str, content: Any) -> None:
     except jsonpatch.PatchFailed as error:
         name = "json patch (RFC6902)" if kind == "JSONPatch" else "json merge patch (RFC7386)"
         raise jsonpatch.PatchFailed(f"error applying {name}: {error}") from None
-    if not isinstance(patched, dict) or not patched.get("kind") or not patched.get("apiVersion"):
+    if not isinstance(patched, dict) or not all(patched.get(key) and isinstance(patched[key], str) for key in ("kind", "apiVersion")):
         raise jsonpatch.PatchFailed("the patched template has no apiVersion or kind")
     if isinstance(patched.get("spec"), dict):
         item.template = {**item.template, "spec": patched["spec"]}
@@ -257,14 +257,14 @@ def _validate(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Json
 
 def _take_over(items: Sequence[Item], desired: Desired) -> None:
     for item in items:
-        spec = at(item.template, *_TEMPLATE_SPEC)
-        if not isinstance(spec, dict):
+        if not has(item.template, *_TEMPLATE_SPEC):
             continue
+        spec = at(item.template, *_TEMPLATE_SPEC)
         match item.role:
             case "infrastructureCluster":
-                desired.infrastructure_cluster["spec"] = spec
+                desired.infrastructure_cluster["spec"] = _whole(desired.infrastructure_cluster, spec)
             case "controlPlane":
-                _take_over_control_plane(desired.control_plane, spec)
+                _take_over_control_plane(desired.control_plane, _whole(desired.control_plane, spec))
             case "controlPlaneMachine":
                 assert desired.control_plane_machine is not None
                 put(desired.control_plane_machine, spec, *_TEMPLATE_SPEC)
@@ -272,12 +272,33 @@ def _take_over(items: Sequence[Item], desired: Desired) -> None:
                 workers = desired.machine_deployments if item.role == "machineDeployment" else desired.machine_pools
                 worker = workers[item.topology_name]
                 target = worker.bootstrap if item.holder["fieldPath"].endswith("configRef") else worker.infrastructure
-                put(target, spec, *(_TEMPLATE_SPEC if item.role == "machineDeployment" else ("spec",)))
+                if item.role == "machineDeployment":
+                    put(target, spec, *_TEMPLATE_SPEC)
+                else:
+                    target["spec"] = _whole(target, spec)
+
+
+def _whole(target: Json, spec: Any) -> Json:
+    """The spec of an object: patches may have made something of it that is none."""
+    if isinstance(spec, dict):
+        return spec
+    raise _misshapen(target, "spec")
+
+
+def _misshapen(target: Json, path: str) -> PatchError:
+    metadata = target.get("metadata") or {}
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    return PatchError(
+        f"failed to apply patches to desired state: failed to apply patch to {target.get('kind')} {name}: {path} is no object"
+    )
 
 
 def _take_over_control_plane(control_plane: Json, spec: Json) -> None:
     kept = [(path, at(control_plane, *path)) for path in KEPT if has(control_plane, *path)]
     fresh = {"spec": copied(spec)}
     for path, value in kept:
+        wrong = next((path[:n] for n in range(2, len(path)) if not isinstance(at(fresh, *path[:n]), dict | None)), None)
+        if wrong is not None:
+            raise _misshapen(control_plane, ".".join(wrong))
         put(fresh, value, *path)
     control_plane["spec"] = fresh["spec"]
