@@ -6,7 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Final
+
+import msgspec
 
 from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.rulecosts import cost_errors
@@ -27,11 +30,27 @@ _AT_ROOT: Final = (
 _AT_ROOT_KEYS: Final = frozenset(
     {f"{n[:1].lower()}{n[1:]}" for n in _AT_ROOT.split()} | {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
 )
+_COMPOSING: Final = frozenset({"anyOf", "allOf", "oneOf", "not"})
 Schema = Mapping[str, Any]
+_SOUND: Final[set[bytes]] = set()
+"""Digests of schemas without fault: every write of a CRD brings all of its schemas again, and few of them differ."""
+_MOST_SOUND: Final = 1024
 
 
 def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldError]:
     """Everything wrong with the schema of a CRD version."""
+    digest = sha256(msgspec.json.encode((source, has_status))).digest()
+    if digest in _SOUND:
+        return []
+    errors = _validate_schema(source, path, has_status)
+    if not errors:
+        if len(_SOUND) >= _MOST_SOUND:
+            _SOUND.clear()
+        _SOUND.add(digest)
+    return errors
+
+
+def _validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     if has_status:
         kind = source.get("type")
@@ -65,12 +84,15 @@ def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldEr
 
 def every_schema(s: Schema) -> Iterator[Schema]:
     """A schema and all schemas within it."""
-    yield s
-    children = [c for c in (s.get("items"), s.get("additionalProperties")) if isinstance(c, Mapping)]
-    children.extend((s.get("properties") or {}).values())
-    children.extend(sub for _, sub in _nested_of(s))
-    for child in children:
-        yield from every_schema(child)
+    left = [s]
+    while left:
+        s = left.pop()
+        yield s
+        children = [c for c in (s.get("items"), s.get("additionalProperties")) if isinstance(c, Mapping)]
+        children.extend((s.get("properties") or {}).values())
+        if not _COMPOSING.isdisjoint(s):
+            children.extend(sub for _, sub in _nested_of(s))
+        left.extend(reversed(children))
 
 
 # ---------------------------------------------------------------- structure

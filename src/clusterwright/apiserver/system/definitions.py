@@ -14,6 +14,7 @@ from clusterwright.apiserver.conversionwebhooks import WebhookConverter
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.interfaces import Checks, Resource, Scale
 from clusterwright.apiserver.schema.customresource import compile_crd
+from clusterwright.apiserver.schema.structural import copy_json
 from clusterwright.apiserver.storage.store import Entry, Event, Table
 
 
@@ -30,12 +31,18 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _Spec(msgspec.Struct):
-    group: str = ""
+    group: str
+    names: _Names
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    deletion_timestamp: str | None = None
 
 
 class _Definition(msgspec.Struct):
-    """The little of a CRD that others must respect."""
+    """The little of a CRD that others must respect: most of them are large."""
 
+    metadata: _Metadata
     spec: _Spec
     status: _Status | None = None
 
@@ -118,13 +125,12 @@ class CrdController:
 
     def offer(self, event: Event) -> None:
         """React to a change of a CRD."""
-        crd = msgspec.json.decode(event.entry.raw)
         if event.type == "DELETED":
-            self.withdraw(crd)
+            self.withdraw(msgspec.json.decode(event.entry.raw))
             return
-        meta = crd["metadata"]
-        if meta.get("deletionTimestamp"):
-            self.server.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
+        crd = _names_of(event.entry.raw)
+        if crd.metadata.deletion_timestamp:
+            self.server.terminating.add((crd.spec.group, crd.spec.names.plural))
             self.server.later(lambda: self.clean_up(event.entry.name))
             return
         self.server.later(lambda: self.establish(event.entry.name))
@@ -178,8 +184,8 @@ class CrdController:
         table, entry, crd = found
         if crd["metadata"].get("deletionTimestamp"):
             return
-        before = msgspec.json.decode(entry.raw)
         status = crd["status"] = crd.get("status") or {}
+        before = copy_json(status)
         conditions: list[Json] = status.get("conditions") or []
         status["conditions"] = conditions
         accepted, problem = self._accept(crd)
@@ -197,13 +203,13 @@ class CrdController:
         stored = status["storedVersions"] = status.get("storedVersions") or []
         if storage and storage not in stored:
             stored.append(storage)
-        if crd != before:
+        if status != before:
             self.server.put_system(table, entry, crd)
         if _is_true(conditions, "Established"):
             self.serve(crd)
 
     def _names(self, entry: Entry) -> _Definition:
-        """The names of a CRD, read once: each one that comes is held against all others, and most of them are large."""
+        """The names of a CRD, read once: each one that comes is held against all others."""
         known = self._known.get(entry.name)
         if known is None or known[0] != entry.rv:
             known = self._known[entry.name] = entry.rv, _names_of(entry.raw)
