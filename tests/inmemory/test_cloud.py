@@ -332,6 +332,21 @@ async def test_only_the_leader_gives_the_lead_away():
         await client.close()
 
 
+async def test_who_is_known_need_not_prove_again_who_they_are():
+    async with clouds() as cloud:
+        cluster = await cloud.ensure(A)
+        await start(cluster, "m0")
+        transport, context = loopback(cluster), etcd_client_context()
+        resumed = []
+        for asking in (context, context, etcd_client_context()):
+            client = await MemberClient.connect(lambda n: forward(transport, "kube-system", f"etcd-{n}", 2379), "m0", asking)
+            resumed.append(client._stream.is_resumed())
+            assert [m.name for m in await client.members()] == ["m0"]
+            await client.close()
+
+        assert resumed == [False, True, False]
+
+
 async def test_etcd_and_its_client_know_each_other_by_etcds_authority():
     async with clouds() as cloud:
         cluster = await cloud.ensure(A)

@@ -67,6 +67,18 @@ async def test_grpc_and_the_gateway_say_the_same(shared_etcd: EtcdCluster) -> No
         await client.close()
 
 
+async def test_who_is_known_need_not_prove_again_who_they_are(shared_etcd: EtcdCluster) -> None:
+    context = client_context(shared_etcd.credentials())
+    resumed = []
+    for _ in range(2):
+        client = await shared_etcd.connect("n1", context)
+        resumed.append(client._stream.is_resumed())
+        assert len(await client.members()) == len(NODES)
+        await client.close()
+
+    assert resumed == [False, True]
+
+
 async def test_one_connection_serves_many_calls(shared_etcd: EtcdCluster) -> None:
     client = await shared_etcd.connect("n1")
 

@@ -12,12 +12,20 @@ T = TypeVar("T")
 
 
 class TlsStream:
-    """A Duplex of bytes inside another. `server_name` is what a client asks for; None: this is the server's side."""
+    """A Duplex of bytes inside another.
 
-    def __init__(self, duplex: Duplex, context: ssl.SSLContext, server_name: str | None = None) -> None:
+    `server_name` is what a client asks for; None: this is the server's side. `session`: of an earlier stream of the same context to
+    the same server, which may take it up instead of having both prove again who they are.
+    """
+
+    def __init__(
+        self, duplex: Duplex, context: ssl.SSLContext, server_name: str | None = None, session: ssl.SSLSession | None = None
+    ) -> None:
         self._duplex = duplex
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name or None)
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server_name is None, server_hostname=server_name or None, session=session
+        )
 
     async def handshake(self) -> None:
         """Agree on keys; raises ssl.SSLError, ConnectionResetError."""
@@ -30,6 +38,14 @@ class TlsStream:
     def peer_certificate(self) -> bytes:
         """The peer's certificate, DER; empty if it sent none."""
         return self._tls.getpeercert(binary_form=True) or b""
+
+    def session(self) -> ssl.SSLSession | None:
+        """What the server gave for a later stream; it does so with the first bytes that it sends."""
+        return self._tls.session
+
+    def is_resumed(self) -> bool:
+        """Whether the server took up the session."""
+        return bool(self._tls.session_reused)
 
     def protocol(self) -> str:
         """What both agreed to speak inside (ALPN); empty if they did not agree on anything."""

@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -30,6 +31,9 @@ from clusterwright.workload.http1 import HttpStream, ProtocolError
 DIAL_TIMEOUT = 10.0
 CALL_TIMEOUT = 15.0
 CLIENT_PORT = 2379
+
+_SESSIONS: Final[WeakKeyDictionary[ssl.SSLContext, dict[str, ssl.SSLSession]]] = WeakKeyDictionary()
+"""By endpoint, what shortens the next handshake, for as long as the context is used: members are asked in every pass, and signatures are dear."""
 
 Dial = Callable[[str], Awaitable[Duplex]]
 """Opens a tunnel to the etcd client port of the member on a Node."""
@@ -115,10 +119,11 @@ class MemberClient:
     async def connect(dial: Dial, node: str, context: ssl.SSLContext) -> MemberClient:
         """A client of the member on `node`, once it has answered a status call; raises EtcdError."""
         endpoint = f"etcd-{node}"
+        sessions = _SESSIONS.setdefault(context, {})
         stream: TlsStream | None = None
         try:
             async with asyncio.timeout(DIAL_TIMEOUT):
-                stream = TlsStream(await dial(node), context, endpoint)
+                stream = TlsStream(await dial(node), context, endpoint, sessions.get(endpoint))
                 await stream.handshake()
             client = MemberClient(stream, endpoint)
             client.status = await client._fetch_status()
@@ -126,6 +131,8 @@ class MemberClient:
             if stream is not None:
                 await stream.close()
             raise EtcdError(f"failed to get etcd status: {_text(error)}") from error
+        if (session := stream.session()) is not None:
+            sessions[endpoint] = session
         return client
 
     async def members(self) -> Sequence[EtcdMember]:
