@@ -7,7 +7,9 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
@@ -23,6 +25,14 @@ os.environ["PYTHONPYCACHEPREFIX"] = _COMPILED
 # what tests and replayers read as YAML, libyaml reads for them: ten times as fast, and the product has readers of its own
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 yaml.safe_load, yaml.safe_load_all = partial(yaml.load, Loader=_LOADER), partial(yaml.load_all, Loader=_LOADER)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: object) -> list[pytest.Item] | None:
+    """Where long seeded runs are left out, their thousands of seeds are not even counted."""
+    if not isinstance(obj, FunctionType) or "not soak" not in collector.config.getoption("markexpr"):
+        return None
+    return [] if any(mark.name == "soak" for mark in getattr(obj, "pytestmark", ())) else None
 
 
 def pytest_collection_finish() -> None:

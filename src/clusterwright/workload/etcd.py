@@ -33,7 +33,7 @@ CALL_TIMEOUT = 15.0
 CLIENT_PORT = 2379
 
 _SESSIONS: Final[WeakKeyDictionary[ssl.SSLContext, dict[str, ssl.SSLSession]]] = WeakKeyDictionary()
-"""By endpoint, what shortens the next handshake, for as long as the context is used: members are asked in every pass, and signatures are dear."""
+"""By endpoint, what shortens the next handshake, for as long as the context is used: every pass asks members, and signatures are dear."""
 
 Dial = Callable[[str], Awaitable[Duplex]]
 """Opens a tunnel to the etcd client port of the member on a Node."""
