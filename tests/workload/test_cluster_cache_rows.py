@@ -153,7 +153,7 @@ def test_a_cluster_that_is_gone_is_disconnected_and_forgotten():
         await s.client.delete(Cluster, KEY)
         assert await s.look() is None
         assert s.remote.closes == 1
-        assert s.health == Health()
+        assert s.health == Health(untried=True)
         with pytest.raises(NotConnected):
             await s.cache.client(KEY)
         assert s.cache._accessors == {}
@@ -168,7 +168,7 @@ def test_a_cluster_that_cannot_be_read_is_looked_at_after_ten_seconds():
 
     async def body(s):
         assert await s.look() == 10
-        assert s.health == Health()
+        assert s.health == Health(untried=True)
 
     staged(body, client=Broken())
 
@@ -397,7 +397,7 @@ def test_without_a_connection_everything_says_that_it_is_down():
             await s.cache.serving_certificate_expiry(KEY, "n")
         with pytest.raises(NotConnected, match="connection to the workload cluster is down"):
             await s.cache.watch(KEY, "me", Node, print)
-        assert s.cache.health(ObjectKey("default", "never-seen")) == Health()
+        assert s.cache.health(ObjectKey("default", "never-seen")) == Health(untried=True)
 
     staged(body)
 

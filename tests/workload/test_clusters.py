@@ -161,7 +161,7 @@ def test_nothing_is_tried_before_the_infrastructure_is_there() -> None:
     async def story(world: World) -> None:
         assert await world.turn() is None
         assert world.connects == []
-        assert world.cache.health(KEY) == Health()
+        assert world.cache.health(KEY) == Health(untried=True)
 
     play(story, provisioned=False)
 
@@ -354,7 +354,7 @@ def test_a_cluster_that_is_gone_is_dropped() -> None:
         await world.turn()
         await world.client.delete(Cluster, KEY)
         assert await world.turn() is None
-        assert world.cache.health(KEY) == Health()
+        assert world.cache.health(KEY) == Health(untried=True)
         assert world.switch.closed == 1
 
     play(story)

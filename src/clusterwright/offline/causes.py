@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from clusterwright.api.meta import Json
+from clusterwright.api.meta import Condition, Json
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import get, is_true
 from clusterwright.offline.beside import HANDLER, Beside
@@ -322,6 +322,10 @@ class Investigation(Beside):
     def is_being_set_up(self) -> bool:
         """Whether the cluster's control plane has not been there yet."""
         return self._shared("initialization") is not None
+
+    def said(self, node: Node, type_: str) -> Condition | None:
+        """The condition of an object as it was found just now, or else as it was written."""
+        return get(self._conditions(node), type_)
 
     def owners(self, node: Node) -> list[Node]:
         """Whoever owns the object, and their owners."""

@@ -35,6 +35,8 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 BLOCKED = re.compile(r"blocked|does not exist|not found|fail|error|denied|forbidden|exceeded|invalid|cannot|can't", re.IGNORECASE)
+_BLOCKED_FOR_NOW = re.compile(r"blocked because:(\n\* waiting [^\n]*)+$")
+"""What comes next has to wait for others, and these speak for themselves."""
 _ON_ITS_WAY = re.compile(r"^Cluster(Creating|Upgrading)$|Upgrade(Pending|Deferred)$|CreatePending$")
 _HELD = re.compile(r"\bblocking\b|\bon hold\b|deferred", re.IGNORECASE)
 """A topology that does not go on by itself: a hook or a user holds it."""
@@ -186,7 +188,9 @@ def complaint_of(condition: Condition) -> Complaint | None:
     if condition.type in _NEGATIVE:
         if condition.status != "True":
             return None
-        tier = Tier.ERROR if BLOCKED.search(condition.message) else Tier.PROGRESS
+        tier = Tier.PROGRESS
+        if BLOCKED.search(condition.message):
+            tier = Tier.WAITING if _BLOCKED_FOR_NOW.search(condition.message) else Tier.ERROR
         return Complaint(tier, shown, since(condition), condition.type, raw, path=condition_path(condition.type))
     if condition.status == "True":
         return None

@@ -16,7 +16,6 @@ from clusterwright.offline.complaints import (
     QUIET,
     SOON,
     STANDSTILL,
-    SUMMARIES,
     UNINSPECTED,
     Complaint,
     Tier,
@@ -33,6 +32,7 @@ from clusterwright.offline.complaints import (
     without_summaries,
 )
 from clusterwright.offline.graph import reachable
+from clusterwright.offline.hearsay import Hearsay
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.kinship import related
 from clusterwright.offline.managers import is_manager
@@ -41,13 +41,9 @@ from clusterwright.offline.observation import Running
 
 SLACK = timedelta(seconds=10)
 """An Event may come a little before the condition that it explains."""
+PASSING = timedelta(seconds=10)
+"""How long something may fail, and be tried again, before that is more than a wait: most of it is over with the next try."""
 ABSENT = re.compile(r"not found|does not exist|no such|missing", re.IGNORECASE)
-_OF_MACHINES = re.compile(r"Machines(Ready|UpToDate)$")
-ECHO = re.compile(r"Machines(Ready|UpToDate)$|^(Workers)?Available$")
-"""Conditions that only repeat what Machines say: of MachineDeployments and Clusters also whether there are enough."""
-_MIRRORS = (("ControlPlaneAvailable", "controlPlaneRef", "Available"), ("InfrastructureReady", "infrastructureRef", "Ready"))
-"""Conditions that repeat one of another object: which, whose, and what it is called there."""
-_WORKERS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 NEVER_MADE = re.compile(r"\b(failed|error|unable|cannot) (to )?(creat|clon)", re.IGNORECASE)
 KIND_AND_NAME = re.compile(r"\b([A-Z][A-Za-z]+)[ /]\"?([a-z0-9][a-z0-9./-]*[a-z0-9])")
 WEBHOOK_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -159,10 +155,7 @@ class Testimony:
             self._hear(node)
         for node in list(self.nodes.values()):
             self._notice_standstill(node)
-        for node in sorted(self.nodes.values(), key=lambda n: n is self.cluster):
-            self._hush_mirror(node)
-            self._hush_summary(node)
-            self._hush_echo(node)
+        Hearsay(self.nodes, self._children, self.cluster, self._conditions).hush()
         for name, finding in self._findings.items():
             if finding.error and name in self.nodes:
                 self.nodes[name].complaints.append(Complaint(Tier.ERROR, finding.error, raw=finding.error))
@@ -290,55 +283,25 @@ class Testimony:
                 Complaint(Tier.UNHEALTHY, "is rolling out, but no Machine comes or goes", since(condition), "RollingOut")
             )
 
-    def _hush_mirror(self, node: Node) -> None:
-        """What an object still repeats of one that it refers to, though that one has good news by now."""
-        if node.object is None:
-            return
-        for about, field_name, type_ in _MIRRORS:
-            kind, name = (node.object.at("spec", field_name, part) for part in ("kind", "name"))
-            source = self.nodes.get(node_id(str(kind), node.namespace, str(name)))
-            if source is not None and source.object is not None and is_true(self._conditions(source), type_):
-                node.complaints = [replace(c, tier=Tier.PROGRESS) if c.about == about else c for c in node.complaints]
-
-    def _hush_summary(self, node: Node) -> None:
-        """What the Ready of a Machine still sums up though none of its parts says so any more: it will see that soon."""
-        told = [c for c in node.complaints if c.tier is not Tier.PROGRESS]
-        if node.kind != "Machine" or node.deleting or not told or any(c.about not in SUMMARIES for c in told):
-            return
-        conditions = self._conditions(node)
-        if all(is_true(conditions, part) for part in ("BootstrapConfigReady", "InfrastructureReady", "NodeHealthy")):
-            node.complaints = [replace(c, tier=Tier.PROGRESS) if c.about in SUMMARIES else c for c in node.complaints]
-
-    def _hush_echo(self, node: Node) -> None:
-        """What an object still says of its Machines though none of them does, and all are there: it will see that soon."""
-        if node.object is None or not any(ECHO.search(c.about) for c in node.complaints):
-            return
-        below = [self.nodes[n] for n in reachable(self._children, node.id) if n.startswith("Machine/") and n in self.nodes]
-        if node is self.cluster:
-            below = [n for n in self.nodes.values() if n.kind in _WORKERS]
-        machines, wanted = [n for n in below if n.kind == "Machine"], node.object.at("spec", "replicas")
-        if not machines or any(n.tier is not Tier.PROGRESS for n in below) or (isinstance(wanted, int) and len(machines) < wanted):
-            return
-        heard = ECHO if node.kind in {"MachineDeployment", "Cluster"} else _OF_MACHINES
-        node.complaints = [replace(c, tier=Tier.PROGRESS) if heard.search(c.about) else c for c in node.complaints]
-
     def _warnings(self, node: Node) -> list[Complaint]:
         """Warning Events that no good news followed, about an object that is in trouble anyway."""
         found = []
         latest = self._latest_warnings(node)
         first = [(e.get("reason"), begun_of(e)) for e in latest]  # what is said again each time in other words goes on all the while
+        lasting = f"{self._now - PASSING:%Y-%m-%dT%H:%M:%SZ}" if self._now is not None else "9"
         for event in latest:
             text = str(event.get("message") or "")
             if BLOCKED.search(text):
-                tier = Tier.WAITING if text.startswith("Waiting") else Tier.ERROR
                 begun = min(since for reason, since in first if reason == event.get("reason"))
-                found.append(Complaint(tier, f"{event.get('reason')}: {text}", begun, raw=text))
+                is_failure = begun <= lasting and not text.startswith("Waiting")
+                found.append(Complaint(Tier.ERROR if is_failure else Tier.WAITING, f"{event.get('reason')}: {text}", begun, raw=text))
         return found
 
     def _latest_warnings(self, node: Node) -> list[Json]:
         """Warnings that no good news followed, none from before what is wrong now began, none about what is gone."""
         told = self.events.get(node.id, [])
-        good = max((time_of(e) for e in told if e.get("type") == "Normal"), default="")
+        better = [since(c) for c in self._conditions(node) if c.type not in QUIET and complaint_of(c) is None]
+        good = max((*(time_of(e) for e in told if e.get("type") == "Normal"), *better), default="")
         begun = min((c.since for c in node.complaints if c.since and c.tier is not Tier.PROGRESS), default="")
         oldest = max(good, earlier(begun, SLACK))
         return [e for e in told if e.get("type") == "Warning" and time_of(e) >= oldest and not self._names_the_gone(node, e)]

@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import Final
 
 from clusterwright.api.meta import Json, Unstructured
+from clusterwright.conditions import InvalidConditions, conditions_of, get
 from clusterwright.offline.advice import Advice, advise
 from clusterwright.offline.causes import Investigation
-from clusterwright.offline.complaints import Complaint, Tier, has_delivered
+from clusterwright.offline.complaints import Complaint, Tier, has_delivered, since
 from clusterwright.offline.neglect import ago
 from clusterwright.offline.testimony import Node
 
@@ -157,10 +158,27 @@ def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -
 
 
 def _is_settled(node: Node, complaint: Complaint | None) -> bool:
-    """Whether an object has once done its part; a Node may take its time after that."""
+    """Whether an object has once done its part; a Node may take its time after that, and so may what runs on it."""
     if node.object is None or (node.kind == "Machine" and complaint is not None and complaint.about.startswith("Node")):
         return False
-    return has_delivered(node.object) or node.object.at("status", "phase") == "Running"
+    is_up = node.object.at("status", "phase") == "Running" and not _is_still_to_come(node.object)
+    return has_delivered(node.object) or is_up
+
+
+def _is_still_to_come(machine: Unstructured) -> bool:
+    """Whether a Machine has not been available yet: that it is not is older than its infrastructure."""
+    try:
+        conditions = conditions_of(machine)
+    except InvalidConditions:
+        return False
+    available, infrastructure = get(conditions, "Available"), get(conditions, "InfrastructureReady")
+    return (
+        available is not None
+        and available.status != "True"
+        and infrastructure is not None
+        and infrastructure.status == "True"
+        and since(available) <= since(infrastructure)
+    )
 
 
 def _of_cause(investigation: Investigation, node: Node, state: State, now: datetime | None) -> Verdict:
@@ -191,7 +209,7 @@ def _under_way(investigation: Investigation) -> Iterator[tuple[Node, Complaint]]
     """What progresses: the whole cluster when it goes, else control planes, then workers, then the rest; Machines speak last."""
     cluster = investigation.cluster
     said = [(node, complaint) for node in investigation.nodes.values() if "#" not in node.id for complaint in node.complaints]
-    found = [(n, c) for n, c in said if c.about in _UNDER_WAY and c.tier in {Tier.PROGRESS, Tier.SILENT}]
+    found = [(n, c) for n, c in said if c.about in _UNDER_WAY and c.tier in {Tier.PROGRESS, Tier.SILENT, Tier.WAITING}]
 
     def rank(item: tuple[Node, Complaint]) -> tuple[int, int, str]:
         node, complaint = item
@@ -233,7 +251,7 @@ _PARTS: Final = (("controlPlane", "control plane"), ("workers", "worker"))
 
 
 def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | None:
-    """That a Cluster nobody complains of is not whole: nothing has been said of it yet, or not all of its Machines are ready."""
+    """That a Cluster nobody complains of is not whole: not found available yet, not all Machines ready, or changed just now."""
     node = investigation.nodes.get(investigation.subject)
     if node is None or node.object is None or node.kind != "Cluster":
         return None
@@ -242,14 +260,28 @@ def _lacking(investigation: Investigation, now: datetime | None) -> Verdict | No
         wanted, ready = (node.object.at("status", part, name) or 0 for name in ("desiredReplicas", "readyReplicas"))
         if isinstance(wanted, int) and isinstance(ready, int) and ready < wanted:
             missing.append(f"{ready} of {wanted} {word} Machines are ready")
-    if not missing and node.object.at("status"):
-        return None
-    what = ", ".join(missing) or "was just made"
+    available = investigation.said(node, "Available")
+    what, path, begun = ", ".join(missing), "status", ""
+    if not what and available is None:
+        what, begun = "was just made", _made(node)
+    elif not what and available is not None and available.status != "True":
+        what = "is about to be found available"
+    elif not what:
+        changed = [n for n in investigation.nodes.values() if _is_unseen(n)]
+        if not changed:
+            return None
+        node, what, path = changed[0], "was just changed", "spec"
     who = "nobody: its controllers are at it"
     advice = "nothing: it goes on by itself"
-    return Verdict(
-        investigation.subject, State.PROGRESSING, what, node.id, "status", _made(node) if not missing else "", who, advice, now=now
-    )
+    return Verdict(investigation.subject, State.PROGRESSING, what, node.id, path, begun, who, advice, now=now)
+
+
+def _is_unseen(node: Node) -> bool:
+    """Whether the spec of an object is newer than its status."""
+    if node.object is None or node.deleting or "#" in node.id:
+        return False
+    observed, generation = node.object.at("status", "observedGeneration"), node.object.at("metadata", "generation")
+    return isinstance(observed, int) and isinstance(generation, int) and 0 < observed < generation
 
 
 def _well(investigation: Investigation) -> str:

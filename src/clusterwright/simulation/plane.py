@@ -29,6 +29,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
+from clusterwright.offline.survey import Reach
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import FixedKeySource, KeySource
@@ -191,11 +192,13 @@ async def plane(
     features: Mapping[str, bool] = EMBEDDED_FEATURES,
     extensions: Extensions | None = None,
     post: Post | None = None,
+    reach: Reach | None = None,
     setup: Callable[[Manager], None] | None = None,
 ) -> AsyncIterator[Plane]:
     """A plane whose controllers run; everything ends with the context, but a `server` or `cloud` that was given outlives it.
 
-    With `docker` it acts on the Docker kinds and backends, as `up` does. `setup` gets the manager before it runs.
+    With `docker` it acts on the Docker kinds and backends, as `up` does. `setup` gets the manager before it runs. `reach` is the way
+    to workload clusters that are not simulated.
     """
     random = Random(seed)
     keys = keys or FixedKeySource(seed)
@@ -211,6 +214,7 @@ async def plane(
         features=features,
         extensions=extensions,
         post=post,
+        reach=reach,
     )
     own_server.report = manager.report
     if setup is not None:

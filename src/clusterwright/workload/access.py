@@ -37,6 +37,8 @@ class Health:
     consecutive_failures: int = 0
     refusal: str = ""
     """Why the kubeconfig in the Secret is not used, with the field to blame; empty: it is, or there is none."""
+    untried: bool = False
+    """Nobody has tried to connect since this process began, or came to be in charge: soon somebody will."""
     inspected: bool = False
     """What there was to find out about Pods and etcd stands in the conditions of the Machines already: a record, not a cluster."""
 

@@ -368,11 +368,12 @@ class ClusterCache:
         return self._connection(cluster).client
 
     def health(self, cluster: ObjectKey) -> Health:
-        """What the probe found; the default Health for a Cluster never seen."""
+        """What the probe found; for a Cluster never seen, that nobody has tried."""
         accessor = self._accessors.get(cluster)
         if accessor is None:
-            return Health()
+            return Health(untried=not self._watch_filter)  # whom a filter leaves out nobody will try
         return Health(
+            untried=accessor.last_probe is None,
             connected=accessor.connection is not None,
             last_probe=accessor.last_probe,
             last_probe_success=accessor.last_probe_success,

@@ -85,6 +85,7 @@ _SUMS: Final = Sums(
 SHAPE: Final = Shape(
     kind=KubeadmControlPlane, finalizer=KUBEADM_CONTROL_PLANE_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1, sums=_SUMS
 )
+_TRIED_BY_THEN: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(days=1)
 """Longer waits are taken in steps: no event loop keeps a timer of years exactly."""
 
@@ -108,7 +109,15 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         return bool(owner.spec.paused)
 
     async def observe(self, obj: KubeadmControlPlane, owner: Cluster) -> ControlPlaneSnapshot | None:
-        """All that the management cluster tells; the workload cluster is looked at when that is known."""
+        """All that the management cluster tells; the workload cluster is looked at when that is known.
+
+        A control plane that is up is left alone until somebody has tried to reach it: before, it would seem to be down with every restart.
+        """
+        own, above = obj.status.initialization, owner.status.initialization
+        is_up = own is not None and own.control_plane_initialized is True and above is not None and above.infrastructure_provisioned is True
+        if is_up and self._deps.workload.health(owner.key).untried:
+            self._deps.enqueue_after(obj.key, _TRIED_BY_THEN, "the connection was tried")  # a connection that is made wakes us earlier
+            return None
         seen = await self._observer.observe(obj, owner)
         if seen is not None:
             await self._watches.ensure(seen)

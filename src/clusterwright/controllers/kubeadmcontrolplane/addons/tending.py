@@ -12,7 +12,7 @@ from clusterwright.controllers.kubeadmcontrolplane.machines.creation import swee
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
-from clusterwright.runtime.errors import ApiError
+from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.workload.access import NotConnected
 
 
@@ -43,7 +43,9 @@ async def _write_down_expiry(hands: Hands, seen: ControlPlaneSnapshot, machine: 
         body = {"metadata": {"annotations": {CERTIFICATES_EXPIRY_ANNOTATION: stamp}}}
         await hands.deps.client.patch(config.gvk, config.key, body)
     except (ApiError, OSError, ValueError) as error:
-        raise PassFailed(f"failed to get certificate expiry for Machine {machine.name}: {error}") from error
+        failed = PassFailed(f"failed to get certificate expiry for Machine {machine.name}: {error}")
+        failed.is_expected = isinstance(error, NotFound)  # a Pod that is still to come, or gone, is told of by the Machine's conditions
+        raise failed from error
 
 
 def api_server_port(config: Unstructured) -> int:

@@ -1,0 +1,133 @@
+"""What objects say of others, or of themselves in sum, though those concerned say it no longer.
+
+Sums are written later than what they sum up: nobody acts on them. Between the two writes a cluster that is well seems to be in trouble,
+and the sum would be all there is to explain it. So no sum is believed against its parts: it is told on as something that passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from clusterwright.api.meta import Condition
+from clusterwright.conditions import get, is_true
+from clusterwright.conditions.words import plural
+from clusterwright.offline.complaints import SUMMARIES, Complaint, Tier, references
+from clusterwright.offline.graph import reachable
+from clusterwright.offline.kinship import name_of as node_id
+
+if TYPE_CHECKING:
+    from clusterwright.offline.testimony import Node
+
+_OF_MACHINES: Final = re.compile(r"Machines(Ready|UpToDate)$")
+ECHO: Final = re.compile(r"Machines(Ready|UpToDate)$|^(Workers)?Available$")
+"""Conditions that only repeat what Machines say: of MachineDeployments and Clusters also whether there are enough."""
+_COUNTING: Final = frozenset({"MachineDeployment", "Cluster"})
+_MIRRORS: Final = {
+    "ControlPlaneAvailable": ("controlPlaneRef", "Available"),
+    "InfrastructureReady": ("infrastructureRef", "Ready"),
+    "BootstrapConfigReady": ("configRef", "Ready"),
+}
+"""Conditions that repeat one of another object: whose, and what it is called there."""
+_WORKERS: Final = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
+_ORDER: Final = ("Machine", "MachineSet", "MachineDeployment", "MachinePool")
+"""Who is asked first; then the others, and the Cluster last: whoever sums up is believed as far as those below."""
+_NAME: Final = r"[a-z0-9][a-z0-9.-]*"
+_OF_OTHERS: Final = re.compile(rf"([A-Z][A-Za-z]+) ({_NAME}(?:, {_NAME})*)(, \.\.\. \(\d+ more\))?:(.*)", re.DOTALL)
+_OF_ITSELF: Final = re.compile(r"([A-Z][A-Za-z ]+):")
+_TOGETHER: Final = {
+    "Control plane components": ("APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy")
+}
+"""What several conditions are called that say the same."""
+_REST: Final = re.compile(r"^And \d+ ([A-Z][A-Za-z]+) ", re.MULTILINE)
+_TYPE: Final = re.compile(r"(?:^|\* )\s*([A-Z][A-Za-z]+):", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Hearsay:
+    """The objects of a cluster, and what each has to say of itself."""
+
+    nodes: Mapping[str, Node]
+    children: Mapping[str, Sequence[str]]
+    cluster: Node | None
+    conditions: Callable[[Node], Sequence[Condition]]
+
+    def hush(self) -> None:
+        """Make of every complaint that those concerned contradict one that passes."""
+        rank = {kind: place for place, kind in enumerate(_ORDER)}
+        for node in sorted(self.nodes.values(), key=lambda n: (n is self.cluster, rank.get(n.kind, len(_ORDER)))):
+            if node.object is not None and not node.deleting and node.complaints:
+                node.complaints = [
+                    replace(c, tier=Tier.PROGRESS) if c.tier is not Tier.PROGRESS and self._is_over(node, c) else c for c in node.complaints
+                ]
+
+    def _is_over(self, node: Node, complaint: Complaint) -> bool:
+        return self._is_mirror(node, complaint) or self._is_echo(node, complaint) or self._is_sum(node, complaint)
+
+    def _is_mirror(self, node: Node, complaint: Complaint) -> bool:
+        """Whether it repeats what an object said that has good news by now, or is only getting on."""
+        assert node.object is not None
+        field_name, type_ = _MIRRORS.get(complaint.about, ("", ""))
+        named = [r for r in references(node.object.at("spec"), home=node.namespace) if type_ and r.path.endswith(f".{field_name}")]
+        sources = [self.nodes.get(node_id(r.kind, node.namespace, r.name)) for r in named]
+        return bool(sources) and all(source is not None and self._says_no_more(source, type_) for source in sources)
+
+    def _says_no_more(self, source: Node, type_: str) -> bool:
+        if source.object is None:
+            return False
+        says_so = any(c.about == type_ for c in source.complaints)
+        return is_true(self.conditions(source), type_) or (says_so and source.tier is Tier.PROGRESS)
+
+    def _is_echo(self, node: Node, complaint: Complaint) -> bool:
+        """Whether it is about Machines none of which says so, though all are there."""
+        assert node.object is not None
+        if not (ECHO if node.kind in _COUNTING else _OF_MACHINES).search(complaint.about):
+            return False
+        below = [self.nodes[n] for n in reachable(self.children, node.id) if n.startswith("Machine/") and n in self.nodes]
+        if node is self.cluster:
+            below = [n for n in self.nodes.values() if n.kind in _WORKERS]
+        machines, wanted = [n for n in below if n.kind == "Machine"], node.object.at("spec", "replicas")
+        is_whole = bool(machines) and not (isinstance(wanted, int) and len(machines) < wanted)
+        return is_whole and all(n.tier is Tier.PROGRESS for n in below)
+
+    def _is_sum(self, node: Node, complaint: Complaint) -> bool:
+        """Whether its words are about others, or other conditions of the object, and these are good by now, each of them."""
+        said = get(self.conditions(node), complaint.about) if complaint.about else None
+        lines = list(_lines(said.message)) if said is not None else []
+        return bool(lines) and all(self._is_good(node, line, complaint) for line in lines)
+
+    def _is_good(self, node: Node, line: str, complaint: Complaint) -> bool:
+        found = _OF_OTHERS.match(line)
+        kind = self._kind(found[1]) if found else ""
+        if found and kind:
+            everybody = [n for n in self.nodes.values() if n.kind == kind and n.object is not None]
+            named = found[2].split(", ")
+            return all(self._contradicts(n, found[4]) for n in everybody if found[3] or n.name in named)
+        if found := _REST.match(line):
+            kind = self._kind(found[1])
+            return bool(kind) and all(n.tier is Tier.PROGRESS for n in self.nodes.values() if n.kind == kind)
+        if (found := _OF_ITSELF.match(line)) and complaint.about in SUMMARIES:
+            return self._are_true(node, _TOGETHER.get(found[1], (found[1],)))
+        return False
+
+    def _kind(self, word: str) -> str:
+        """The kind that a word means, if there is an object of it."""
+        return next((n.kind for n in self.nodes.values() if n.object is not None and word in {n.kind, plural(n.kind)}), "")
+
+    def _contradicts(self, part: Node, words: str) -> bool:
+        """Whether an object says nothing of what is told of it."""
+        return part.tier is Tier.PROGRESS or self._are_true(part, _TYPE.findall(words))
+
+    def _are_true(self, node: Node, types: Sequence[str]) -> bool:
+        """Whether the conditions of these types hold that the object has, and it has one."""
+        conditions = self.conditions(node)
+        known = [t for t in types if get(conditions, t) is not None]
+        return bool(known) and all(is_true(conditions, t) for t in known)
+
+
+def _lines(message: str) -> Iterator[str]:
+    """The points of a message, each with what is below it."""
+    if message.startswith(("* ", "And ")):
+        yield from (part.removeprefix("* ") for part in re.split(r"\n(?=\S)", message))
