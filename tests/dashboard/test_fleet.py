@@ -20,6 +20,7 @@ from clusterwright.runtime.traces import Decision
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from offline.faults_of_neighbours import REFUSED, config, extended, patched_from_outside
 
 KEY = ObjectKey("default", "c")
 
@@ -170,3 +171,22 @@ def test_decisions_do_not_take_the_room_of_what_happened() -> None:
     moments = [Moment(f"2026-01-01T00:00:{n:02}Z", "Machine/ns/m", Sort.EVENT if n < 5 else Sort.DECISION, "", str(n)) for n in range(60)]
 
     assert [m.text for m in newest(moments, 3)] == ["2", "3", "4", "57", "58", "59"]
+
+
+def test_what_a_runtime_extension_has_to_do_with_a_cluster_is_told_when_it_changes() -> None:
+    def blames(known: Json, words: str) -> bool:
+        verdict = known.get("default/c", {}).get("verdict") or {}
+        return verdict.get("object") == "ExtensionConfig/ext" and words in verdict.get("what", "")
+
+    async def main() -> None:
+        async with extended(LoopClock(START)) as p:
+            fleet = fleet_of(p)
+            async with aclosing(fleet.follow_all()) as rows:
+                await p.apply([*patched_from_outside(), samples.topology("c", version="v1.34.1")])
+                await until(rows, lambda known: blames(known, "does not exist"))
+                p.extension.fault = REFUSED  # type: ignore[attr-defined]
+                await p.client.create(config())
+                await until(rows, lambda known: blames(known, "fails") or blames(known, "was never discovered"))
+            await fleet.close()
+
+    run_virtual(main())

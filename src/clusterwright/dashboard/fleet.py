@@ -17,6 +17,7 @@ import msgspec
 from clusterwright.api.contract import NoContract, resolve_version
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import is_true
@@ -48,6 +49,7 @@ _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _CLUSTER: Final = gvk_of(Cluster)
+_EXTENSION: Final = gvk_of(ExtensionConfig)
 MOMENTS: Final = 300
 """Of a timeline so many are shown, the newest; and as many decisions."""
 
@@ -182,7 +184,9 @@ class Fleet:
             return
         crd = Unstructured(msgspec.json.decode(new.raw))
         self._definitions[new.key.name] = slim_definition(crd)
-        if crd.at("spec", "scope") == "Namespaced" and (gvk := _version_of(crd)) is not None and gvk not in self._informers:
+        gvk = _version_of(crd)
+        is_part = crd.at("spec", "scope") == "Namespaced" or gvk == _EXTENSION
+        if is_part and gvk is not None and gvk not in self._informers:
             task = asyncio.get_running_loop().create_task(self._watch(gvk))
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
@@ -199,11 +203,15 @@ class Fleet:
             informer.subscribe(partial(self._changed, gvk))
 
     def _changed(self, gvk: GroupVersionKind, old: Entry | None, new: Entry | None, initial: bool) -> None:
-        for entry in (old, new):
-            cluster = self._cluster_of(gvk, entry) if entry is not None else None
+        concerned = self._with_topology() if gvk == _EXTENSION else (self._cluster_of(gvk, e) for e in (old, new) if e is not None)
+        for cluster in concerned:
             if cluster is not None:
                 self._dirty[cluster] = None
                 self._wake.set()
+
+    def _with_topology(self) -> list[ObjectKey]:
+        """The Clusters that runtime extensions may have a say in."""
+        return [e.key for e in self._informers[_CLUSTER].entries() if b'"topology"' in e.raw]
 
     def _cluster_of(self, gvk: GroupVersionKind, entry: Entry) -> ObjectKey | None:
         if gvk == _CLUSTER:
@@ -287,7 +295,9 @@ class Fleet:
             self._due[key] = now + LOOK_AGAIN
 
     def _verdict(self, key: ObjectKey, objects: Sequence[Json], events: Sequence[Json], now: datetime) -> Verdict:
-        return household_verdict(name_of("Cluster", *key), [*objects, *events, *self.definitions], Sight(now, self.seen))
+        informer = self._informers.get(_EXTENSION)
+        extensions = [msgspec.json.decode(e.raw) for e in informer.entries()] if informer is not None else []
+        return household_verdict(name_of("Cluster", *key), [*objects, *events, *self.definitions, *extensions], Sight(now, self.seen))
 
     def _whole(self, objects: Sequence[Json], events: Sequence[Json], verdict: Verdict) -> dict[str, Json]:
         shown = [o for o in map(Unstructured, objects) if o.kind not in UNSHOWN]
