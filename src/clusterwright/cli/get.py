@@ -23,6 +23,8 @@ from clusterwright.runtime.rest import RestClient
 
 _FEW = 10
 """Clusters of which all is looked at for their verdicts, though only the short form is asked for."""
+_MANY = 100
+"""Up to so many, all is looked at of those that do not say themselves that they are well."""
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -114,18 +116,22 @@ def _shown(item: Mapping[str, Any], resource: Resource) -> Mapping[str, Any]:
 async def _verdicts(client: RestClient, answers: Sequence[Mapping[str, Any]], *, is_wide: bool) -> dict[ObjectKey, str]:
     """What to think of each Cluster: its state and the object at fault, in the wide form all of the headline.
 
-    All that belongs to the clusters is looked at, if there are few or the wide form is asked for; of many counts what they say themselves.
+    All that belongs to the clusters is looked at, if there are few or the wide form is asked for; of more only where one does not say
+    itself that it is well; of very many counts what they say.
     """
     from clusterwright.offline import glance  # only now: other kinds have no verdict
+    from clusterwright.offline.verdict import State
 
     clusters = [row["object"] for answer in answers for row in answer["rows"]]
     now = SystemClock().now()
     found = {ObjectKey(c["metadata"].get("namespace", ""), c["metadata"]["name"]): c for c in clusters}
-    if is_wide or len(found) <= _FEW:
-        fleets = [await glance.read(client, namespace, now) for namespace in sorted({key.namespace for key in found})]
-        judged = {key: fleet.verdict(key) for fleet in fleets for key in fleet.clusters if key in found}
-    else:
+    judged, looked_at = {}, set(found)
+    if not is_wide and len(found) > _FEW:
         judged = {key: glance.own_verdict(cluster, now) for key, cluster in found.items()}
+        looked_at = {key for key, verdict in judged.items() if verdict.state is not State.FINE} if len(found) <= _MANY else set()
+    for namespace in sorted({key.namespace for key in looked_at}):
+        fleet = await glance.read(client, namespace, now)
+        judged |= {key: fleet.verdict(key) for key in fleet.clusters if key in looked_at}
     return {key: verdict.headline if is_wide else verdict.short for key, verdict in judged.items()}
 
 
