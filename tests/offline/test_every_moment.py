@@ -16,7 +16,6 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.kubeconfig import inline
 from clusterwright.api.wire import Transport
 from clusterwright.cli import samples
-from clusterwright.conditions import get
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import SimulatedCluster
@@ -139,17 +138,21 @@ def test_a_restart_makes_no_healthy_cluster_unavailable() -> None:
         cloud = Distant(now=clock.now, random=Random(1), keys=FixedKeySource(1))
         async with plane(clock, server=server, cloud=cloud, reach=cloud.reach) as p:
             await small(p, Onlooker(p))
-        moments, unavailable, begun = [], [], clock.now()
+        moments: list[Moment] = []
+        unavailable: list[str] = []
+        begun = clock.now()
         for seed in range(2, 5):
             transport = slow(server, seed)
             async with plane(clock, seed=seed, server=server, cloud=cloud, transport=transport, reach=cloud.reach) as p:
                 onlooker = Onlooker(p)
                 onlooker.begin()
                 await asyncio.sleep(15)
+                onlooker.look()
                 moments += onlooker.moments
         for kind in (KubeadmControlPlane, Cluster):
-            found = get((await p.client.get(kind, key("c"))).status.conditions, "Available")
-            unavailable += [f"{kind.__name__}: {found}"] if found is None or found.last_transition_time > begun else []
+            found = await p.condition(kind, "c", "Available")
+            is_as_before = found is not None and found.last_transition_time is not None and found.last_transition_time <= begun
+            unavailable += [] if is_as_before else [f"{kind.__name__}: {found}"]
         await cloud.close()
         server.close()
         return moments, unavailable
