@@ -19,6 +19,7 @@ from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
 from conformance import replay
+from support.patience import PATIENCE
 
 CORPUS = Path(__file__).parents[1] / "conformance"
 _SOME = {"ClusterTopology": True, "MachinePool": True}
@@ -35,7 +36,7 @@ class InThread:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(PATIENCE)
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -49,7 +50,7 @@ class InThread:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize("gates", GATES)

@@ -24,6 +24,7 @@ from clusterwright.apiserver.requestinfo import parse
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
 from clusterwright.apiserver.serving.tls import KeyPair, sign, write_private
+from support.patience import PATIENCE
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -344,7 +345,7 @@ async def test_stopping_ends_open_watches(running: RunningServer, tmp_path: Path
     context = client_context(running, tmp_path, running.admin)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
         response = await session.get(running.url + CONFIGMAPS.replace("configmaps", "pods"), params={"watch": "1"})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await running.http.stop()
             try:
                 rest = await response.read()

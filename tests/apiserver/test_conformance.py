@@ -21,6 +21,7 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
 from conformance import replay
+from support.patience import PATIENCE
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
 
@@ -33,7 +34,7 @@ class InThread:
         self.url = ""
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(PATIENCE)
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -48,7 +49,7 @@ class InThread:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(PATIENCE)
 
 
 def judge(url: str, scenarios: list[Any], *, wording: bool) -> dict[str, list[str]]:

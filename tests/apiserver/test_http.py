@@ -13,6 +13,7 @@ import pytest_asyncio
 from apiserver.apiserver_testing import WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 from clusterwright.apiserver.serving.connections import Limits
 from clusterwright.apiserver.serving.http import HttpServer
+from support.patience import PATIENCE
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -35,7 +36,7 @@ async def session(http: HttpServer) -> Any:
 
 
 async def test_the_head_of_a_watch_comes_at_once(session: aiohttp.ClientSession):
-    async with asyncio.timeout(5), session.get(CONFIGMAPS, params={"watch": "1", "resourceVersion": "1"}) as response:
+    async with asyncio.timeout(PATIENCE), session.get(CONFIGMAPS, params={"watch": "1", "resourceVersion": "1"}) as response:
         assert response.status == 200
         assert response.headers["Transfer-Encoding"] == "chunked"
 
@@ -53,7 +54,7 @@ async def test_events_reach_all_watchers(http: HttpServer, session: aiohttp.Clie
         await started.acquire()
     await session.post(CONFIGMAPS, json=configmap("news"))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         assert set(await asyncio.gather(*tasks)) == {"news"}
 
 
@@ -70,7 +71,7 @@ async def test_clients_that_vanish_leave_no_watch_behind(http: HttpServer):
         writer.write(f"GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         writer.transport.abort()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while http.server.watches.open():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -81,7 +82,7 @@ async def test_a_watcher_that_does_not_read_is_cut_off(http: HttpServer, session
     writer.write(f"GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
     assert http.server.watches.open()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         for number in range(400):
             await session.post(CONFIGMAPS, json=configmap(f"big{number}", data={"x": "y" * 60_000}))
             if not http.server.watches.open():
@@ -213,7 +214,7 @@ async def test_malformed_http_is_answered_or_cut_off_and_harms_nobody(http: Http
     reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
     writer.write(raw)
     writer.write_eof()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         answer = await reader.read()
     writer.close()
 

@@ -13,6 +13,7 @@ from clusterwright.api.wire import Request
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.apiserver.verbs import reads
+from support.patience import PATIENCE
 
 PATH = "/api/v1/namespaces/default/configmaps"
 
@@ -55,7 +56,7 @@ async def test_a_list_waits_in_slices_for_a_client_that_does_not_read() -> None:
     http = HttpServer(server)
     port = await http.start("127.0.0.1", 0)
     try:
-        async with asyncio.timeout(60), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+        async with asyncio.timeout(PATIENCE), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
             _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
             writer.write(f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             held = 0

@@ -20,8 +20,8 @@ from clusterwright.runtime.fence import Fence
 from clusterwright.runtime.leases import LeaderElector, LeaseTimes
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.shards import ShardOptions
+from support.patience import PATIENCE
 
-PATIENCE = 60.0
 KEY = ObjectKey("kube-system", "lease")
 
 

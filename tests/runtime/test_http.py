@@ -35,6 +35,7 @@ from clusterwright.runtime.kubeconfig import Connection, ExecPlugin
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.watcher import Watcher
 from support.echo import a_pod, echo
+from support.patience import PATIENCE
 
 
 class Certificates:
@@ -520,12 +521,12 @@ async def test_an_informer_over_https_survives_its_server_being_restarted(client
     informer.when_synced(synced.set)
 
     async def seen(condition):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not condition():
                 changed.clear()
                 await changed.wait()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await synced.wait()
     assert len(informer) == 5
     await client.patch(ConfigMap, ObjectKey("default", "c0"), {"data": {"text": "y" * 300_000}})

@@ -28,6 +28,7 @@ from clusterwright.runtime.logging import ROOT
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.metrics import Registry
 from clusterwright.runtime.rest import RestClient
+from support.patience import PATIENCE
 
 ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": "default", "name": "prometheus"}}
 
@@ -196,7 +197,7 @@ async def test_the_health_port_tells_everybody_only_whether_it_is_well(options: 
     server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1))
     manager = Manager(InProcessTransport(server), clock=SystemClock(), random=Random(1), options=options)
     running = asyncio.create_task(manager.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while manager.endpoints is None:  # noqa: ASYNC110 - it says nothing when it listens
             await asyncio.sleep(0.01)
     answers = {}

@@ -24,6 +24,7 @@ from clusterwright.runtime.reconcile import Result
 from clusterwright.runtime.traces import Traces
 from clusterwright.runtime.tracing import OpenTelemetryTracer
 from clusterwright.simulation.sample import Parent
+from support.patience import PATIENCE
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ async def test_health_readiness_and_metrics_are_served(world):
     manager.add_controller("once", Parent, lambda controller: Once())
     await world.make()
     task = asyncio.ensure_future(manager.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await reconciled.wait()
     async with aiohttp.ClientSession(f"http://127.0.0.1:{manager.endpoints.port}") as session:
 

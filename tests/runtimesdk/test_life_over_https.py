@@ -19,11 +19,11 @@ from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.simulation.plane import Plane, management_server, plane
 from support.extension import Running, serving
+from support.patience import PATIENCE
 
 CLUSTER = ObjectKey("default", "c")
 HOLD = "example.com/hold"
 OLD, NEW = "v1.33.0", "v1.34.1"
-PATIENCE = 120.0
 
 
 @asynccontextmanager

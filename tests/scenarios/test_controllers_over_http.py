@@ -27,11 +27,11 @@ from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig, from_secret
 from clusterwright.runtime.rest import RestClient
 from support.forks import KILL, program
+from support.patience import PATIENCE
 
 CLUSTER = ObjectKey("default", "c1")
 FAULT = "inmemory.clusterwright.dev/fault"
 KINDS = (Cluster, Machine, KubeadmConfig, DevCluster, DevMachine, Secret, ConfigMap)
-PATIENCE = 600.0  # a net for what never comes, not a measure: load cannot miss it
 
 
 class Plane:

@@ -25,12 +25,12 @@ from clusterwright.runtime.http import HttpTransport
 from clusterwright.runtime.kubeconfig import Kubeconfig
 from clusterwright.runtime.rest import RestClient
 from support.forks import KILL, program
+from support.patience import PATIENCE
 
 CONTROL_PLANES, WORKERS = ("cp-0", "cp-1", "cp-2"), ("w-0", "w-1", "w-2")
 KUBECTL = shutil.which("kubectl")
 needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 # these wait for another process; nothing is asserted about how long it takes
-PATIENCE = 600.0  # a net for what never comes, not a measure: load cannot miss it
 
 
 class Process:

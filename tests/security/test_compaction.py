@@ -19,12 +19,12 @@ import pytest
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
+from support.patience import PATIENCE
 
 PATH = "/api/v1/namespaces/default/configmaps"
 SIZE, OBJECTS = 900_000, 16
 LIMIT = 67_108_864
 """What a log may keep of its room when it is folded in."""
-PATIENCE = 300.0
 
 
 async def begin(folder: Path) -> RunningServer:

@@ -19,8 +19,8 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.connections import Limits
 from clusterwright.apiserver.serving.http import HttpServer
+from support.patience import PATIENCE
 
-PATIENCE = 60.0
 REVIEW = b"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 TOKENS = {"root": User("root", ("system:masters",)), "plain": User("plain", ("system:authenticated",))}
 

@@ -22,10 +22,10 @@ from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.connections import Limits
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.apiserver.storage import streams
+from support.patience import PATIENCE
 
 PATH = "/api/v1/namespaces/default/configmaps"
 HEAD = f"GET {PATH}?watch=true&resourceVersion=0 HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-PATIENCE = 120.0
 
 
 class Served:

@@ -22,6 +22,7 @@ from clusterwright.apiserver.serving.fairness import Fairness
 from clusterwright.apiserver.serving.flows import MANDATORY, Flow, Flows
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
 from clusterwright.apiserver.status import StatusError
+from support.patience import PATIENCE
 
 BASE = "/apis/flowcontrol.apiserver.k8s.io/v1"
 AUTHENTICATED = "system:authenticated"
@@ -193,7 +194,7 @@ async def test_who_waits_too_long_or_too_many_is_told_to_come_back() -> None:
     assert 'rejected_requests_total{flow_schema="global-default",priority_level="global-default",reason="queue-full"} 50' in said
     assert 'rejected_requests_total{flow_schema="global-default",priority_level="global-default",reason="time-out"} 50' in said
     assert 'current_executing_seats{priority_level="global-default"} 0' in said
-    async with asyncio.timeout(5), fairness.seat(flow_of(fairness, QUIET)):
+    async with asyncio.timeout(PATIENCE), fairness.seat(flow_of(fairness, QUIET)):
         pass  # every seat was given back
 
 
@@ -210,7 +211,7 @@ async def test_a_level_that_has_no_queues_refuses_at_once() -> None:
 
 async def test_administrators_are_exempt() -> None:
     fairness = a_fairness(wait=0.01)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         for _ in range(500):
             await fairness.seat(flow_of(fairness, ADMIN)).__aenter__()
 

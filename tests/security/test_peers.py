@@ -17,6 +17,7 @@ from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.http import MAX_LINE, HttpTransport
 from clusterwright.runtime.kubeconfig import Connection
 from clusterwright.workload.http1 import MAX_BODY, HttpStream, ProtocolError
+from support.patience import PATIENCE
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LIMIT = 8 * 1024 * 1024
@@ -158,6 +159,6 @@ class Tunnel:
 )
 async def test_an_etcd_that_never_stops_talking_is_given_up(tunnel: Tunnel) -> None:
     stream = HttpStream(tunnel, "etcd")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(ProtocolError):
             await stream.post("/v3/maintenance/status", b"{}")

@@ -31,9 +31,9 @@ from clusterwright.runtime.leases import LeaderElector, new_identity
 from clusterwright.runtime.manager import Options
 from clusterwright.runtime.rest import RestClient
 from clusterwright.runtime.rights import right_of
+from support.patience import PATIENCE
 
 GROUPS = ("cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io")
-PATIENCE = 60.0
 
 
 async def test_controllers_that_end_by_error_while_they_run_make_the_process_fail(tmp_path: Path) -> None:

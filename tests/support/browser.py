@@ -15,8 +15,9 @@ from typing import Any
 
 import aiohttp
 
+from support.patience import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 120.0  # a net, not a measurement
 
 
 def find() -> str | None:

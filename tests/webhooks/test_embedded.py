@@ -19,6 +19,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, ServerError
 from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import embedded
+from support.patience import PATIENCE
 
 OLD = GroupVersionKind("cluster.x-k8s.io", "v1beta1", "Cluster")
 NEW = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "Cluster")
@@ -44,7 +45,7 @@ async def test_an_object_that_cannot_be_shown_ends_the_watch_and_harms_no_writer
     assert isinstance(stream, Stream)
     for name, kind in (("a", "DevCluster"), ("b", "NoSuchKind"), ("c", "DevCluster")):
         await client.create(cluster(name, kind))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         events = [msgspec.json.decode(line) async for line in stream]
     assert [event["type"] for event in events] == ["ADDED", "ERROR"]
     assert "nosuchkinds.infrastructure.cluster.x-k8s.io" in events[1]["object"]["message"]

@@ -24,6 +24,7 @@ from clusterwright.runtime.rest import RestClient
 from clusterwright.webhooks import embedded
 from clusterwright.webhooks.running import WebhookOptions, serving
 from conformance import replay
+from support.patience import PATIENCE
 
 CORPUS = Path(__file__).parents[1] / "conformance"
 GATES = (
@@ -49,7 +50,7 @@ class InThread:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
-        assert self._ready.wait(60)
+        assert self._ready.wait(PATIENCE)
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -81,7 +82,7 @@ class InThread:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize("webhooks", [False, True], ids=["in process", "webhooks"])

@@ -17,6 +17,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError, Invalid
 from clusterwright.runtime.rest import RestClient
 from support.forks import program
+from support.patience import PATIENCE
 
 OLD = GroupVersionKind("cluster.x-k8s.io", "v1beta1", "MachineHealthCheck")
 NEW = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "MachineHealthCheck")
@@ -31,7 +32,7 @@ def check(**spec: Any) -> dict[str, Any]:
 
 
 async def until(holds: Any) -> None:
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(PATIENCE):
         while not await holds():
             await SystemClock().sleep(0.05)
 
@@ -49,7 +50,7 @@ async def test_a_strange_api_server_is_told_and_asks(tmp_path: Path) -> None:
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PATIENCE):
             while b"webhooks at port" not in (line := await process.stdout.readline()):
                 assert line, "it ended"
 

@@ -21,6 +21,7 @@ from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.kubeconfig import from_secret
 from clusterwright.runtime.rest import RestClient
 from clusterwright.workload.clusters import ClusterCache
+from support.patience import PATIENCE
 
 KEY = ObjectKey("default", "c1")
 
@@ -42,7 +43,7 @@ async def test_nodes_etcd_and_certificates_are_reached_over_https() -> None:
     try:
         for obj in samples.cluster("c1", has_control_plane_object=True) + samples.control_plane("c1", replicas=1):
             await client.create(obj)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while not [m for m in await client.list(Machine) if m.status.phase == "Running"]:  # noqa: ASYNC110 - it boots in its own time
                 await asyncio.sleep(0.05)
         [machine] = await client.list(Machine)

@@ -21,6 +21,7 @@ from clusterwright.inmemory.listener import TlsListener
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.runtime.rest import RestClient
+from support.patience import PATIENCE
 
 KEY = ObjectKey("default", "c1")
 CONFIG = """
@@ -59,7 +60,7 @@ async def test_a_secret_that_names_a_program_is_refused_by_condition_and_event(t
         await client.create(cluster)
         await client.patch(Cluster, KEY, {"status": {"initialization": {"infrastructureProvisioned": True}}}, subresource="status")
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 probe = get((await client.get(Cluster, KEY)).status.conditions, "RemoteConnectionProbe")
                 events = [e.json for e in await client.list(GroupVersionKind("", "v1", "Event")) if e.json["reason"] == "KubeconfigRefused"]
