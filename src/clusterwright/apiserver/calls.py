@@ -210,6 +210,8 @@ def query_of(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
 def write_options(call: Call, kind: str) -> bool:
     """Check dryRun, fieldManager and fieldValidation; returns whether this is a dry run."""
     query = call.query
+    if not call.request.query and kind != "PatchOptions":
+        return False
     errors: list[FieldError] = []
     dry = [v for k, v in call.request.query if k == "dryRun"]
     if dry and any(v != "All" for v in dry):
@@ -218,10 +220,9 @@ def write_options(call: Call, kind: str) -> bool:
     manager = query.get("fieldManager", "")
     if len(manager) > 128:
         errors.append(too_long("fieldManager", 128))
-    for index, char in enumerate(manager):
-        if not char.isprintable():
-            errors.append(invalid("fieldManager", manager, f"invalid character U+{ord(char):04X} (at position {index})"))
-            break
+    if not manager.isprintable():
+        index, char = next((i, c) for i, c in enumerate(manager) if not c.isprintable())
+        errors.append(invalid("fieldManager", manager, f"invalid character U+{ord(char):04X} (at position {index})"))
     if kind == "PatchOptions":
         applying = negotiation.content_type(call.request.headers.get("content-type", "")) == negotiation.APPLY_PATCH
         if applying and not manager:

@@ -129,7 +129,9 @@ def decode(entries: Any) -> Managers | None:
 
 def written(managers: Managers) -> list[Json]:
     """The managers as metadata.managedFields shows them."""
-    entries = sorted(managers.values(), key=lambda e: (e.operation, e.time or "", e.manager, e.api_version, e.subresource))
+    entries = list(managers.values())
+    if len(entries) > 1:
+        entries.sort(key=lambda e: (e.operation, e.time or "", e.manager, e.api_version, e.subresource))
     return [e.dump() for e in entries]
 
 

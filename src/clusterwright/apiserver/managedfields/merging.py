@@ -192,7 +192,8 @@ def everything(value: Any, kind: MergeType) -> Set:
     if type(value) is dict and value and not kind.atomic and kind.kind in (MAP, ANY):
         out: Set = {".": DOT}
         for key, item in value.items():
-            out[f"f:{key}"] = everything(item, _child(kind, key))
+            is_leaf = type(item) is not dict and type(item) is not list
+            out[f"f:{key}"] = _LEAF if is_leaf else everything(item, _child(kind, key))
         return out
     if type(value) is list and value and kind.kind == LIST and not kind.atomic:
         out = {".": DOT}

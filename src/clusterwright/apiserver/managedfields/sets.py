@@ -35,7 +35,8 @@ def dump(node: Set) -> dict[str, Any]:
     if len(node) == 1:
         key, child = next(iter(node.items()))
         return {} if key == "." else {key: dump(child)}
-    return {key: ({} if key == "." else dump(node[key])) for key in sorted(node)}
+    # an empty node is a dot, one of one is a leaf or a way to the next
+    return {key: {} if not (child := node[key]) or (len(child) == 1 and "." in child) else dump(child) for key in sorted(node)}
 
 
 def union(a: Set, b: Set) -> Set:

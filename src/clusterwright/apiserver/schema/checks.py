@@ -12,7 +12,7 @@ from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.formats import format_check
 from clusterwright.golang.regex import BadPattern, matcher, remembering
 
-_SHORT: Final = 512
+_SHORT: Final = 1024
 """Texts of at most so many characters are remembered with what came of them."""
 Check = Callable[[Any], bool]
 

@@ -51,7 +51,9 @@ class MergeType:
 
     def child(self, key: str) -> MergeType | None:
         """The type of a member."""
-        return self.fields.get(key) or self.element
+        fields: Any = self._fields  # not by way of the property: this is asked for every field of every write
+        found: MergeType | None = (self.fields if callable(fields) else fields).get(key)
+        return found or self.element
 
 
 ANY_TYPE: Final = MergeType(ANY)

@@ -111,7 +111,7 @@ def _check_types(options: Json) -> None:
 
 async def delete(call: Call) -> Response:
     """DELETE of one object."""
-    options = await call.off(options_of, call)
+    options = await call.off(options_of, call) if call.heavy else options_of(call)
     resource, info = call.resource, call.info
     if resource.plural == "namespaces" and not resource.group and info.name in _PROTECTED:
         raise forbidden_error("", "namespaces", info.name, "this namespace may not be deleted")

@@ -71,8 +71,7 @@ SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
 async def dispatch(call: Call) -> Response | Stream:
     """Answer a request to a resource; raises StatusError."""
     info, resource, verb = call.info, call.resource, call.info.verb
-    limit = _limit(call)
-    if len(call.request.body) > limit:
+    if len(call.request.body) > _SMALL_BODY and len(call.request.body) > (limit := _limit(call)):
         raise failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", {})
     if info.subresource:
         return await _subresource(call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -60,7 +61,8 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
-        await call.off(ownership.update, None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
+        own = partial(ownership.update, None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
+        await call.off(own) if call.heavy else own()
     namespaces.check_open(server, resource, call.info.namespace, meta.get("name") or "")
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
