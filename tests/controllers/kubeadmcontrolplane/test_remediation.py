@@ -310,6 +310,21 @@ def test_60_nobody_is_deleted_while_etcd_cannot_be_asked(managed: bool, members:
     assert said == ("" if asked else "Failed to check etcd cluster health before remediation")
 
 
+@pytest.mark.parametrize("managed", [True, False])
+def test_nobody_is_deleted_while_the_workload_cluster_cannot_be_used_wherever_etcd_is(managed: bool) -> None:
+    healthy = tuple(Condition(type=t, status="True") for t in (*names.COMPONENTS, MEMBER))
+    machines = [owned(f"m{n}", node=f"n{n}", conditions=healthy) for n in range(3)]
+    facts = RemediationFacts(
+        machine=machines[2], member="n2", machines=machines, managed_etcd=managed, members=[EtcdMember(id=f"{n}", name=f"n{n}") for n in range(3)],
+        nodes_listed=True, initialized=True, unreachable="no client", now=h.NOW,
+    )  # fmt: skip
+
+    decision = REMEDIATE.decide(facts)
+
+    assert decision.act is None
+    assert decision.error == "failed to create client to workload cluster: no client"
+
+
 # ------------------------------------------------------------------------------------ what must hold
 
 

@@ -266,9 +266,10 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
             min_healthy_period=min_healthy_period,
             now=seen.now,
         )
-        if facts.machine is None or facts.in_progress or not (seen.initialized and seen.managed_etcd):
+        if facts.machine is None or facts.in_progress or not seen.initialized:
             return facts, None
-        facts = replace(facts, member=await leaving.member_name(self._hands, run, facts.machine))
+        if seen.managed_etcd:
+            facts = replace(facts, member=await leaving.member_name(self._hands, run, facts.machine))
         try:
             await workload_client(self._deps, seen.cluster.key)
         except (NotConnected, WorkloadUnavailable) as error:
