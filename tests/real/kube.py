@@ -106,11 +106,12 @@ class Kube:
         }.items():  # fmt: skip
             (self.folder / name).write_bytes(content)
         user = {"client-certificate-data": _b64(admin.certificate), "client-key-data": _b64(admin.key)}
-        self._write_kubeconfig(self.kubeconfig, user)
+        self.write_kubeconfig(self.kubeconfig, user)
 
-    def _write_kubeconfig(self, path: Path, user: dict[str, str]) -> None:
+    def write_kubeconfig(self, path: Path, user: dict[str, str], server: str = "") -> None:
+        """For this user; `server` is where the API server is reached, if not at its own address."""
         cluster = {
-            "server": f"https://127.0.0.1:{self._ports[0]}",
+            "server": server or f"https://127.0.0.1:{self._ports[0]}",
             "certificate-authority-data": _b64((self.folder / "ca.crt").read_bytes()),
         }
         path.write_text(
@@ -202,8 +203,8 @@ class Kube:
         """What `clusterwright install --apply` makes."""
         await self.command("install", "--apply", *flags)
 
-    async def manager(self, *flags: str, namespace: str = "clusterwright-system") -> Manager:
-        """A manager with the rights of the installed account and no others, and a token that only it has."""
+    async def manager(self, *flags: str, namespace: str = "clusterwright-system", server: str = "") -> Manager:
+        """A manager with the rights of the installed account and no others, and a token that only it has; `server`: by this way."""
         number = len(self.managers)
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
         body = json.dumps(asked).encode()
@@ -213,7 +214,7 @@ class Kube:
         token = json.loads(answer.body)["status"]["token"]
         claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
         kubeconfig, log = self.folder / f"manager-{number}.conf", self.folder / f"manager-{number}.log"
-        self._write_kubeconfig(kubeconfig, {"token": token})
+        self.write_kubeconfig(kubeconfig, {"token": token}, server)
         with log.open("ab") as out:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "clusterwright", "manager", "--kubeconfig", str(kubeconfig), "--lease-namespace", namespace,

@@ -1,4 +1,4 @@
-"""etcd that stands still, an API server that is restarted or refuses everything: the controllers wait, go on, and make nothing twice."""
+"""etcd that stands still, an API server that is restarted, refuses everything or lags: the controllers wait, go on, and make nothing twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 from clusterwright.api.core import Machine, MachineDeployment
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.simulation.faults import FaultPlan
 from real.kube import Kube, create_clusters, now, until, until_available
+from real.weather import Weather
 
 FLOW = "flowcontrol.apiserver.k8s.io/v1"
 STORM = 30.0
@@ -109,3 +111,44 @@ async def test_a_storm_of_429_slows_everything_down_and_nothing_is_made_twice(ku
     assert len(machines) == 9
     assert set(made) <= {m.metadata.name for m in machines}
     assert manager.process.returncode is None
+
+
+STORMS = {
+    "503": FaultPlan(unavailable=0.97, watch_refused=0.97, watch_cut=0.5),
+    "lagging": FaultPlan(watch_late=1.0, latest=20.0),
+    "answers are lost": FaultPlan(lost_request=0.2, lost_answer=0.3, watch_cut=0.3, watch_error=0.2),
+}
+
+
+@pytest.mark.parametrize("storm", STORMS)
+async def test_a_storm_on_the_way_slows_everything_down_and_nothing_is_made_twice(
+    kube: Kube, storm: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await kube.install("--controllers", "*", "--no-webhooks")
+    names = [f"c{n}" for n in range(3)]
+    async with Weather(kube, seed=1) as weather:
+        manager = await kube.manager(server=weather.server)
+        await create_clusters(kube, names, control_plane=1, workers=2)
+
+        async def is_at_work() -> bool:
+            return len(kube.writes([manager])) > 30
+
+        await until(is_at_work, "ours are at work")
+        weather.suffer(STORMS[storm])
+        await asyncio.sleep(STORM)
+        weather.calm()
+        told = dict(weather.answers)
+        ended = now()
+        await until_available(kube, names, 3)
+        took = (now() - ended).total_seconds()
+        await manager.stop()
+    with capsys.disabled():
+        sys.stdout.write(f"\n{storm} for {STORM:g} s: answers {told} (0: none); all available {took:.0f} s later\n")
+    made = Counter(event.name for event in kube.audited() if event.resource == "machines" and event.code == 201)
+    machines = {m.metadata.name for m in await kube.client.list(Machine)}
+
+    assert sum(told.values()) < 40 * STORM
+    assert len(machines) == 9
+    assert len(await kube.client.list(DevMachine)) == 9
+    assert set(made) <= machines
+    assert manager.process.returncode == 0
