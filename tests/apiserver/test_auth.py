@@ -14,6 +14,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 
 from apiserver.apiserver_testing import Api, Clock, configmap, make_server
 from clusterwright.apiserver.auth.authentication import user_of_certificate
@@ -96,8 +98,31 @@ async def test_a_certificate_names_user_and_groups(running: RunningServer, tmp_p
     refused, _ = await fetch(running, context, CONFIGMAPS)
 
     assert status == 201
-    assert body["status"]["userInfo"] == {"username": "alice", "groups": ["devs", "ops", "system:authenticated"]}
+    digest = x509.load_pem_x509_certificate(alice.certificate).fingerprint(hashes.SHA256()).hex()
+    assert body["status"]["userInfo"] == {
+        "username": "alice",
+        "groups": ["devs", "ops", "system:authenticated"],
+        "extra": {"authentication.kubernetes.io/credential-id": [f"X509SHA256={digest}"]},
+    }
     assert refused == 403
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code"),
+    [("Bearer nonsense", 401), ("bearer nonsense more", 401), ("Bearer ", 403), ("Bearer  x", 403), ("Basic eDp5", 403), ("x", 403)],
+)
+async def test_what_is_no_token_is_ignored_and_one_of_nobody_refused(running: RunningServer, tmp_path: Path, authorization: str, code: int):
+    status, _ = await fetch(running, client_context(running, tmp_path, None), CONFIGMAPS, headers={"Authorization": authorization})
+
+    assert status == code
+
+
+async def test_a_certificate_counts_more_than_a_token(running: RunningServer, tmp_path: Path):
+    status, _ = await fetch(
+        running, client_context(running, tmp_path, running.admin), CONFIGMAPS, headers={"Authorization": "Bearer nonsense"}
+    )
+
+    assert status == 200
 
 
 async def test_a_certificate_of_another_authority_is_refused(running: RunningServer, tmp_path: Path):
@@ -338,7 +363,7 @@ async def test_bootstrap_tokens_are_secrets():
 
 
 def test_a_certificate_without_a_name_is_nobody():
-    assert user_of_certificate({"subject": ((("organizationName", "x"),),)}) is None
+    assert user_of_certificate({"subject": ((("organizationName", "x"),),)}, b"") is None
 
 
 async def test_stopping_ends_open_watches(running: RunningServer, tmp_path: Path):

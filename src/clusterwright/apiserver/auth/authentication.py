@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
 from clusterwright.apiserver.auth.identity import ANONYMOUS, User
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.names import dns_label, dns_subdomain
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, forbidden_error, unauthorized
 
 TokenSource = Callable[[str], User | None]
+_BEARER: Final = re.compile(r"bearer ([^ ]+)", re.IGNORECASE)
+"""A token ends at the next blank; a header in which none follows the first blank is ignored."""
+_BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9a-f]{2})", re.IGNORECASE)
 
 
 class Headers(Protocol):
@@ -34,20 +41,17 @@ class Authenticator:
         self._tokens = dict(tokens or {})
         self._sources = tuple(sources)
 
-    def authenticate(self, headers: Headers, certificate: Mapping[str, Any] | None) -> User:
-        """The user; raises StatusError (401) for a credential that is not valid."""
-        authorization = headers.get("Authorization", "")
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() == "bearer":
-            user = self._by_token(token.strip()) if token.isascii() else None
-            if user is None:
-                raise unauthorized()
-            return user
-        if certificate:
-            user = user_of_certificate(certificate)
-            if user is not None:
-                return user
-        return ANONYMOUS
+    def authenticate(self, headers: Headers, certified: User | None) -> User:
+        """The user: whom a verified client certificate names, else whose token it is; raises StatusError (401) for a token of nobody."""
+        if certified is not None:
+            return certified
+        given = _BEARER.match(headers.get("Authorization", "").strip())
+        if given is None:
+            return ANONYMOUS
+        user = self._by_token(given[1]) if given[1].isascii() else None
+        if user is None:
+            raise unauthorized()
+        return user
 
     def _by_token(self, token: str) -> User | None:
         user = self._tokens.get(token)
@@ -60,8 +64,8 @@ class Authenticator:
         return None
 
 
-def user_of_certificate(certificate: Mapping[str, Any]) -> User | None:
-    """The user that a verified client certificate names: CN is the name, each O a group."""
+def user_of_certificate(certificate: Mapping[str, Any], der: bytes) -> User | None:
+    """The user that a verified client certificate names: CN is the name, each O a group. `der` is the same certificate as it was sent."""
     name, groups = "", []
     for relative in certificate.get("subject", ()):
         for key, value in relative:
@@ -71,7 +75,8 @@ def user_of_certificate(certificate: Mapping[str, Any]) -> User | None:
                 groups.append(value)
     if not name:
         return None
-    return User(name, (*groups, "system:authenticated"))
+    extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
+    return User(name, (*groups, "system:authenticated"), extra=extra)
 
 
 def impersonated(server: Core, user: User, headers: Headers) -> User:
@@ -80,7 +85,7 @@ def impersonated(server: Core, user: User, headers: Headers) -> User:
     groups = tuple(headers.getall("Impersonate-Group", ()))
     uid = headers.get("Impersonate-Uid", "")
     extra = {
-        k[len("impersonate-extra-") :].lower(): tuple(headers.getall(k, ()))
+        _unescaped(k[len("impersonate-extra-") :].lower()): tuple(headers.getall(k, ()))
         for k in {str(k) for k in headers.keys()}  # noqa: SIM118 - a multi-dict
         if k.lower().startswith("impersonate-extra-")
     }
@@ -88,9 +93,9 @@ def impersonated(server: Core, user: User, headers: Headers) -> User:
         if groups or uid or extra:
             raise bad_request(f"requested {_go_user(groups, uid, extra)} without impersonating a user name")
         return user
-    account = name.split(":") if name.startswith("system:serviceaccount:") else []
-    if len(account) == 4:
-        _check(server, user, "", "serviceaccounts", account[3], account[2])
+    account = _service_account(name)
+    if account is not None:
+        _check(server, user, "", "serviceaccounts", account[1], account[0])
     else:
         _check(server, user, "", "users", name, "")
     for group in groups:
@@ -101,13 +106,26 @@ def impersonated(server: Core, user: User, headers: Headers) -> User:
         for value in values:
             _check(server, user, "authentication.k8s.io", "userextras", value, "", subresource=key)
     found = list(groups)
-    if len(account) == 4 and not groups:
-        found = ["system:serviceaccounts", f"system:serviceaccounts:{account[2]}"]
+    if account is not None and not groups:
+        found = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}"]
     if name != ANONYMOUS.name and not {"system:authenticated", "system:unauthenticated"} & set(found):
         found.append("system:authenticated")
     elif name == ANONYMOUS.name and "system:unauthenticated" not in found:
         found.append("system:unauthenticated")
     return User(name, tuple(found), uid, extra)
+
+
+def _service_account(name: str) -> tuple[str, str] | None:
+    """The namespace and the name of the service account that a user's name stands for, if it can be one's."""
+    parts = name.split(":")
+    if len(parts) != 4 or parts[:2] != ["system", "serviceaccount"] or dns_label(parts[2]) or dns_subdomain(parts[3]):
+        return None
+    return parts[2], parts[3]
+
+
+def _unescaped(key: str) -> str:
+    """A key of extra information, which headers carry percent-encoded; what is not well encoded stays as it is."""
+    return key if _BROKEN_ESCAPE.search(key) else unquote(key)
 
 
 def _go_user(groups: tuple[str, ...], uid: str, extra: dict[str, tuple[str, ...]]) -> str:

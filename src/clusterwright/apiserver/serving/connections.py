@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from aiohttp import web, web_protocol, web_response
 
+from clusterwright.apiserver.auth.authentication import user_of_certificate
+from clusterwright.apiserver.auth.identity import User
 from clusterwright.streams.pipe import Inbox
 
 if hasattr(sslproto.SSLProtocol, "max_size"):
@@ -53,14 +55,15 @@ class Limits:
 
 
 class Connection(web_protocol.RequestHandler):
-    """One connection; `is_known` once a request on it had a valid credential."""
+    """One connection; `is_known` once a request on it had a valid credential. `certified`: whom its client certificate names."""
 
-    __slots__ = ("_begun", "_server", "head_since", "is_known", "stalled_since", "tunnel", "unread", "unusual")
+    __slots__ = ("_begun", "_server", "certified", "head_since", "is_known", "stalled_since", "tunnel", "unread", "unusual")
 
     def __init__(self, manager: Server, **options: Any) -> None:
         super().__init__(manager, **options)
         self._server = manager
         self.is_known = False
+        self.certified: User | None = None
         self._begun = False
         self.unusual = ""
         """The method of the first request, where it is none that the parser knows; it has read `STAND_IN` instead."""
@@ -73,7 +76,10 @@ class Connection(web_protocol.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin; the clock for the first request's head runs."""
         super().connection_made(transport)
-        self.is_known = self._server.is_open or bool(transport.get_extra_info("peercert"))
+        self.is_known = self._server.is_open
+        if certificate := transport.get_extra_info("peercert"):
+            self.is_known = True
+            self.certified = user_of_certificate(certificate, transport.get_extra_info("ssl_object").getpeercert(binary_form=True))
         self.head_since = self.stalled_since = asyncio.get_running_loop().time()
         self._server.admit(self)
 

@@ -164,10 +164,10 @@ class HttpServer:
 
     def _identify(self, http: web.BaseRequest, seen: audit.Seen) -> None:
         if self.authenticator is not None:
-            transport, connection = http.transport, http.protocol
-            certificate = transport.get_extra_info("peercert") if transport is not None else None
-            seen.user = seen.real = self.authenticator.authenticate(http.headers, certificate)  # type: ignore[arg-type]  # a multi-dict fits
-            if isinstance(connection, Connection) and seen.user is not ANONYMOUS:
+            connection = http.protocol
+            assert isinstance(connection, Connection)
+            seen.user = seen.real = self.authenticator.authenticate(http.headers, connection.certified)  # type: ignore[arg-type]  # a multi-dict fits
+            if seen.user is not ANONYMOUS:
                 connection.is_known = True
         seen.user = impersonated(self.server, seen.real, http.headers)  # type: ignore[arg-type]
 
