@@ -5,30 +5,44 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date
 from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
+from unicodedata import category
 
-_DATE_TIME: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})([Tt])([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
-_GO_DURATION: Final = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_SPACED_DURATION: Final = re.compile(
-    r"(?:(?:[0-9]+)\s*(?:nanoseconds?|nanos?|ns|microseconds?|micros?|us|µs|milliseconds?|millis?|ms|seconds?|secs?|s"
-    r"|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|wks?|w)\s*)+"
-)
+from clusterwright.golang import times
+from clusterwright.golang.urls import parse_request_uri
+
+_CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
+_FACTOR: Final = re.compile(r"([0-9]+)[\t\n\f\r ]*([A-Za-z\u00b5]+)")
+_SPELLED: Final = (
+    (("ns",), "nano", 1), (("us", "\u00b5s"), "micro", 10**3), (("ms",), "milli", 10**6), (("s",), "sec", 10**9),
+    (("m",), "min", 60 * 10**9), (("h", "hr"), "hour", 3600 * 10**9), (("d",), "day", 86400 * 10**9),
+    (("w", "wk"), "week", 604800 * 10**9),
+)  # fmt: skip
+"""Units by their short names, by what their long ones begin with, and in nanoseconds."""
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
-_HOSTNAME: Final = re.compile(r"[^\W_](?:-?[^\W_]{0,62})?|(?:[^\W_](?:(?:[^\W_]|-){0,61}[^\W_])?\.)+[^\W\d_]{2,63}")
+_OCTET: Final = "[0-9A-Fa-f]{2}"
 _MAC: Final = re.compile(
-    r"(?i)[0-9a-f]{12}|(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}|(?:[0-9a-f]{4}\.){2}[0-9a-f]{4}|(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\2){6}[0-9a-f]{2}"
+    "|".join(
+        [rf"{_OCTET}([:-]){_OCTET}(?:\{group}{_OCTET}){{{octets - 2}}}" for group, octets in ((1, 6), (2, 8), (3, 20))]
+        + [rf"[0-9A-Fa-f]{{4}}(?:\.[0-9A-Fa-f]{{4}}){{{pairs - 1}}}|(?:[0-9A-Fa-f]{{4}}){{{pairs}}}" for pairs in (3, 4, 10)]
+    )
 )
-_EMAIL: Final = re.compile(r"[^@\s<>]+@[^@\s<>]+|.*<[^@\s<>]+@[^@\s<>]+>")
+_ATOM: Final = r"[^\x00-\x20\x7f()<>\[\]:;@\\,\".]+"
+_QUOTED: Final = r'"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[\t\x20-\x7e\x80-\U0010ffff])+"'
+_COMMENT: Final = r"(?:\((?:[^()\\]|\\.)*\)[ \t]*)*"
+_ADDRESS: Final = rf"[ \t]*(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@[ \t]*(?:{_ATOM}(?:\.{_ATOM})*|\[([^\x00-\x20\x7f\[\]\\]+)\])"
+_PHRASE: Final = rf"[ \t]*(?:(?:(?:{_ATOM}|\.)+|{_QUOTED})[ \t]*{_COMMENT})+"
+_EMAIL: Final = re.compile(rf"{_ADDRESS}[ \t]*{_COMMENT}|(?:{_PHRASE})?[ \t]*<{_ADDRESS}>[ \t]*{_COMMENT}")
+_SSN: Final = re.compile(r"[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}")
+_DAY: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _CREDIT_CARD: Final = re.compile(
-    r"(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})"
+    r"(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11})"
 )
 _RGB: Final = re.compile(
-    r"rgb\(\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*\)"
+    r"rgb\(\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*,\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*\)",
+    re.ASCII,
 )
 SHORT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LONG_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -41,29 +55,38 @@ def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=4096)
 def is_date_time(text: str) -> bool:
-    """RFC 3339 date-time (with a real calendar date)."""
-    found = _DATE_TIME.fullmatch(text)
-    if found is None:
-        return False
-    year, month, day, _, hour, minute, second = found.groups()[:7]
-    try:
-        date(max(int(year), 1), int(month), int(day))
-    except ValueError:
-        return False
-    return int(hour) < 24 and int(minute) < 60 and int(second) < 60
+    """A day, a `t` and a time of day with its zone; what follows another `t` is not looked at."""
+    day, *rest = text.lower().split("t")
+    found = _CLOCK.fullmatch(rest[0]) if rest and _is_date(day) else None
+    return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
 
 
 def _is_date(text: str) -> bool:
+    found = _DAY.fullmatch(text)
+    if found is None:
+        return False
+    year, month, day = map(int, found.groups())
     try:
-        datetime.strptime(text, "%Y-%m-%d")  # noqa: DTZ007
+        date(year or 2000, month, day)  # Go knows a year 0, which is a leap year
     except ValueError:
         return False
-    return len(text) == 10
+    return True
 
 
-def is_duration(text: str) -> bool:
-    """What Go's time.ParseDuration takes, or the spelled-out form (`5 minutes`)."""
-    return bool(text) and (_GO_DURATION.fullmatch(text) is not None or _SPACED_DURATION.fullmatch(text) is not None)
+def parse_duration(text: str) -> int | None:
+    """Nanoseconds, as Go writes them or spelled out (`5 minutes`), wherever they stand in the text; None where there are none."""
+    found = times.parse_duration(text)
+    if found is not None:
+        return found
+    total = None
+    for factor, name in _FACTOR.findall(text):
+        if int(factor) >= 1 << 63:
+            return None
+        unit = name.lower()
+        for short, long, size in _SPELLED:
+            if unit in short or unit.startswith(long):
+                total = (total or 0) + int(factor) * size
+    return total
 
 
 def is_ipv4(text: str) -> bool:
@@ -84,6 +107,11 @@ def is_ipv6(text: str) -> bool:
     return "%" not in text
 
 
+def _is_dotted_ip(text: str) -> bool:
+    plain = _without_leading_zeros(text)
+    return "." in text and (is_ipv4(plain) or is_ipv6(plain))
+
+
 def is_cidr(text: str) -> bool:
     """address/prefix length."""
     address, slash, bits = text.partition("/")
@@ -93,26 +121,44 @@ def is_cidr(text: str) -> bool:
 
 
 def _without_leading_zeros(text: str) -> str:
-    """Formats read addresses as generously as ever: `010.0.0.1` is `10.0.0.1`."""
+    """Formats read addresses as generously as ever: `010.0.0.1/08` is `10.0.0.1/8`."""
     address, slash, bits = text.partition("/")
-    parts = address.split(".")
-    if len(parts) != 4 or not all(p.isascii() and p.isdigit() for p in parts):
-        return text
-    return ".".join(p.lstrip("0") or "0" for p in parts) + slash + bits
+    head, colon, tail = address.rpartition(":")
+    parts = tail.split(".")
+    if len(parts) == 4 and all(p.isascii() and p.isdigit() for p in parts):
+        tail = ".".join(p.lstrip("0") or "0" for p in parts)
+    return head + colon + tail + slash + ((bits.lstrip("0") or "0") if bits else "")
 
 
 def is_uri(text: str) -> bool:
     """What Go's url.ParseRequestURI takes: an absolute URI or an absolute path."""
-    if not text or any(ord(c) < 0x20 or ord(c) == 0x7F for c in text):
-        return False
-    if text.startswith("/"):
-        return True
     try:
-        parts = urlsplit(text)
-        _ = parts.port
+        parse_request_uri(text)
     except ValueError:
         return False
-    return bool(parts.scheme) and " " not in parts.netloc and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", text.split(":", 1)[0]) is not None
+    return True
+
+
+def _is_hostname(text: str) -> bool:
+    """One label with at most one dash, which is its second character; or several, of which the last has letters only."""
+    *labels, last = text.split(".")
+    if len(text.encode()) > 255 or not last or any(len(label.encode()) > 63 for label in (*labels, last)):
+        return False
+    if not labels:
+        return _is_word(last[0]) and all(map(_is_word, last[1:].removeprefix("-")))
+    is_well_ended = all(label and _is_word(label[0]) and _is_word(label[-1]) for label in labels)
+    is_well_made = is_well_ended and all(char == "-" or _is_word(char) for label in labels for char in label)
+    return is_well_made and len(last) >= 2 and all(category(char)[0] == "L" for char in last)
+
+
+def _is_word(char: str) -> bool:
+    """A letter, a symbol, or a digit of ASCII."""
+    return char in "0123456789" or category(char)[0] in "LS"
+
+
+def _is_email(text: str) -> bool:
+    found = _EMAIL.fullmatch(text)
+    return found is not None and all(is_ipv4(literal) or is_ipv6(literal) for literal in found.groups() if literal is not None)
 
 
 def _is_isbn10(text: str) -> bool:
@@ -145,9 +191,9 @@ def _uuid(version: str, variant: str) -> Callable[[str], bool]:
 FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "bsonobjectid": _matches(r"[0-9a-fA-F]{24}"),
     "uri": is_uri,
-    "email": lambda t: _EMAIL.fullmatch(t) is not None,
-    "hostname": lambda t: len(t) <= 255 and _HOSTNAME.fullmatch(t) is not None,
-    "ipv4": lambda t: is_ipv4(_without_leading_zeros(t)),
+    "email": _is_email,
+    "hostname": _is_hostname,
+    "ipv4": _is_dotted_ip,
     "ipv6": is_ipv6,
     "cidr": lambda t: is_cidr(_without_leading_zeros(t)),
     "mac": lambda t: _MAC.fullmatch(t) is not None,
@@ -159,13 +205,13 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "isbn10": _is_isbn10,
     "isbn13": _is_isbn13,
     "creditcard": _is_credit_card,
-    "ssn": _matches(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
+    "ssn": lambda t: len(t) == 11 and _SSN.fullmatch(t) is not None,
     "hexcolor": _matches(r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
     "rgbcolor": lambda t: _RGB.fullmatch(t) is not None,
     "byte": lambda t: _BASE64.fullmatch(t) is not None,
     "password": lambda t: True,
     "date": _is_date,
-    "duration": is_duration,
+    "duration": lambda t: parse_duration(t) is not None,
     "datetime": is_date_time,
     "k8sshortname": lambda t: len(t) <= 63 and SHORT_NAME.fullmatch(t) is not None,
     "k8slongname": lambda t: len(t) <= 253 and LONG_NAME.fullmatch(t) is not None,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from clusterwright.golang.times import parse_rfc3339
+from clusterwright.golang import times
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
@@ -124,28 +124,12 @@ def parse_semver(text: str, normalize: bool = False) -> Semver:
     return Semver(int(major), int(minor), int(patch), identifiers)
 
 
-_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_MICROS: Final = {"ns": 1e-3, "us": 1, "µs": 1, "μs": 1, "ms": 1e3, "s": 1e6, "m": 6e7, "h": 3.6e9}
-
-
 def parse_duration(text: str) -> timedelta:
-    """Go's duration syntax (`1h30m`); raises CelError."""
-    body = text[1:] if text[:1] in "+-" else text
-    if body == "0":
-        return timedelta(0)
-    total, at = 0.0, 0
-    while at < len(body):
-        found = _DURATION_PART.match(body, at)
-        if found is None:
-            break
-        total += float(found.group(1)) * _MICROS[found.group(2)]
-        at = found.end()
-    if not body or at != len(body):
+    """Go's duration syntax (`1h30m`), to the microsecond; raises CelError."""
+    found = times.parse_duration(text)
+    if found is None:
         raise CelError(f'time: invalid duration "{text}"')
-    try:
-        return timedelta(microseconds=-total if text.startswith("-") else total)
-    except OverflowError:
-        raise CelError(f'time: invalid duration "{text}"') from None
+    return timedelta(microseconds=found / 1000)
 
 
 def show_duration(value: timedelta) -> str:
@@ -158,10 +142,10 @@ def show_duration(value: timedelta) -> str:
 
 def parse_timestamp(text: str) -> datetime:
     """An RFC 3339 time; raises CelError."""
-    found = parse_rfc3339(text)
+    found = times.parse_rfc3339(text)
     if found is not None:
         return found
-    raise CelError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"')
+    raise CelError(times.parse_problem(text))
 
 
 def show_timestamp(value: datetime) -> str:

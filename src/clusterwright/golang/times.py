@@ -1,10 +1,15 @@
-"""Times as Go reads them by its layout RFC3339: no lower case, a comma may stand for the point, any number of digits after it."""
+"""Times as Go reads them by its layout RFC3339: no lower case, a comma may stand for the point, any number of digits after it.
+
+And durations as time.ParseDuration reads them.
+"""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
 from typing import Final
+
+from clusterwright.golang.quoting import quote
 
 RFC3339: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 """Day, time, fraction (its digits) and zone."""
@@ -21,3 +26,58 @@ def parse_rfc3339(text: str) -> datetime | None:
         return made.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+NANOSECONDS: Final = {
+    "ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+_PART: Final = re.compile(r"(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_MOST: Final = 1 << 63
+
+
+def parse_duration(text: str) -> int | None:
+    """Nanoseconds; None for what is no duration, or more than fits (about 292 years)."""
+    negative, body = text[:1] == "-", text[1:] if text[:1] in {"+", "-"} else text
+    if body == "0":
+        return 0
+    total = at = 0
+    while at < len(body):
+        found = _PART.match(body, at)
+        if found is None:
+            return None
+        whole, fraction, alone, unit = found.groups()
+        digits, size = fraction or alone or "", NANOSECONDS[unit]
+        total += int(whole or "0") * size + (int(digits) * size // 10 ** len(digits) if digits else 0)
+        at = found.end()
+    if not body or total > (_MOST if negative else _MOST - 1):
+        return None
+    return -total if negative else total
+
+
+_LAYOUT: Final = (
+    ("2006", r"[0-9]{4}"), ("-", "-"), ("01", "[0-9]{2}"), ("-", "-"), ("02", "[0-9]{2}"), ("T", "T"), ("15", "[0-9]{2}"),
+    (":", ":"), ("04", "[0-9]{2}"), (":", ":"), ("05", "[0-9]{2}"),
+)  # fmt: skip
+_RANGES: Final = (("2006", 0, 9999, "year"), ("01", 1, 12, "month"), ("02", 1, 31, "day"), ("15", 0, 23, "hour"), ("04", 0, 59, "minute"),
+                  ("05", 0, 59, "second"))  # fmt: skip
+
+
+def parse_problem(text: str, *, fraction: str = "") -> str:
+    """Why a text is no time of the layout RFC3339, as Go says it; `fraction`: what the layout demands after the seconds."""
+    begun = f"parsing time {quote(text)}"
+    layout = "".join(element for element, _ in _LAYOUT) + fraction + "Z07:00"
+    rest, numbers = text, dict[str, int]()
+    after = (fraction, rf"\.[0-9]{{{len(fraction) - 1}}}") if fraction else ("", r"(?:[.,][0-9]+)?")
+    for element, pattern in (*_LAYOUT, after, ("Z07:00", r"Z|[+-][0-9]{2}:[0-9]{2}")):
+        found = re.match(pattern, rest)
+        if found is None:
+            return f"{begun} as {quote(layout)}: cannot parse {quote(rest)} as {quote(element)}"
+        if found[0].isdigit():
+            numbers[element] = int(found[0])
+        rest = rest[found.end() :]
+    if rest:
+        return f"{begun}: extra text: {quote(rest)}"
+    for element, least, most, name in _RANGES:
+        if not least <= numbers[element] <= most:
+            return f"{begun}: {name} out of range"
+    return f"{begun}: day out of range"

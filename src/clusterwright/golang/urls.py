@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Final
 
 from clusterwright.golang.quoting import quote
@@ -46,10 +47,10 @@ def _parse(text: str) -> RequestUrl:
             return RequestUrl(scheme, "", "")  # opaque
         raise ValueError("invalid URI for request")
     host = ""
-    if (scheme or not rest.startswith("///")) and rest.startswith("//"):
+    if scheme and rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         rest = slash + path
-        host = _authority(authority)
+        host = _authority(authority, scheme)
     _require_escapes(rest)
     return RequestUrl(scheme, host, rest)
 
@@ -70,19 +71,23 @@ def _scheme(text: str) -> tuple[str, str]:
     return "", text
 
 
-def _authority(authority: str) -> str:
+def _authority(authority: str, scheme: str) -> str:
     user, at, host = authority.rpartition("@")
     if at and not _USER.fullmatch(user):
         raise ValueError("net/url: invalid userinfo")
     if at:
         _require_escapes(user)
+    if host.rfind("[") > 0:
+        raise ValueError("invalid IP-literal")
     if host.startswith("["):
         end = host.rfind("]")
         if end < 0:
             raise ValueError("missing ']' in host")
         _require_port(host[end + 1 :])
+        _require_address(host[1:end])
     elif ":" in host:
-        _require_port(host[host.rfind(":") :])
+        # elsewhere several hosts, each with its port, may stand in one
+        _require_port(host[host.find(":") if scheme in {"http", "https"} else host.rfind(":") :])
     position = 0
     while position < len(host):
         char = host[position]
@@ -97,6 +102,16 @@ def _authority(authority: str) -> str:
             raise ValueError(f"invalid character {quote(char)} in host name")
         position += 1
     return host
+
+
+def _require_address(literal: str) -> None:
+    address, zone, name = literal.partition("%25")
+    try:
+        IPv6Address(address)
+    except ValueError:
+        raise ValueError(f"invalid host: ParseAddr({quote(literal)}): unable to parse IP") from None
+    if zone and not name:
+        raise ValueError(f"invalid host: ParseAddr({quote(literal)}): zone must be a non-empty string")
 
 
 def _require_port(port: str) -> None:

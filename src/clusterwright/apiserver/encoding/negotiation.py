@@ -10,8 +10,8 @@ import msgspec
 import yaml
 
 from clusterwright.apiserver.status import bad_request, failure, not_acceptable, unsupported_media_type
-from clusterwright.cel.formats import is_duration
 from clusterwright.golang.quoting import quote
+from clusterwright.golang.times import parse_duration
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -163,5 +163,5 @@ def integer(text: str) -> int:
 
 def check_timeout(text: str) -> None:
     """Whether `timeout` is a duration as Go writes it; raises StatusError (400)."""
-    if text and not is_duration(text):
+    if text and parse_duration(text) is None:
         raise bad_request(f"invalid timeout specified in the request URL - time: invalid duration {quote(text)}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Final
 
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.cost import Shape
+from clusterwright.cel.formats import parse_duration
 from clusterwright.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Field, Type, escape, map_of
-from clusterwright.cel.values import CelError, parse_duration, parse_timestamp
+from clusterwright.cel.values import CelError, parse_timestamp
 
 
 def _to_float(value: Any) -> Any:
@@ -27,10 +29,8 @@ def _to_timestamp(value: Any) -> Any:
 
 
 def _to_duration(value: Any) -> Any:
-    try:
-        return parse_duration(value) if isinstance(value, str) else value
-    except CelError:
-        return value
+    found = parse_duration(value) if isinstance(value, str) else None
+    return value if found is None else timedelta(microseconds=found / 1000)
 
 
 def _to_bytes(value: Any) -> Any:

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.times import micro_time, second_time
-from clusterwright.cel.formats import is_duration
 from clusterwright.cel.values import CelError, parse_quantity
 from clusterwright.golang.encodings import decode_base64
+from clusterwright.golang.times import parse_duration, parse_problem
 
 Json = dict[str, Any]
 Decoder = Callable[[Any, str, list[str]], Any]
@@ -100,7 +100,7 @@ def _bytes(value: Any, path: str, unknown: list[str]) -> str:
     try:
         data = decode_base64(value.encode())
     except ValueError as e:
-        raise DecodeError(str(e)) from None
+        raise DecodeError(str(e), f"error decoding from json: {e}") from None
     return base64.b64encode(data).decode()
 
 
@@ -109,7 +109,7 @@ def _time(value: Any, path: str, unknown: list[str]) -> str | None:
         return None
     made = second_time(value) if type(value) is str else None
     if made is None:
-        raise DecodeError(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"')
+        raise DecodeError(parse_problem(str(value)))
     return made
 
 
@@ -118,14 +118,14 @@ def _micro(value: Any, path: str, unknown: list[str]) -> str | None:
         return None
     made = micro_time(value) if type(value) is str else None
     if made is None:
-        raise DecodeError(f'parsing time "{value}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{value}" as ".000000"')
+        raise DecodeError(parse_problem(str(value), fraction=".000000"))
     return made
 
 
 def _duration(value: Any, path: str, unknown: list[str]) -> str | None:
     if value is None:
         return None
-    if type(value) is not str or not is_duration(value):
+    if type(value) is not str or parse_duration(value) is None:
         raise DecodeError(f'time: invalid duration "{value}"')
     return value
 
