@@ -69,6 +69,16 @@ class Entry:
         """What tells it apart."""
         return (self.manager, self.operation, "" if self.operation == "Apply" else self.api_version, self.subresource)
 
+    @property
+    def sort_key(self) -> bytes:
+        """By what conflicts are told in order: what tells it apart, as JSON; so a subresource comes before none."""
+        manager, operation, api_version, subresource = self.identity
+        return msgspec.json.encode(
+            {"manager": manager, "operation": operation}
+            | ({"apiVersion": api_version} if api_version else {})
+            | ({"subresource": subresource} if subresource else {})
+        )
+
     def dump(self) -> Json:
         """As managedFields shows it."""
         if self.raw is not None:
@@ -242,7 +252,7 @@ class Conflicts(Exception):
             entry, path = flat[0]
             return apply_conflict(causes, f"Apply failed with 1 conflict: conflict with {entry.shown()}: {path}")
         lines = []
-        for entry, fields in sorted(self.found.values(), key=lambda f: encode({"manager": f[0].manager, "operation": f[0].operation})):
+        for entry, fields in sorted(self.found.values(), key=lambda f: f[0].sort_key):
             lines.append(f"conflicts with {entry.shown()}:")
             lines.extend("- " + "".join(show_element(s) for s in path) for path in paths(fields))
         return apply_conflict(causes, f"Apply failed with {len(flat)} conflicts: " + "\n".join(lines))

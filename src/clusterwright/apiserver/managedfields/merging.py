@@ -94,7 +94,7 @@ def check(value: Any, kind: MergeType, *, duplicates: bool = False) -> None:
     """Raise SchemaMismatch unless a value fits; `duplicates` allows repeated items in sets and map lists."""
     if _fits(value, kind, duplicates):
         return
-    found = sorted(str(problem) for problem in _problems(value, kind, duplicates))
+    found = [str(problem) for problem in _problems(value, kind, duplicates)]
     raise SchemaMismatch(found[0] if len(found) == 1 else "\n  ".join(("errors:", *found)))
 
 
@@ -130,12 +130,13 @@ def _problems(value: Any, kind: MergeType, duplicates: bool) -> Iterator[SchemaM
     elif type(value) is not dict:
         yield SchemaMismatch(f"expected map, got {_go(value)}")
     else:
-        for key, item in value.items():
+        # the first field that is not declared ends the search, wherever upstream meets it; so it comes last
+        for key in sorted(value, key=lambda k: (kind.child(k) is None, k)):
             child = kind.child(key)
             if child is None:
                 yield SchemaMismatch("field not declared in schema", f".{key}")
-            else:
-                yield from (e.under(f".{key}") for e in _problems(item, child, duplicates))
+                return
+            yield from (e.under(f".{key}") for e in _problems(value[key], child, duplicates))
 
 
 def _item_problems(value: list[Any], kind: MergeType, duplicates: bool) -> Iterator[SchemaMismatch]:
@@ -250,14 +251,16 @@ def _descend(name: str, before: Any, after: Any, kind: MergeType, removed: Set, 
         added[name] = a
 
 
-def _grouped(values: list[Any], kind: MergeType) -> dict[str, list[Any]]:
+def _grouped(values: Any, kind: MergeType) -> dict[str, list[Any]]:
+    if type(values) is not list:  # objects are compared before they are judged
+        raise SchemaMismatch(f"expected list, got {_go(values)}")
     out: dict[str, list[Any]] = {}
     for item in values:
         out.setdefault(element_of(item, kind), []).append(item)
     return out
 
 
-def _compare_lists(old: list[Any], new: list[Any], kind: MergeType, removed: Set, modified: Set, added: Set) -> None:
+def _compare_lists(old: Any, new: Any, kind: MergeType, removed: Set, modified: Set, added: Set) -> None:
     element = kind.element or ANY_TYPE
     left, right = _grouped(old, kind), _grouped(new, kind)
     for name in {**left, **right}:

@@ -65,15 +65,16 @@ _UNTYPED: Final = MergeType(SCALAR)
 _SCALARS: Final = {"string": _STRING, "integer": _NUMERIC, "number": _NUMERIC, "boolean": _BOOLEAN}
 
 
-def of_schema(node: Node, *, root: bool = False) -> MergeType:
-    """The merge type of a structural schema."""
+def of_schema(node: Node, *, root: bool = False, is_open: bool = False) -> MergeType:
+    """The merge type of a structural schema; what keeps unknown fields (`is_open`) has members that do so, too."""
     if node.int_or_string:
         return _UNTYPED
+    is_open = is_open or node.preserve
     if node.type == "array":
-        return _list_of(node)
+        return _list_of(node, is_open)
     if node.type == "object" or node.properties or node.additional is not None:
         made = MergeType(MAP, atomic=node.map_type == "atomic")
-        made._fields = {k: of_schema(c) for k, c in node.properties.items()}
+        made._fields = {k: of_schema(c, is_open=is_open) for k, c in node.properties.items()}
         if root or node.embedded:
             made._fields.setdefault("apiVersion", _STRING)
             made._fields.setdefault("kind", _STRING)
@@ -82,14 +83,14 @@ def of_schema(node: Node, *, root: bool = False) -> MergeType:
             else:
                 made._fields.setdefault("metadata", ANY_TYPE)
         if node.additional is not None:
-            made._element = of_schema(node.additional)
-        elif node.preserve or node.additional_open:
+            made._element = of_schema(node.additional, is_open=is_open)
+        elif is_open or node.additional_open or not node.properties:
             made._element = ANY_TYPE
         return made
     return _SCALARS.get(node.type, ANY_TYPE)
 
 
-def _list_of(node: Node) -> MergeType:
+def _list_of(node: Node, is_open: bool) -> MergeType:
     if node.list_type == "map":
         made = MergeType(LIST, keys=node.keys)
         if node.items is not None:
@@ -102,7 +103,7 @@ def _list_of(node: Node) -> MergeType:
         made = MergeType(LIST, is_set=True)
     else:
         made = MergeType(LIST, atomic=True)
-    made._element = of_schema(node.items) if node.items is not None else ANY_TYPE
+    made._element = of_schema(node.items, is_open=is_open) if node.items is not None else ANY_TYPE
     return made
 
 

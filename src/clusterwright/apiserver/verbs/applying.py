@@ -40,7 +40,7 @@ def _fit(call: Call, obj: Json, applied: Json) -> None:
             resource.handler.decode(obj, subresource=call.info.subresource)
     except DecodeError as e:
         kind = go_gvk(resource.handler)
-        text = f"to proper version: unable to convert unstructured object to {kind}: {e}"
+        text = f"to proper version: unable to convert unstructured object to {kind}: {e.converting}"
         raise failure(500, "", f"failed to convert new object ({named(applied)}; {kind}) {text}") from None
     resource.handler.default(obj)
 

@@ -148,11 +148,12 @@ def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
     if resource.custom and not (obj.get("kind") and obj.get("apiVersion")):
         missing = "apiVersion" if obj.get("kind") else "Kind"
         raise _bad_patch(obj, f"Object '{missing}' is missing in '{msgspec.json.encode(obj, order='sorted').decode()}'")
-    if not isinstance(obj.get("metadata"), dict):
+    is_nameless = not isinstance(obj.get("metadata"), dict)
+    if is_nameless:
         if not resource.custom and obj.get("metadata") is not None:
             found = json_type(obj["metadata"])
             raise _bad_patch(obj, f"json: cannot unmarshal {found} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta")
-        raise _nameless(call)
+        obj["metadata"] = {}  # what else is wrong is said all the same
     try:
         unknown = resource.handler.decode(obj, subresource=call.info.subresource)
     except DecodeError as e:
@@ -162,6 +163,8 @@ def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
     problem = strictness(call, unknown, duplicates)
     if problem:
         raise _bad_patch(obj, problem)
+    if is_nameless:
+        raise _nameless(call)
 
 
 def _bad_patch(obj: Json, problem: str) -> StatusError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -213,7 +214,7 @@ async def replace_object(
         obj = await _owned(call, old, obj)
         meta = obj["metadata"]
         if subresource == "scale":
-            _settle_scale_owners(resource, obj)
+            _settle_scale_owners(resource, obj, old)
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
     if call.heavy:
         await call.off(_judge_change, call, obj, old)
@@ -270,17 +271,26 @@ def _judge_change(call: Call, obj: Json, old: Json) -> None:
     call.warnings.extend(resource.handler.warnings(obj, old))
 
 
-def _settle_scale_owners(resource: Resource, obj: Json) -> None:
-    """Upstream keeps no time with what was written through a scale, and a Scale does not write zero out: nobody owns it."""
-    replicas: Any = obj
-    for step in resource.scale.spec_replicas_path.strip(".").split(".") if resource.scale is not None else ():
-        replicas = replicas.get(step) if isinstance(replicas, dict) else None
-    entries = obj["metadata"].get("managedFields") or []
-    if not replicas:
-        entries[:] = [e for e in entries if e.get("subresource") != "scale"]
-    for entry in entries:
-        if entry.get("subresource") == "scale":
-            entry.pop("time", None)
+def _settle_scale_owners(resource: Resource, obj: Json, old: Json) -> None:
+    """As upstream does: what nobody owned stays so, no time is kept, and a Scale does not write zero out, so that nobody owns it."""
+    assert resource.scale is not None
+    path = resource.scale.spec_replicas_path.strip(".").split(".")
+    before, entries = old["metadata"].get("managedFields") or [], obj["metadata"].get("managedFields") or []
+    if all(_at(e.get("fieldsV1"), [f"f:{step}" for step in path]) is None for e in before):
+        entries = before
+    elif not _at(obj, path):
+        entries = [e for e in entries if e.get("subresource") != "scale"]
+    obj["metadata"].pop("managedFields", None)
+    if entries:
+        obj["metadata"]["managedFields"] = [
+            {k: v for k, v in e.items() if k != "time"} if e.get("subresource") == "scale" else e for e in entries
+        ]
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _inherit(meta: Json, before: Json, field: str, *, only_if_absent: bool) -> None:
