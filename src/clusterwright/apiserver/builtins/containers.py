@@ -59,7 +59,16 @@ def container(container: Json, path: str, names: set[str]) -> list[FieldError]:
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         if (probe := container.get(kind)) is not None:
             errors.extend(_probe(probe, f"{path}.{kind}", once=kind != "readinessProbe"))
+    errors.extend(identities(container.get("securityContext") or {}, f"{path}.securityContext"))
     return errors
+
+
+def identities(context: Json, path: str) -> list[FieldError]:
+    """Users and groups of a security context are not negative."""
+    found = [(field, context[field]) for field in ("runAsUser", "runAsGroup", "fsGroup") if context.get(field) is not None]
+    found.extend((f"supplementalGroups[{i}]", group) for i, group in enumerate(context.get("supplementalGroups") or ()))
+    text = "must be between 0 and 2147483647, inclusive"
+    return [invalid(f"{path}.{field}", number, text) for field, number in found if not 0 <= number <= 2**31 - 1]
 
 
 def _ports(ports: Any, path: str) -> list[FieldError]:

@@ -114,6 +114,10 @@ def service(obj: Json) -> None:
     """ClusterIP services on TCP."""
     spec = obj.setdefault("spec", {})
     fill(spec, type="ClusterIP", sessionAffinity="None")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec["sessionAffinity"] == "ClientIP" and not (spec.get("sessionAffinityConfig") or {}).get("clientIP"):
+        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
     if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
         fill(spec, internalTrafficPolicy="Cluster")
     if spec["type"] in ("NodePort", "LoadBalancer"):

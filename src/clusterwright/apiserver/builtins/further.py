@@ -12,6 +12,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins import columns, defaults, flowcontrol, policies
 from clusterwright.apiserver.builtins.handler import Builtin
+from clusterwright.apiserver.builtins.podspec import pod_spec
 from clusterwright.apiserver.builtins.rows import GENERATION, RETURNED, STRICT, builtin, fields, filled, shown
 from clusterwright.apiserver.builtins.validation import immutable
 from clusterwright.apiserver.encoding.printing import age
@@ -70,7 +71,7 @@ def _new_job(obj: Json) -> None:
 def _validate_job(obj: Json, path: str = "spec") -> list[FieldError]:
     spec = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
     where = f"{path}.template.spec"
-    errors = [] if spec.get("containers") else [required(f"{where}.containers")]
+    errors = pod_spec(spec, where)
     policy = spec.get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
         errors.append(

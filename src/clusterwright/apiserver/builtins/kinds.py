@@ -128,7 +128,10 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         resource={**GENERATION, "scale": _SCALE},
     ),
     builtin("apps", "ControllerRevision", "apps.v1.ControllerRevision"),
-    builtin("coordination.k8s.io", "Lease", "coordination.v1.Lease", table=columns.LEASE, validate=validation.lease, resource={**UPSERT}),
+    builtin(
+        "coordination.k8s.io", "Lease", "coordination.v1.Lease", table=columns.LEASE,
+        on_create=strategies.lease, on_update=strategies.lease, validate=validation.lease, resource={**UPSERT},
+    ),
     builtin(
         "policy", "PodDisruptionBudget", "policy.v1.PodDisruptionBudget", short=("pdb",), status=True, table=columns.PDB,
         validate=workloads.pod_disruption_budget, resource={**GENERATION, **STRICT},

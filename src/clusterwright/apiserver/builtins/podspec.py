@@ -54,6 +54,7 @@ def pod_spec(spec: Json, path: str, policies: tuple[str, ...] = POLICIES) -> lis
     ):
         if text := spec.get(field):
             errors.extend(invalid(f"{path}.{field}", text, p) for p in rule(text))
+    errors.extend(containers.identities(spec.get("securityContext") or {}, f"{path}.securityContext"))
     errors.extend(_tolerations(spec.get("tolerations") or (), f"{path}.tolerations"))
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:

@@ -80,6 +80,9 @@ def validate(obj: Json) -> list[FieldError]:
             errors.append(not_supported(f"{path}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP")))
     errors.extend(_repeated(ports))
     errors.extend(_reach(spec))
+    policy = spec.get("internalTrafficPolicy")
+    if policy is not None and policy not in ("Cluster", "Local"):
+        errors.append(not_supported("spec.internalTrafficPolicy", policy, ("Cluster", "Local")))
     affinity = spec.get("sessionAffinity")
     if affinity not in ("ClientIP", "None"):
         errors.append(not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None")))

@@ -126,3 +126,11 @@ def changed_crd(obj: Json, old: Json) -> None:
     """Status is kept, a new storage version recorded."""
     obj["status"] = {**(old.get("status") or {})}
     customresourcedefinitions.record_storage_version(obj)
+
+
+def lease(obj: Json, old: Json | None = None) -> None:
+    """What belongs to coordinated leader election, which is off, is not taken."""
+    spec, before = obj.get("spec") or {}, (old or {}).get("spec") or {}
+    for field in ("strategy", "preferredHolder"):
+        if before.get(field) is None:
+            spec.pop(field, None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO
-from clusterwright.apiserver.names import qualified_name
+from clusterwright.apiserver.names import dns_subdomain, qualified_name
 from clusterwright.apiserver.status import (
     FieldError,
     Verbatim,
@@ -166,35 +166,39 @@ def lease(obj: Json) -> list[FieldError]:
 
 
 def event(obj: Json, *, modern: bool) -> list[FieldError]:
-    """The namespace is the object's; events of events.k8s.io must say who did what. `obj` is in the core form."""
-    errors = []
-    namespace = obj["metadata"].get("namespace") or ""
+    """The namespace is the object's; an event with a time must say who did what, and one of events.k8s.io must have one.
+
+    `obj` is in the core form.
+    """
+    errors: list[FieldError] = []
+    namespace, is_timed = obj["metadata"].get("namespace") or "", bool(obj.get("eventTime"))
     involved = (obj.get("involvedObject") or {}).get("namespace") or ""
-    if involved:
-        if involved != namespace:
-            errors.append(invalid("involvedObject.namespace", involved, "does not match event.namespace"))
-    elif namespace not in ("default", "kube-system"):
+    allowed = {"default", "kube-system"} if is_timed else {"", "default"}
+    if (namespace not in allowed) if not involved else (involved != namespace and not is_timed):
         errors.append(invalid("involvedObject.namespace", involved, "does not match event.namespace"))
+    if is_timed:
+        errors.extend(_reported(obj, "reportingController" if modern else "reportingComponent"))
     if not modern:
         return errors
-    if not obj.get("eventTime"):
+    if not is_timed:
         errors.append(required("eventTime"))
     if obj.get("type") not in ("Normal", "Warning"):
         errors.append(invalid("type", "", f"has invalid value: {obj.get('type') or ''}"))
-    if not obj.get("eventTime"):
-        return errors
-    for field, limit in (("reportingComponent", 0), ("reportingInstance", 128), ("action", 128), ("reason", 128)):
-        name = "reportingController" if field == "reportingComponent" else field
-        value = obj.get(field) or ""
-        if not value:
-            errors.append(required(name))
-        elif field == "reportingComponent":
-            errors.extend(invalid(name, value, p) for p in qualified_name(value))
-        elif len(value) > limit:
-            errors.append(invalid(name, "", f"can have at most {limit} characters"))
-    if len(obj.get("message") or "") > 1024:
-        errors.append(invalid("message", "", "can have at most 1024 characters"))
     return errors
+
+
+def _reported(obj: Json, reporter: str) -> Iterator[FieldError]:
+    component = obj.get("reportingComponent") or ""
+    if not component:
+        yield required(reporter)
+    yield from (invalid(reporter, component, p) for p in qualified_name(component))
+    for field in ("reportingInstance", "action", "reason"):
+        if not (value := obj.get(field) or ""):
+            yield required(field)
+        if len(value) > 128:
+            yield invalid(field, "", "can have at most 128 characters")
+    if len(obj.get("message") or "") > 1024:
+        yield invalid("message", "", "can have at most 1024 characters")
 
 
 _EVENT_FIXED: Final = (
@@ -261,11 +265,17 @@ def role_binding(obj: Json, *, cluster: bool = False) -> list[FieldError]:
         path = f"subjects[{i}]"
         if not subject.get("name"):
             errors.append(required(f"{path}.name"))
-        kind = subject.get("kind") or ""
+        kind, name, group = (subject.get(field) or "" for field in ("kind", "name", "apiGroup"))
         if kind not in ("ServiceAccount", "User", "Group"):
             errors.append(not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
-        elif kind == "ServiceAccount" and cluster and not subject.get("namespace"):
-            errors.append(required(f"{path}.namespace"))
+            continue
+        wanted = "" if kind == "ServiceAccount" else "rbac.authorization.k8s.io"
+        if group != wanted:
+            errors.append(not_supported(f"{path}.apiGroup", group, (wanted,)))
+        if kind == "ServiceAccount":
+            errors.extend(invalid(f"{path}.name", name, p) for p in (dns_subdomain(name) if name else ()))
+            if cluster and not subject.get("namespace"):
+                errors.append(required(f"{path}.namespace"))
     return errors
 
 

@@ -147,9 +147,8 @@ def workload(obj: Json) -> list[FieldError]:
             errors.append(invalid(f"spec.{field}", value, AT_LEAST_ZERO))
     errors.extend(_selector(obj))
     template = (spec.get("template") or {}).get("spec") or {}
-    found = pod_spec(template, "spec.template.spec")
-    errors.extend(found)
-    if not found and template.get("restartPolicy") != "Always":
+    errors.extend(pod_spec(template, "spec.template.spec"))
+    if template.get("restartPolicy") != "Always":
         errors.append(not_supported("spec.template.spec.restartPolicy", template.get("restartPolicy"), ("Always",)))
     if template.get("activeDeadlineSeconds") is not None:
         kind = "ReplicaSet" if obj.get("kind") == "Deployment" else obj.get("kind")
