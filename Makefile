@@ -21,6 +21,7 @@ $(VENV)/.stamp-base: requirements/base.txt pyproject.toml
 
 $(STAMP): $(VENV)/.stamp-base requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	-$(BIN)/python -m pytest -q --collect-only -m "not soak and not real" tests >/dev/null  # modules are compiled once, not by each worker of `make test`
 	touch $@
 
 setup: $(STAMP) ## create .venv with locked dependencies
