@@ -15,7 +15,6 @@ from clusterwright.api.contract import (
     condition,
     contract_of,
     crd_name,
-    or_default,
     or_none,
     resolve_version,
     version_priority,
@@ -79,12 +78,9 @@ def test_failure_domains_are_sorted_by_name_in_both_contracts() -> None:
 
 def test_a_malformed_field_cannot_pass_for_an_absent_one() -> None:
     assert or_none(ABSENT) is None
-    assert or_default(ABSENT, 7) == 7
     assert or_none(Value(0)) == 0
     with pytest.raises(MalformedField, match=r"status\.ready: expected a boolean"):
         or_none(OLD.infra_cluster.provisioned.read({"status": {"ready": 1}}))
-    with pytest.raises(MalformedField):
-        or_default(OLD.infra_cluster.provisioned.read({"status": {"ready": 1}}), False)
 
 
 def test_fields_of_an_endpoint_that_are_null_are_not_there_and_a_port_may_be_written_as_a_float() -> None:

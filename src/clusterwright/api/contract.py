@@ -60,16 +60,7 @@ Read = Value[T] | Literal[Absence.ABSENT] | Malformed
 
 
 class MalformedField(ValueError):
-    """Raised by `or_default` and `or_none` for callers to whom a malformed field is an error of the pass."""
-
-
-def or_default(read: Read[T], default: T) -> T:
-    """The value, or `default` when absent; raises MalformedField."""
-    if isinstance(read, Value):
-        return read.value
-    if isinstance(read, Malformed):
-        raise MalformedField(str(read))
-    return default
+    """Raised by `or_none` for callers to whom a malformed field is an error of the pass."""
 
 
 def or_none(read: Read[T]) -> T | None:

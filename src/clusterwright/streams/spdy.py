@@ -97,10 +97,6 @@ class Writer:
         """Ask for, or give, a sign of life."""
         return self._control(PING, struct.pack(">I", number))
 
-    def goaway(self, last_stream: int) -> bytes:
-        """Take no more streams."""
-        return self._control(GOAWAY, struct.pack(">II", last_stream, 0))
-
     @staticmethod
     def _control(kind: int, payload: bytes, flags: int = 0) -> bytes:
         return _HEAD.pack(0x80000000 | _VERSION << 16 | kind, flags << 24 | len(payload)) + payload

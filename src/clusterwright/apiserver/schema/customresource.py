@@ -150,12 +150,6 @@ class CustomResource:
         obj["apiVersion"] = api_version
         return obj
 
-    def conform(self, obj: Json) -> Json:
-        """A stored object as this version shows it: pruned and defaulted by the schema of today."""
-        prune(obj, self.node)
-        apply_defaults(obj, self.node)
-        return obj
-
     def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
         """None of its own."""
         return ()
