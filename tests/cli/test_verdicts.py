@@ -11,7 +11,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples
-from clusterwright.cli.verdicts import MOST, Teller
+from clusterwright.cli.verdicts import MANY, MOST, Teller
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
@@ -30,12 +30,12 @@ class Counting(InProcessTransport):
 
 
 @asynccontextmanager
-async def told(p: Plane) -> AsyncIterator[tuple[list[str], Counting]]:
+async def told(p: Plane, shown: ObjectKey | None = None) -> AsyncIterator[tuple[list[str], Counting]]:
     """The lines, as they are told."""
     assert p.manager is not None
     lines: list[str] = []
     transport = Counting(p.server)
-    teller = Teller(p.manager.cache, RestClient(transport, clock=p.clock), p.clock, lines.append)
+    teller = Teller(p.manager.cache, RestClient(transport, clock=p.clock), p.clock, lines.append, shown)
     task = asyncio.create_task(teller.run())
     try:
         yield lines, transport
@@ -85,16 +85,53 @@ def test_what_only_time_makes_trouble_is_told_when_patience_ends() -> None:
     assert lines[-1].startswith("cluster default/c  Waiting: DevMachine/default/c-"), lines
 
 
+async def paused_clusters(p: Plane, number: int) -> None:
+    for n in range(number):
+        metadata = {"name": f"c{n}", "namespace": "default"}
+        await p.client.create({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": metadata, "spec": {"paused": True}})
+
+
 def test_of_too_many_clusters_nothing_is_told_any_more() -> None:
     async def main() -> list[str]:
         async with plane(LoopClock(START)) as p, told(p) as (lines, _):
-            for n in range(MOST + 1):
-                metadata = {"name": f"c{n}", "namespace": "default"}
-                await p.client.create(
-                    {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": metadata, "spec": {"paused": True}}
-                )
+            await paused_clusters(p, MOST + 1)
             await asyncio.sleep(30)
             return lines
 
     lines = run_virtual(main())
     assert [line for line in lines if line.startswith(f"more than {MOST} clusters")] == lines[-1:]
+
+
+def test_of_many_clusters_only_trouble_and_its_end_are_told() -> None:
+    async def main() -> tuple[list[str], list[str], list[str]]:
+        async with plane(LoopClock(START)) as p, told(p) as (lines, _):
+            await paused_clusters(p, MANY)
+            await asyncio.sleep(30)
+            first = list(lines)
+            await p.apply([*samples.cluster("d", has_control_plane_object=True), *samples.control_plane("d", replicas=1, seconds=2)])
+            await p.until_available("d")
+            await asyncio.sleep(60)
+            second = lines[len(first) :]
+            await p.client.patch(Cluster, ObjectKey("default", "d"), {"spec": {"paused": True}})
+            await asyncio.sleep(60)
+            await p.client.patch(Cluster, ObjectKey("default", "d"), {"spec": {"paused": False}})
+            await asyncio.sleep(60)
+            return words(first), second, words(lines[len(first) + len(second) :])
+
+    first, second, third = run_virtual(main())
+    assert len([line for line in first if "Waiting: Cluster/" in line]) == len(first) == MANY
+    assert second == [f"more than {MANY} clusters: from now on only trouble is told, and its end"]
+    assert [line.partition(":")[0] for line in third] == ["cluster default/d  Waiting", "cluster default/d  Fine"], third
+
+
+def test_what_was_seen_coming_up_is_not_told_again() -> None:
+    async def main() -> list[str]:
+        async with plane(LoopClock(START)) as p:
+            await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)])
+            await p.until_available("c")
+            await asyncio.sleep(30)
+            async with told(p, ObjectKey("default", "c")) as (lines, _):
+                await asyncio.sleep(30)
+                return list(lines)
+
+    assert run_virtual(main()) == []

@@ -31,8 +31,8 @@ def manifests() -> list[Json]:
     return objects
 
 
-async def show(client: RestClient, clock: Clock, flags: str, link: Callable[[], str]) -> None:
-    """Apply the demo, show how it comes up, then say what to try next."""
+async def show(client: RestClient, clock: Clock, flags: str, link: Callable[[], str]) -> ObjectKey:
+    """Apply the demo, show how it comes up, then say what to try next; the cluster."""
     for obj in manifests():
         with suppress(AlreadyExists):  # it was there before a restart
             await client.create(obj)
@@ -41,6 +41,7 @@ async def show(client: RestClient, clock: Clock, flags: str, link: Callable[[], 
     if not screen.is_terminal:
         screen.say(f"\n{render(await look(client, key), clock.now())}")
     screen.say(f"\n{_next(flags, link())}")
+    return key
 
 
 def _next(flags: str, link: str) -> str:

@@ -135,10 +135,9 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 async def _tell(arguments: argparse.Namespace, client: RestClient, clock: SystemClock, manager: Manager | None, link: _Link) -> None:
     """What people who sit at the terminal get to see: the demo, if it is asked for, then whatever becomes of clusters."""
-    if arguments.demo:
-        await demo.show(client, clock, _hint(arguments), link.last)
+    shown = await demo.show(client, clock, _hint(arguments), link.last) if arguments.demo else None
     if manager is not None and arguments.log_format == "text" and arguments.log_level != "error":
-        await verdicts.Teller(manager.cache, client, clock, lambda line: print(line, flush=True)).run()
+        await verdicts.Teller(manager.cache, client, clock, lambda line: print(line, flush=True), shown).run()
 
 
 class _Link:

@@ -19,8 +19,11 @@ from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.informer import Entry, Informer
 
-MOST: Final = 50
-"""Clusters of which lines can be read; who has more looks at lists and pages."""
+MANY: Final = 50
+"""Clusters of which all lines can be read; of more only trouble is told, and its end."""
+MOST: Final = 200
+"""Who has more looks at lists and pages."""
+_TROUBLE: Final = frozenset({State.BROKEN, State.WAITING, State.UNSEEN})
 SETTLE: Final = 0.5
 """Seconds for what changes together."""
 REST: Final = 9.0
@@ -32,13 +35,15 @@ LOOK_AGAIN: Final = timedelta(seconds=30)
 class Teller:
     """Follows the Clusters that controllers know anyway, and reads what belongs to one only when it says something else than before."""
 
-    def __init__(self, cache: Cache, client: Client, clock: Clock, say: Callable[[str], None]) -> None:
+    def __init__(self, cache: Cache, client: Client, clock: Clock, say: Callable[[str], None], shown: ObjectKey | None = None) -> None:
+        """`shown` is a cluster that was just seen coming up: that it is fine is no news."""
         self._cache, self._client, self._clock, self._say = cache, client, clock, say
         self._dirty: dict[ObjectKey, None] = {}
         self._wake = asyncio.Event()
         self._said: dict[ObjectKey, tuple[str, str]] = {}
         """By Cluster: what it said itself when it was judged last."""
-        self._told: dict[ObjectKey, tuple[str, str, str]] = {}
+        self._told: dict[ObjectKey, tuple[str, str, str]] = {shown: (State.FINE, "", "")} if shown is not None else {}
+        self._are_many = False
         self._due: dict[ObjectKey, datetime] = {}
 
     async def run(self) -> None:
@@ -48,9 +53,13 @@ class Teller:
         while True:
             await self._something_to_do()
             await self._clock.sleep(SETTLE)
-            if sum(1 for _ in informer.entries()) > MOST:
+            number = sum(1 for _ in informer.entries())
+            if number > MOST:
                 self._say(f"more than {MOST} clusters: from now on only `get clusters`, `explain` and the web view tell how they are")
                 return
+            if number > MANY and not self._are_many:
+                self._say(f"more than {MANY} clusters: from now on only trouble is told, and its end")
+            self._are_many = number > MANY
             begun = self._clock.monotonic()
             try:
                 await self._judge(informer)
@@ -73,33 +82,45 @@ class Teller:
 
     async def _judge(self, informer: Informer) -> None:
         now = self._clock.now()
-        wanted = {key for key, due in self._due.items() if due <= now}
+        due = {key for key, moment in self._due.items() if moment <= now}
         dirty, self._dirty = self._dirty, {}
-        for key in dirty:
+        wanted: set[ObjectKey] = set()
+        for key in {**dirty, **dict.fromkeys(due)}:
             entry = informer.find(key)
             if entry is None:
                 self._forget(key)
-            elif (own := _own(msgspec.json.decode(entry.raw), now)) != self._said.get(key):
+            elif (own := _own(msgspec.json.decode(entry.raw), now)) != self._said.get(key) or key in due:
                 self._said[key] = own
                 wanted.add(key)
+        for key in [key for key in wanted if self._are_many and not self._is_in_trouble(key) and self._said[key][0] not in _TROUBLE]:
+            wanted.discard(key)
+            self._look_again(key, self._said[key][0], now)
         for namespace in sorted({key.namespace for key in wanted}):
             fleet = await glance.read(self._client, namespace, now)
             for key in sorted(wanted & set(fleet.clusters)):
                 self._tell(key, fleet.verdict(key), now)
 
     def _tell(self, key: ObjectKey, verdict: Verdict, now: datetime) -> None:
-        self._due.pop(key, None)
-        if verdict.state is not State.FINE:
-            self._due[key] = now + LOOK_AGAIN
+        self._look_again(key, verdict.state, now)
         told = (verdict.state, verdict.object, verdict.field)  # not its words: they change with every count
-        if told != self._told.get(key):
-            self._told[key] = told
+        is_news = told != self._told.get(key) and (not self._are_many or verdict.state in _TROUBLE or self._is_in_trouble(key))
+        self._told[key] = told
+        if is_news:
             self._say(f"{now:%H:%M:%S}  cluster {key}  {verdict.brief}")
+
+    def _look_again(self, key: ObjectKey, state: str, now: datetime) -> None:
+        self._due.pop(key, None)
+        if state != State.FINE:
+            self._due[key] = now + LOOK_AGAIN
+
+    def _is_in_trouble(self, key: ObjectKey) -> bool:
+        """Whether that was told last."""
+        return key in self._told and self._told[key][0] in _TROUBLE
 
     def _forget(self, key: ObjectKey) -> None:
         self._due.pop(key, None)
         self._said.pop(key, None)
-        if self._told.pop(key, None) is not None:
+        if self._told.pop(key, None) is not None and not self._are_many:
             self._say(f"{self._clock.now():%H:%M:%S}  cluster {key}  Gone")
 
 

@@ -297,7 +297,7 @@ class Investigation(Beside):
         if not target.complaints:
             if target.object is None or has_delivered(target.object):
                 return
-            target.complaints.append(Complaint(Tier.SILENT, f"{node.id} waits for it", complaint.since if complaint else ""))
+            target.complaints.append(Complaint(Tier.SILENT, f"is waited for by {node.id}", complaint.since if complaint else ""))
         node.because_of.setdefault(target.id, why)
 
     def _is_paused_by(self, node: Node, cluster: Node) -> bool:
@@ -338,6 +338,10 @@ class Investigation(Beside):
                     found[owner.id] = owner
                     queue.append(owner)
         return list(found.values())
+
+    def machines_of(self, node: Node) -> list[Node]:
+        """The Machines that the object owns, and those of what it owns."""
+        return [self.nodes[name] for name in reachable(self._children, node.id) if name.startswith("Machine/") and name in self.nodes]
 
     def causes(self) -> list[Node]:
         """What nothing else explains, the most telling first; empty if all is well."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from clusterwright.api.meta import Json, Unstructured
+from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of, get
 from clusterwright.offline.advice import Advice, advise
 from clusterwright.offline.causes import Investigation
@@ -154,7 +154,19 @@ def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -
         is_new = age is not None and age < PATIENCE and not _is_settled(one, node.worst)
         if one.deleting or is_new or any(c.about in _UNDER_WAY for c in one.complaints):
             return True
+        if any(_is_coming_or_going(machine, now) for machine in investigation.machines_of(one)):
+            return True
     return False
+
+
+def _is_coming_or_going(machine: Node, now: datetime | None) -> bool:
+    """Whether a Machine is not there for long: whoever sums it up may not have seen the end of it."""
+    if machine.object is None:
+        return False
+    available = _said(machine.object, "Available")
+    span = _span(since(available), now)
+    is_fresh = available is not None and available.status == "True" and span is not None and span < GRACE
+    return machine.deleting or is_fresh or _is_still_to_come(machine.object)
 
 
 def _is_settled(node: Node, complaint: Complaint | None) -> bool:
@@ -167,11 +179,7 @@ def _is_settled(node: Node, complaint: Complaint | None) -> bool:
 
 def _is_still_to_come(machine: Unstructured) -> bool:
     """Whether a Machine has not been available yet: that it is not is older than its infrastructure."""
-    try:
-        conditions = conditions_of(machine)
-    except InvalidConditions:
-        return False
-    available, infrastructure = get(conditions, "Available"), get(conditions, "InfrastructureReady")
+    available, infrastructure = _said(machine, "Available"), _said(machine, "InfrastructureReady")
     return (
         available is not None
         and available.status != "True"
@@ -179,6 +187,13 @@ def _is_still_to_come(machine: Unstructured) -> bool:
         and infrastructure.status == "True"
         and since(available) <= since(infrastructure)
     )
+
+
+def _said(obj: Unstructured, type_: str) -> Condition | None:
+    try:
+        return get(conditions_of(obj), type_)
+    except InvalidConditions:
+        return None
 
 
 def _of_cause(investigation: Investigation, node: Node, state: State, now: datetime | None) -> Verdict:
