@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,15 +12,22 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.crds import crds
+from clusterwright.api.kubeconfig import inline
 from clusterwright.api.meta import Json
+from clusterwright.api.wire import Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.storage.store import Entry
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
+from clusterwright.inmemory.cloud import Cloud
+from clusterwright.inmemory.cluster import SimulatedCluster
+from clusterwright.inmemory.loopback import LoopbackTransport
 from clusterwright.offline.glance import Fleet
 from clusterwright.offline.testimony import Sight
 from clusterwright.offline.verdict import Verdict
 from clusterwright.runtime.clock import LoopClock
+from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.runtime.keys import FixedKeySource
 from clusterwright.simulation.faults import FaultPlan, FaultyTransport
 from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.trace import Trace
@@ -77,13 +85,34 @@ def slow(server: ApiServer, seed: int) -> FaultyTransport:
     return FaultyTransport(InProcessTransport(server), Random(seed), WALL_CLOCK, Trace(), process="manager")
 
 
+class Distant(Cloud):
+    """A cloud whose clusters are reached over a network: connecting takes a while, and so does every request."""
+
+    def __init__(self, *, connecting: float = 0.1, **options: Any) -> None:
+        super().__init__(**options)
+        self._connecting = connecting
+
+    def at(self, host: str, port: int) -> SimulatedCluster | None:
+        return None
+
+    async def reach(self, kubeconfig: bytes) -> Transport:
+        await asyncio.sleep(self._connecting)
+        simulated, entry = self.find(key("c")), inline(kubeconfig)
+        if simulated is None:
+            raise ConnectionFailed("there is no such cluster yet")
+        inner = LoopbackTransport(simulated, entry.certificate_authority, entry.client_certificate)
+        return FaultyTransport(inner, Random(1), WALL_CLOCK, Trace(), process="workload")
+
+
 @asynccontextmanager
-async def watched(seed: int = 1, **options: Any) -> AsyncIterator[tuple[Plane, Onlooker]]:
-    """A plane with admission, whose controllers have a network between them and the API server, and who looks at it."""
+async def watched(seed: int = 1) -> AsyncIterator[tuple[Plane, Onlooker]]:
+    """A plane with admission, with a network between its controllers, the API server and workload clusters, and who looks at it."""
     clock = LoopClock(START)
     server = management_server(clock, Random(seed), EMBEDDED_FEATURES)
-    async with plane(clock, seed=seed, server=server, transport=slow(server, seed), **options) as p:
+    cloud = Distant(now=clock.now, random=Random(seed), keys=FixedKeySource(seed))
+    async with plane(clock, seed=seed, server=server, cloud=cloud, transport=slow(server, seed), reach=cloud.reach) as p:
         onlooker = Onlooker(p)
         onlooker.begin()
         yield p, onlooker
+    await cloud.close()
     server.close()

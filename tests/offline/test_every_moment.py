@@ -13,13 +13,8 @@ import pytest
 
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster
-from clusterwright.api.kubeconfig import inline
-from clusterwright.api.wire import Transport
 from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
-from clusterwright.inmemory.cloud import Cloud
-from clusterwright.inmemory.cluster import SimulatedCluster
-from clusterwright.inmemory.loopback import LoopbackTransport
 from clusterwright.offline.verdict import State
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import FixedKeySource
@@ -27,7 +22,7 @@ from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START
 from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, NAMESPACE, key, whole
-from offline.moments import Moment, Onlooker, slow, watched
+from offline.moments import Distant, Moment, Onlooker, slow, watched
 
 Story = Callable[[Plane, Onlooker], Awaitable[None]]
 STAGE = 0.5
@@ -118,24 +113,11 @@ def test_no_moment_of_a_healthy_life_has_a_bad_word(story: Story, seed: int, end
     assert [[str(m) for m in swing] for swing in swings] == []
 
 
-class Distant(Cloud):
-    """A cloud whose clusters are reached over a network: connecting takes a while."""
-
-    def at(self, host: str, port: int) -> SimulatedCluster | None:
-        return None
-
-    async def reach(self, kubeconfig: bytes) -> Transport:
-        await asyncio.sleep(0.5)
-        simulated, entry = self.find(key("c")), inline(kubeconfig)
-        assert simulated is not None
-        return LoopbackTransport(simulated, entry.certificate_authority, entry.client_certificate)
-
-
 def test_a_restart_makes_no_healthy_cluster_unavailable() -> None:
     async def main() -> tuple[list[Moment], list[str]]:
         clock = LoopClock(START)
         server = management_server(clock, Random(1), EMBEDDED_FEATURES)
-        cloud = Distant(now=clock.now, random=Random(1), keys=FixedKeySource(1))
+        cloud = Distant(now=clock.now, random=Random(1), keys=FixedKeySource(1), connecting=0.5)
         async with plane(clock, server=server, cloud=cloud, reach=cloud.reach) as p:
             await small(p, Onlooker(p))
         moments: list[Moment] = []

@@ -96,11 +96,13 @@ def without_contract(definition: Unstructured) -> Complaint | None:
     return Complaint(Tier.ERROR, text, about=CONTRACT, path=f"metadata.labels[{label}]")
 
 
-def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...]) -> Complaint | None:
-    """That the machine of a control plane runs, with its bootstrap data, and no control plane has come up on it yet."""
+def booting_in_vain(machine: Unstructured, conditions: tuple[Condition, ...], now: datetime | None) -> Complaint | None:
+    """That the machine of a control plane runs, with its bootstrap data, and no control plane has come up on it, for a while."""
     begun = get(conditions, "InfrastructureReady")
     provisioned = machine.at("status", "initialization", "infrastructureProvisioned") is True
     if not provisioned or machine.at("status", "nodeRef") or begun is None or begun.status != "True":
+        return None
+    if now is not None and begun.last_transition_time is not None and now - begun.last_transition_time < AT_ONCE:
         return None
     text = "its machine runs, but no control plane has come up on it yet; what happens there only its console tells"
     return Complaint(Tier.WAITING, text, since(begun), BOOT, path="status.nodeRef")

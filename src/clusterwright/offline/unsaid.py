@@ -133,7 +133,7 @@ class Unsaid(Absences):
             named = [
                 self.nodes.get(node_id(r.kind, node.namespace, r.name)) for r in references(node.object.at("spec"), home=node.namespace)
             ]
-            complaint = booting_in_vain(node.object, self._conditions(node))
+            complaint = booting_in_vain(node.object, self._conditions(node), self._now)
             if complaint is not None and all(n is not None and not n.complaints for n in named):
                 node.complaints = [complaint]
 

@@ -12,7 +12,7 @@ from clusterwright.api.meta import Condition, Json, Unstructured
 from clusterwright.conditions import InvalidConditions, conditions_of, get
 from clusterwright.offline.advice import Advice, advise
 from clusterwright.offline.causes import Investigation
-from clusterwright.offline.complaints import Complaint, Tier, has_delivered, since
+from clusterwright.offline.complaints import Complaint, Tier, condition_path, has_delivered, since
 from clusterwright.offline.neglect import ago
 from clusterwright.offline.testimony import Node
 
@@ -147,6 +147,7 @@ def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -
     cluster = investigation.cluster
     if cluster is None or cluster.deleting or investigation.is_being_set_up:
         return True
+    is_told = node.worst is not None and node.worst.path == condition_path(node.worst.about)  # by itself, not found out by us
     near = [investigation.nodes[n] for n in investigation.path_to(node.id) if n in investigation.nodes and n != cluster.id]
     near += [investigation.nodes[r] for r in node.referrers if r in investigation.nodes and r != cluster.id]
     for one in (*near, *(o for n in near for o in investigation.owners(n))):
@@ -154,7 +155,7 @@ def _is_moving(investigation: Investigation, node: Node, now: datetime | None) -
         is_new = age is not None and age < PATIENCE and not _is_settled(one, node.worst)
         if one.deleting or is_new or any(c.about in _UNDER_WAY for c in one.complaints):
             return True
-        if any(_is_coming_or_going(machine, now) for machine in investigation.machines_of(one)):
+        if is_told and any(_is_coming_or_going(machine, now) for machine in investigation.machines_of(one)):
             return True
     return False
 
