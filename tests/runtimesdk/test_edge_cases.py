@@ -350,4 +350,27 @@ async def test_22_a_timeout_of_nothing_is_ten_seconds() -> None:
     await calls.call_all(UPGRADE)
 
     assert {c["url"].partition("?")[2] for c in canned.calls} == {"timeout=10s"}
+
+
+async def test_timeouts_are_written_as_go_writes_durations() -> None:
+    calls, canned = client(dict.fromkeys("abc", success()), three(timeoutSeconds=90))
+    await calls.call_all(UPGRADE)
+
+    assert {c["url"].partition("?")[2] for c in canned.calls} == {"timeout=1m30s"}
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+async def test_a_hook_in_a_version_that_nobody_knows_is_not_called(policy: str) -> None:
+    config = three(failurePolicy=policy)
+    for entry in config["status"]["handlers"]:
+        entry["requestHook"]["apiVersion"] = f"{HOOKS.partition('/')[0]}/v9"
+    calls, canned = client(dict.fromkeys("abc", success()), config)
+    asking = calls.call_all(UPGRADE)
+
+    if policy == "Ignore":
+        assert (await asking)["status"] == "Success"
+    else:
+        with pytest.raises(ExtensionError, match="does not exist in version"):
+            await asking
+    assert canned.calls == []
     assert calls.registry.get("a.ext").timeout_seconds == 10

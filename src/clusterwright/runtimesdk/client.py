@@ -12,6 +12,7 @@ import msgspec
 from clusterwright.api.kubernetes import Namespace
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.golang.quoting import quote
+from clusterwright.kubeadm.durations import format_duration
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.logging import get_logger
@@ -173,6 +174,8 @@ class RuntimeClient:
 
     async def _measured(self, handler: Handler, url: str, request: Json) -> Response:
         """What a handler answers, whatever its status; raises CallFailed, NoClient."""
+        if handler.api_version != HOOKS_API_VERSION:
+            raise CallFailed(f"http call failed: hook {handler.hook} does not exist in version {handler.api_version}")
         began = self._monotonic()
         try:
             code, body = await self._post(handler, url, msgspec.json.encode(request))
@@ -240,7 +243,7 @@ def url_of(handler: Handler) -> str:
         raise ValueError(f"expected https scheme, got {parts.scheme}")
     named = "" if handler.hook == "Discovery" else handler.short_name.lower()
     path = posixpath.normpath(f"/{parts.path}/{HOOKS_API_VERSION}/{handler.hook.lower()}/{named}")
-    query = sorted([*parse_qsl(parts.query, keep_blank_values=True), ("timeout", f"{handler.timeout_seconds}s")])
+    query = sorted([*parse_qsl(parts.query, keep_blank_values=True), ("timeout", format_duration(int(handler.timeout_seconds)))])
     return urlunsplit((parts.scheme, parts.netloc, "/" + path.lstrip("/"), urlencode(query), ""))
 
 

@@ -127,6 +127,23 @@ def test_45_one_object_that_fails_keeps_no_other() -> None:
     assert (condition(answer), [e["applied"] for e in entries(answer)]) == (("False", "NotApplied"), [False])
 
 
+@pytest.mark.parametrize(
+    ("strategy", "present", "fault", "words"),
+    [
+        ("ApplyOnce", (), {"unwritable": [{"verb": "create", "kind": "ConfigMap"}]}, "creating object v1, Kind=ConfigMap "),
+        ("Reconcile", (), {"unwritable": [{"verb": "create", "kind": "ConfigMap"}]}, "creating object v1, Kind=ConfigMap "),
+        ("Reconcile", (True,), {"unwritable": [{"verb": "patch", "kind": "ConfigMap"}]}, "patching object v1, Kind=ConfigMap "),
+        ("Reconcile", (True,), {"unreadable": [{"kind": "ConfigMap"}]}, "reading object v1, Kind=ConfigMap "),
+    ],
+)
+def test_what_fails_says_what_was_done(strategy: str, present: tuple[bool, ...], fault: Json, words: str) -> None:
+    before = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}} for _ in present]
+    answer = decide(resource_set(strategy), cluster(), config_map(other("one")), there(*before, **fault))
+
+    (old,) = answer["object"]["status"]["deprecated"]["v1beta1"]["conditions"]
+    assert old["message"].startswith(words)
+
+
 def test_46_a_resource_that_is_named_twice_is_applied_once() -> None:
     answer = decide(resource_set("Reconcile", "cm", "cm"), cluster(), config_map(MANIFEST), there())
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from clusterwright.api.meta import Json, Unstructured
@@ -15,7 +15,7 @@ FIELD_MANAGER: Final = "capi-clusterresourceset"
 
 async def apply_once(client: Client, obj: Json) -> None:
     """Create the object; one that is there stays as it is."""
-    with suppress(AlreadyExists):
+    with suppress(AlreadyExists), _doing("creating", obj):
         await client.create(obj)
 
 
@@ -26,8 +26,10 @@ async def reconcile(client: Client, obj: Json) -> None:
     written over unseen.
     """
     unstructured = Unstructured(obj)
-    await client.find(unstructured.gvk, unstructured.key)
-    await client.apply(_intent(obj), field_manager=FIELD_MANAGER, force=True)
+    with _doing("reading", obj):
+        found = await client.find(unstructured.gvk, unstructured.key)
+    with _doing("creating" if found is None else "patching", obj):
+        await client.apply(_intent(obj), field_manager=FIELD_MANAGER, force=True)
 
 
 STRATEGIES: Final[dict[str, Callable[[Client, Json], Awaitable[None]]]] = {"ApplyOnce": apply_once, "Reconcile": reconcile}
@@ -40,8 +42,17 @@ async def apply_all(client: Client, strategy: str, objects: Iterable[Json]) -> l
         try:
             await STRATEGIES[strategy](client, obj)
         except ApiError as error:
-            failed.append(type(error)(f"applying object {obj['apiVersion']}, Kind={obj['kind']} {Unstructured(obj).key}: {error}"))
+            failed.append(error)
     return failed
+
+
+@contextmanager
+def _doing(what: str, obj: Json) -> Iterator[None]:
+    """What fails inside says what was done, and to which object."""
+    try:
+        yield
+    except ApiError as error:
+        raise type(error)(f"{what} object {obj['apiVersion']}, Kind={obj['kind']} {Unstructured(obj).key}: {error}") from error
 
 
 def _intent(obj: Json) -> Json:

@@ -87,8 +87,7 @@ class CurrentReader:
         try:
             found = await self._referenced(ref, template, is_object=False)
         except TopologyFailed as error:
-            where = f"{ref.get('kind', '')} {self._namespace}/{ref['name']} for {plane['kind']} {shown(plane)}"
-            raise error.within(f"failed to get InfrastructureMachineTemplate {where}") from error
+            raise error.within(f"failed to get InfrastructureMachineTemplate for {plane['kind']} {shown(plane)}") from error
         return self._owned(found, plane)
 
     async def _referenced(self, ref: Json, template: Json, *, is_object: bool) -> Json:
@@ -102,7 +101,7 @@ class CurrentReader:
             try:
                 gvk = (await contract_of(self._client, group, kind)).gvk
             except ContractUnknown as error:
-                raise TopologyFailed(f"failed to retrieve {kind} {key}: {error}") from error
+                raise TopologyFailed(f"failed to align ref apiVersion: {error}") from error
         return await retrieve(self._client, gvk, key)
 
     @staticmethod
