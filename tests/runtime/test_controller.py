@@ -386,7 +386,9 @@ async def test_words_are_left_for_later_but_not_for_ever():
     await asyncio.sleep(1)
     assert said == [0.5]
 
-    bench.manager.add_controller("busy", Parent, lambda controller: Reconciler(bench, None)).queue.add(key)
+    other = bench.manager.add_controller("busy", Parent, lambda controller: Reconciler(bench, None))
+    for busy in ("a", "b"):
+        other.queue.add(ObjectKey("default", busy))
     await bench.user.patch(Parent, key, {"metadata": {"labels": {"a": "b"}}})
     await asyncio.sleep(30)
     assert said == [0.5, 11.0]

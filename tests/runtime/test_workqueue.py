@@ -254,3 +254,29 @@ async def test_a_patient_key_comes_when_it_is_quiet_or_has_waited_long_enough_or
     queue.done(A)
     await asyncio.sleep(2 * PATIENCE)
     assert queue.is_idle
+
+
+@virtual
+async def test_patient_keys_do_not_keep_each_other_from_coming():
+    queue = WorkQueue("q", is_quiet=lambda: queue.busy <= 1)
+    begun, keys = now(), [ObjectKey("default", f"k{n}") for n in range(20)]
+    for key in keys:
+        queue.add_when_idle(key)
+    assert ({await take(queue) for _ in keys}, now() - begun) == (set(keys), 0.5)
+    assert queue.busy == 0
+
+    queue.add(keys[0])  # while it is worked on: that is work
+    queue.add(A)
+    queue.add_when_idle(B)
+    await asyncio.sleep(2.8)
+    assert queue.busy == 3
+    for key in keys:
+        queue.done(key)
+    assert await take(queue) == A
+    assert await take(queue) == keys[0]
+    queue.done(keys[0])
+    assert (await take(queue), now() - begun) == (B, 3.5)
+    queue.done(A)
+    queue.done(B)
+    assert queue.busy == 0
+    assert queue.is_idle

@@ -92,6 +92,8 @@ class WorkQueue:
         self._processing: dict[ObjectKey, float] = {}
         self._timers: dict[ObjectKey, tuple[asyncio.TimerHandle, str]] = {}
         self._patient: dict[ObjectKey, asyncio.TimerHandle] = {}
+        self._leisurely: set[ObjectKey] = set()
+        """Keys that came because there was nothing else to do: they keep no others from it."""
         self._failures: dict[ObjectKey, int] = {}
         self._earliest: dict[ObjectKey, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -108,6 +110,7 @@ class WorkQueue:
         if self._closed:
             return
         loop = asyncio.get_running_loop()
+        self._leisurely.discard(key)
         if self._metrics:
             self._metrics.adds.add(self.name, self.name)
         waiting = self._dirty.get(key)
@@ -150,8 +153,11 @@ class WorkQueue:
         del self._patient[key]
         if asyncio.get_running_loop().time() < latest and not self._is_quiet():
             self._look_later(key, reason, latest)
-        else:
-            self.add(key, reason)
+            return
+        is_news = key not in self._dirty and key not in self._processing
+        self.add(key, reason)
+        if is_news and key in self._dirty:
+            self._leisurely.add(key)
 
     def _at(self, key: ObjectKey, when: float, reason: str) -> None:
         if self._closed:
@@ -225,6 +231,7 @@ class WorkQueue:
     def done(self, key: ObjectKey) -> None:
         """The key is no longer being worked on; it comes again if it was added meanwhile."""
         started = self._processing.pop(key)
+        self._leisurely.discard(key)
         if self._backoff.floor:
             loop = asyncio.get_running_loop()
             if (earliest := started + self._backoff.floor) > loop.time():
@@ -270,8 +277,8 @@ class WorkQueue:
 
     @property
     def busy(self) -> int:
-        """How many keys are ready or being worked on."""
-        return len(self._dirty) + len(self._processing)
+        """How many keys are ready or being worked on, but for those that waited for there to be none."""
+        return len(self._dirty) + len(self._processing) - len(self._leisurely)
 
     @property
     def delayed(self) -> dict[ObjectKey, tuple[float, str]]:
