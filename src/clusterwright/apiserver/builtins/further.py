@@ -13,7 +13,7 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins import columns, defaults, flowcontrol, policies
 from clusterwright.apiserver.builtins.handler import Builtin
 from clusterwright.apiserver.builtins.podspec import pod_spec
-from clusterwright.apiserver.builtins.rows import GENERATION, RETURNED, STRICT, builtin, fields, filled, shown
+from clusterwright.apiserver.builtins.rows import GENERATION, RETURNED, STRICT, UPSERT, builtin, fields, filled, shown
 from clusterwright.apiserver.builtins.validation import immutable
 from clusterwright.apiserver.encoding.printing import age
 from clusterwright.apiserver.interfaces import Resource, Scale
@@ -394,7 +394,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
     ),
     builtin(
         "node.k8s.io", "RuntimeClass", "node.v1.RuntimeClass", plural="runtimeclasses", namespaced=False, validate_update=_keeps("handler"),
-        table=shown(("Handler", "handler"), _AGE), resource=STRICT,
+        table=shown(("Handler", "handler"), _AGE), resource={**STRICT, **UPSERT},
     ),
     builtin(
         "scheduling.k8s.io", "PriorityClass", "scheduling.v1.PriorityClass", plural="priorityclasses", namespaced=False, short=("pc",),
@@ -412,7 +412,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
             ("PriorityLevel", "spec.priorityLevelConfiguration.name"), ("MatchingPrecedence", "spec.matchingPrecedence", "integer"),
             ("DistinguisherMethod", "spec.distinguisherMethod.type"), _AGE,
         ),
-        resource={**GENERATION, **STRICT},
+        resource=GENERATION,
     ),
     builtin(
         _FLOW, "PriorityLevelConfiguration", "flowcontrol.v1.PriorityLevelConfiguration", namespaced=False, status=True, status_keeps=None,
@@ -431,7 +431,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
             ("Queues", "spec.limited.limitResponse.queuing.queues"), ("HandSize", "spec.limited.limitResponse.queuing.handSize"),
             ("QueueLengthLimit", "spec.limited.limitResponse.queuing.queueLengthLimit"), _AGE,
         ),
-        resource={**GENERATION, **STRICT},
+        resource=GENERATION,
     ),
     builtin(
         "storage.k8s.io", "CSIStorageCapacity", "storage.v1.CSIStorageCapacity", plural="csistoragecapacities",
@@ -441,7 +441,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
     builtin(
         "storage.k8s.io", "VolumeAttributesClass", "storage.v1.VolumeAttributesClass", plural="volumeattributesclasses", namespaced=False,
         short=("vac",), validate_update=_keeps("driverName", "parameters"), table=shown(("DriverName", "driverName"), _AGE),
-        resource={**RETURNED, **STRICT},
+        resource=RETURNED,
     ),
     builtin(
         "apiregistration.k8s.io", "APIService", "apiregistration.v1.APIService", namespaced=False, status=True, status_keeps=None,

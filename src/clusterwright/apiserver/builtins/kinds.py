@@ -130,7 +130,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     builtin("apps", "ControllerRevision", "apps.v1.ControllerRevision"),
     builtin(
         "coordination.k8s.io", "Lease", "coordination.v1.Lease", table=columns.LEASE,
-        on_create=strategies.lease, on_update=strategies.lease, validate=validation.lease, resource={**UPSERT},
+        on_create=strategies.lease, on_update=strategies.lease, validate=validation.lease, resource={**STRICT, **UPSERT},
     ),
     builtin(
         "policy", "PodDisruptionBudget", "policy.v1.PodDisruptionBudget", short=("pdb",), status=True, table=columns.PDB,
@@ -153,14 +153,17 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         "storage.k8s.io", "CSIDriver", "storage.v1.CSIDriver", namespaced=False, defaults=defaults.csi_driver,
         resource={**RETURNED, **STRICT},
     ),
-    builtin(_RBAC, "Role", "rbac.v1.Role", table=columns.CREATED, name_rule="path", validate=validation.role, resource=UPSERT),
+    builtin(
+        _RBAC, "Role", "rbac.v1.Role", table=columns.CREATED, name_rule="path",
+        on_create=strategies.role, on_update=strategies.role, validate=validation.role, resource=UPSERT,
+    ),
     builtin(
         _RBAC, "RoleBinding", "rbac.v1.RoleBinding", table=columns.ROLE_BINDING, name_rule="path", defaults=defaults.role_binding,
         validate=validation.role_binding, validate_update=validation.role_binding_update, resource=UPSERT,
     ),
     builtin(
         _RBAC, "ClusterRole", "rbac.v1.ClusterRole", namespaced=False, table=columns.CREATED, name_rule="path",
-        validate=partial(validation.role, cluster=True), resource=UPSERT,
+        on_create=strategies.role, on_update=strategies.role, validate=partial(validation.role, cluster=True), resource=UPSERT,
     ),
     builtin(
         _RBAC, "ClusterRoleBinding", "rbac.v1.ClusterRoleBinding", namespaced=False, table=columns.ROLE_BINDING, name_rule="path",

@@ -134,3 +134,8 @@ def lease(obj: Json, old: Json | None = None) -> None:
     for field in ("strategy", "preferredHolder"):
         if before.get(field) is None:
             spec.pop(field, None)
+
+
+def role(obj: Json, old: Json | None = None) -> None:
+    """No rules are shown as null, as upstream shows what comes back from its storage."""
+    obj["rules"] = obj.get("rules") or None
