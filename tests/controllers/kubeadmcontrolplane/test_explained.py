@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import msgspec
 import pytest
@@ -35,19 +34,22 @@ async def recorded(plane: ControlPlane, *, reachable: bool = True, keep_secrets:
     return await record(plane.world.client, KEY, plane.world.clock.now(), surveyor, keep_secrets=keep_secrets)
 
 
-def bundles(monkeypatch: pytest.MonkeyPatch, *broken: str, **how: Any) -> list[Json]:
-    """The bundle of a control plane of three, one of whose machines is broken."""
-    found: list[Json] = []
+@pytest.fixture(scope="module")
+def bundles() -> dict[str, list[Json]]:
+    """What is recorded of one control plane of three: in several ways while it is well, and after a member has stopped."""
+    found: dict[str, list[Json]] = {}
 
     async def story(plane: ControlPlane) -> None:
         await plane.until_settled(3)
-        if broken:
-            await plane.break_machine((await plane.machines())[0].metadata.name, *broken)
-            await plane.world.clock.sleep(600)
-        found.extend(await recorded(plane, **how))
+        found["with secrets"] = await recorded(plane, keep_secrets=True)
+        found["without secrets"] = await recorded(plane)
+        found["unreachable"] = await recorded(plane, reachable=False)
+        await plane.break_machine((await plane.machines())[0].metadata.name, "etcd-stops")
+        await plane.world.clock.sleep(600)
+        found["stopped"] = await recorded(plane)
 
-    outcome = play(1, story, replicas=3, monkeypatch=monkeypatch)
-    assert outcome.violation is None
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        assert play(1, story, replicas=3, monkeypatch=monkeypatch).violation is None
     return found
 
 
@@ -55,9 +57,9 @@ def rows(answer: Answer) -> dict[str, str]:
     return {t.table: t.decision.row for t in answer.tables}
 
 
-@pytest.mark.parametrize("keep_secrets", [True, False])
-def test_a_healthy_control_plane_is_explained_as_its_controller_sees_it(monkeypatch: pytest.MonkeyPatch, keep_secrets: bool) -> None:
-    answer = explain(assemble(bundles(monkeypatch, keep_secrets=keep_secrets)), SUBJECT)
+@pytest.mark.parametrize("how", ["with secrets", "without secrets"])
+def test_a_healthy_control_plane_is_explained_as_its_controller_sees_it(bundles: dict[str, list[Json]], how: str) -> None:
+    answer = explain(assemble(bundles[how]), SUBJECT)
 
     assert answer.error == ""
     assert answer.causes == []
@@ -67,8 +69,8 @@ def test_a_healthy_control_plane_is_explained_as_its_controller_sees_it(monkeypa
     assert rows(answer)["EtcdClusterHealthy"] == "healthy"
 
 
-def test_a_member_that_has_stopped_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = bundles(monkeypatch, "etcd-stops")
+def test_a_member_that_has_stopped_is_seen(bundles: dict[str, list[Json]]) -> None:
+    documents = bundles["stopped"]
 
     members = documents[-1]["workloadClusters"][str(KEY)]["etcdMembers"]
     answer = explain(assemble(documents), SUBJECT)
@@ -79,8 +81,8 @@ def test_a_member_that_has_stopped_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
     assert answer.causes
 
 
-def test_a_cluster_that_cannot_be_reached_from_here_is_left_out_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = bundles(monkeypatch, reachable=False)
+def test_a_cluster_that_cannot_be_reached_from_here_is_left_out_and_that_is_said(bundles: dict[str, list[Json]]) -> None:
+    documents = bundles["unreachable"]
 
     answer = explain(assemble(documents), SUBJECT)
 
@@ -89,9 +91,9 @@ def test_a_cluster_that_cannot_be_reached_from_here_is_left_out_and_that_is_said
     assert answer.causes == []
 
 
-def test_no_secret_is_in_a_bundle_that_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_secrets = bundles(monkeypatch, keep_secrets=True)
-    without = msgspec.json.encode(bundles(monkeypatch)).decode()
+def test_no_secret_is_in_a_bundle_that_is_written_down(bundles: dict[str, list[Json]]) -> None:
+    with_secrets = bundles["with secrets"]
+    without = msgspec.json.encode(bundles["without secrets"]).decode()
 
     objects = [*with_secrets, *with_secrets[-1]["workloadClusters"][str(KEY)]["objects"]]
     secrets = [o for o in objects if o["kind"] == "Secret"]
