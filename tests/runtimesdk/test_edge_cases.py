@@ -350,6 +350,7 @@ async def test_22_a_timeout_of_nothing_is_ten_seconds() -> None:
     await calls.call_all(UPGRADE)
 
     assert {c["url"].partition("?")[2] for c in canned.calls} == {"timeout=10s"}
+    assert calls.registry.get("a.ext").timeout_seconds == 10
 
 
 async def test_timeouts_are_written_as_go_writes_durations() -> None:
@@ -373,4 +374,3 @@ async def test_a_hook_in_a_version_that_nobody_knows_is_not_called(policy: str) 
         with pytest.raises(ExtensionError, match="does not exist in version"):
             await asking
     assert canned.calls == []
-    assert calls.registry.get("a.ext").timeout_seconds == 10
