@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from clusterwright.api.meta import Condition
 from clusterwright.conditions import get, is_true
 from clusterwright.conditions.words import plural
-from clusterwright.offline.complaints import SUMMARIES, Complaint, Tier, references
+from clusterwright.offline.complaints import SOON, SUMMARIES, Complaint, Tier, references
 from clusterwright.offline.graph import reachable
 from clusterwright.offline.kinship import name_of as node_id
 
@@ -41,6 +42,7 @@ _TOGETHER: Final = {
     "Control plane components": ("APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy")
 }
 """What several conditions are called that say the same."""
+_AWAITED: Final = re.compile(r"control plane to be initialized|WaitingForControlPlaneInitialized")
 _REST: Final = re.compile(r"^And \d+ ([A-Z][A-Za-z]+) ", re.MULTILINE)
 _TYPE: Final = re.compile(r"(?:^|\* )\s*([A-Z][A-Za-z]+):", re.MULTILINE)
 
@@ -53,6 +55,7 @@ class Hearsay:
     children: Mapping[str, Sequence[str]]
     cluster: Node | None
     conditions: Callable[[Node], Sequence[Condition]]
+    now: datetime | None
 
     def hush(self) -> None:
         """Make of every complaint that those concerned contradict one that passes."""
@@ -64,7 +67,8 @@ class Hearsay:
                 ]
 
     def _is_over(self, node: Node, complaint: Complaint) -> bool:
-        return self._is_mirror(node, complaint) or self._is_echo(node, complaint) or self._is_sum(node, complaint)
+        tests = (self._is_mirror, self._is_echo, self._is_sum, self._is_served)
+        return any(test(node, complaint) for test in tests)
 
     def _is_mirror(self, node: Node, complaint: Complaint) -> bool:
         """Whether it repeats what an object said that has good news by now, or is only getting on."""
@@ -111,6 +115,14 @@ class Hearsay:
         if (found := _OF_ITSELF.match(line)) and complaint.about in SUMMARIES:
             return self._are_true(node, _TOGETHER.get(found[1], (found[1],)))
         return False
+
+    def _is_served(self, node: Node, complaint: Complaint) -> bool:
+        """Whether it waits for the control plane, which is there since a moment ago: it will see that soon."""
+        if self.cluster is None or complaint.tier is not Tier.WAITING or not _AWAITED.search(complaint.raw):
+            return False
+        said = get(self.conditions(self.cluster), "ControlPlaneInitialized")
+        begun = said.last_transition_time if said is not None and said.status == "True" else None
+        return begun is not None and self.now is not None and self.now - begun < SOON
 
     def _kind(self, word: str) -> str:
         """The kind that a word means, if there is an object of it."""

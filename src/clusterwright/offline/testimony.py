@@ -155,7 +155,7 @@ class Testimony:
             self._hear(node)
         for node in list(self.nodes.values()):
             self._notice_standstill(node)
-        Hearsay(self.nodes, self._children, self.cluster, self._conditions).hush()
+        Hearsay(self.nodes, self._children, self.cluster, self._conditions, self._now).hush()
         for name, finding in self._findings.items():
             if finding.error and name in self.nodes:
                 self.nodes[name].complaints.append(Complaint(Tier.ERROR, finding.error, raw=finding.error))
