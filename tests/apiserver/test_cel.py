@@ -13,7 +13,7 @@ from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.rules import RuleSet
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.metering import CostExceeded
-from clusterwright.cel.program import CompileError, compile_expression
+from clusterwright.cel.program import CompileError, NotInstantiated, compile_expression
 from clusterwright.cel.types import DYN, INT, STRING, Field, Type, list_of
 from clusterwright.cel.values import CelError
 
@@ -25,6 +25,9 @@ self.upperAscii() == 'ABC'
 'abcabc'.lastIndexOf('b') == 4
 'hello'.substring(1,3) == 'el'
 ' x '.trim() == 'x'
+'abc'.indexOf('a', 9) == -1 && 'abc'.indexOf('', 9) == 3 && 'abc'.lastIndexOf('c', 9) == -1 && 'abc'.lastIndexOf('', 9) == 3
+[[1], [2, 3]].flatten() == [1, 2, 3]
+!(self.charAt(99) in [])
 'abc'.charAt(3) == ''
 'a1b22'.findAll('[0-9]+') == ['1','22']
 'a1b22'.find('[0-9]+') == '1'
@@ -97,6 +100,58 @@ FAILS_AT_RUN_TIME = {
     "semver('x').major() == 1": "No Major.Minor.Patch elements found",
     "optional.none().value() == 1": "optional.none() dereference",
     "ip('x') == ip('y')": 'IP Address "x" parse error during conversion from string: ParseAddr("x"): unable to parse IP',
+    "int(self) == 1": "type conversion error from 'string' to 'int'",
+    "uint(self) == 1u": "type conversion error from 'string' to 'uint'",
+    "double(self) == 1.0": "type conversion error from 'string' to 'double'",
+    "timestamp(self) == timestamp(self)": "type conversion error from 'string' to 'google.protobuf.Timestamp'",
+    "duration(self) == duration(self)": "type conversion error from 'string' to 'google.protobuf.Duration'",
+    "self.substring(2, 1) == ''": "invalid substring range. start: 2, end: 1",
+    "self.substring(9, 1) == ''": "invalid substring range. start: 9, end: 1",
+    "[1].slice(-1, 1) == []": "cannot slice(-1, 1), negative indexes not supported",
+    "[1].slice(1, 0) == []": "cannot slice(1, 0), start index must be less than or equal to end index",
+    "[1].slice(0, 2) == []": "cannot slice(0, 2), list is length 1",
+    "[[1]].flatten(-1) == []": "level must be non-negative",
+    "lists.range(-1) == []": "lists.range: size must be non-negative, got -1",
+    "lists.range(1000001) == []": "lists.range: size 1000001 exceeds maximum allowed (1000000)",
+    "'%f'.format([dyn(self)]) == ''": "error during formatting: fixed-point clause can only be used on doubles, was given string",
+    "semver('') == semver('1.0.0')": "Version string empty",
+    "semver('v1.2.3') == semver('1.0.0')": 'Invalid character(s) found in major number "v1"',
+    "semver('1.02.3') == semver('1.0.0')": 'Minor number must not contain leading zeroes "02"',
+    "semver('1.2.3-01') == semver('1.0.0')": 'Numeric PreRelease version must not contain leading zeroes "01"',
+    "semver('1.2.3-a_b') == semver('1.0.0')": 'Invalid character(s) found in prerelease "a_b"',
+    "semver('1.2.3+') == semver('1.0.0')": "Build meta data is empty",
+    "cidr('10.0.0.0/8').containsIP(self)": "no such overload",
+    "dyn(1).orValue(2) == 3": "no such overload",
+    "[1][1] == 1 || [1][2] == 1": "index out of bounds: 1",
+    **{
+        f"ip('{text}').family() == 4": f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): {why}'
+        for text, why in {
+            "1.2": "IPv4 address too short",
+            "1.2.3.4.5": "IPv4 address too long",
+            "1.2.3.256": "IPv4 field has value >255",
+            "1.2.3.04": "IPv4 field has octet with leading zero",
+            "1..2.3": 'IPv4 field must have at least one digit (at ".2.3")',
+            "1.2.x": 'unexpected character (at "x")',
+            "%1": "missing IPv6 address",
+            "::1%": "zone must be a non-empty string",
+            "1::2::3": 'multiple :: in address (at ":3")',
+            "1:2:3": "address string too short",
+            "1:2:3:4:5:6:7:8:9": 'trailing garbage after address (at "9")',
+            "12345::": 'each group must have 4 or less digits (at "12345::")',
+            "g::": 'each colon-separated field must have at least one digit (at "g::")',
+            "1:": 'colon must be followed by more characters (at ":")',
+            "1:2:1.2.3.4": 'embedded IPv4 address must replace the final 2 fields of the address (at "1.2.3.4")',
+        }.items()
+    },
+    **{
+        f"cidr('{text}').prefixLength() == 8": f'{2 * "network address parse error during conversion from string: "}netip.ParsePrefix("{text}"): {why}'
+        for text, why in {
+            "10.0.0.0": "no '/'",
+            "10.0.0.0/33": "prefix length out of range",
+            "10.0.0.0/08": 'bad bits after slash: "08"',
+            "x/8": 'ParseAddr("x"): unable to parse IP',
+        }.items()
+    },
 }
 
 DOES_NOT_COMPILE = {
@@ -124,6 +179,27 @@ def test_evaluation_fails_with_the_words_of_kubernetes(expression: str, text: st
     with pytest.raises(CelError) as caught:
         program.evaluate("abc")
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("int('x') == 1", "type conversion error from 'string' to 'int'"),
+        ("bool('x')", "type conversion error from 'string' to 'bool'"),
+        ("uint(-1) == 1u", "unsigned integer overflow"),
+        ("int(1e30) == 1", "integer overflow"),
+    ],
+)
+def test_constants_are_converted_before_anything_is_judged(expression: str, text: str):
+    with pytest.raises(NotInstantiated) as caught:
+        compile_expression(expression, {"self": STRING})
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("expression", ["[1, 2].flatten() == [1]", "['a'].flatten() == ['a']"])
+def test_only_lists_of_lists_are_flattened(expression: str):
+    with pytest.raises(CompileError, match="found no matching overload for 'flatten'"):
+        compile_expression(expression, {"self": STRING})
 
 
 @pytest.mark.parametrize(("expression", "text"), DOES_NOT_COMPILE.items())

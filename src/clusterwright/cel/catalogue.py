@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from clusterwright.cel import functions, kubernetes
+from clusterwright.cel import functions, kubernetes, lists
 from clusterwright.cel.overloads import Library, Overload
 
 
@@ -17,4 +17,4 @@ def _joined(*libraries: Library) -> dict[str, list[Overload]]:
     return joined
 
 
-OVERLOADS: Final[Mapping[str, list[Overload]]] = _joined(functions.LIBRARY, kubernetes.LIBRARY)
+OVERLOADS: Final[Mapping[str, list[Overload]]] = _joined(functions.LIBRARY, lists.LIBRARY, kubernetes.LIBRARY)

@@ -68,6 +68,8 @@ class Expressions(Literals):
         self.size = 1
         self.uses: set[str] = set()
         self.problems: list[tuple[int, str]] = []
+        self.impossible: list[str] = []
+        """Why constants cannot be what the expression makes of them."""
         self.declared = set(variables)
         self.mixed = False
         for name, kind in variables.items():
@@ -240,6 +242,8 @@ class Expressions(Literals):
         if b.name == "list":
             if not comparable(a, b.params[0]):
                 return self.fail(node, f"found no matching overload for '@in' applied to '({a}, {b})'")
+            if node.args[1].op == "list" and not node.args[1].args:
+                return lambda env: False, BOOL  # whatever is looked for is not looked at
             if node.args[1].op == "list" and a.name == "string" and all(n.op == "const" for n in node.args[1].args):
                 values = frozenset(n.value for n in node.args[1].args)
                 return lambda env: item(env) in values, BOOL

@@ -1,16 +1,15 @@
-"""The functions of CEL itself: conversions, strings, lists, optionals, times."""
+"""The functions of CEL itself: conversions, strings, optionals, times."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 from urllib.parse import SplitResult
 
-from clusterwright.cel.overloads import Cidr, Implementation, Ip, Library, NamedFormat, checked, contains, equal, runtime_name
+from clusterwright.cel.overloads import Cidr, Ip, Library, NamedFormat, checked, runtime_name
 from clusterwright.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -37,7 +36,7 @@ LIBRARY: Final = Library()
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
         if re.fullmatch(r"[+-]?\d+", value, re.ASCII) is None or not INT_MIN <= int(value) <= INT_MAX:
-            raise CelError(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+            raise not_convertible("int")
         return int(value)
     if isinstance(value, float):
         if math.isnan(value) or not INT_MIN < value < INT_MAX:
@@ -50,11 +49,26 @@ def _to_int(value: Any) -> int:
     return checked(int(value))
 
 
+def not_convertible(kind: str) -> CelError:
+    """A text that does not say a value of a kind."""
+    return CelError(f"type conversion error from 'string' to '{kind}'")
+
+
+def _parsed(parse: Callable[[str], Any], kind: str) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        try:
+            return parse(text)
+        except CelError:
+            raise not_convertible(kind) from None
+
+    return convert
+
+
 def _to_uint(value: Any) -> UInt:
     try:
         number = int(value)
     except (ValueError, OverflowError):
-        raise CelError(f'strconv.ParseUint: parsing "{value}": invalid syntax') from None
+        raise not_convertible("uint") from None
     if not 0 <= number < 2**64:
         raise CelError("unsigned integer overflow")
     return UInt(number)
@@ -64,7 +78,7 @@ def _to_double(value: Any) -> float:
     try:
         return float(value)
     except ValueError:
-        raise CelError(f'strconv.ParseFloat: parsing "{value}": invalid syntax') from None
+        raise not_convertible("double") from None
 
 
 def show_double(value: float) -> str:
@@ -122,10 +136,10 @@ LIBRARY.define("bool(string) bool", _to_bool)
 LIBRARY.define("bool(bool) bool", lambda v: v)
 LIBRARY.define("bytes(string) bytes", lambda v: v.encode())
 LIBRARY.define("bytes(bytes) bytes", lambda v: v)
-LIBRARY.define("timestamp(string) timestamp", parse_timestamp)
+LIBRARY.define("timestamp(string) timestamp", _parsed(parse_timestamp, "google.protobuf.Timestamp"))
 LIBRARY.define("timestamp(timestamp) timestamp", lambda v: v)
 LIBRARY.define("timestamp(int) timestamp", lambda v: datetime.fromtimestamp(v, UTC))
-LIBRARY.define("duration(string) duration", parse_duration)
+LIBRARY.define("duration(string) duration", _parsed(parse_duration, "google.protobuf.Duration"))
 LIBRARY.define("duration(duration) duration", lambda v: v)
 LIBRARY.define("dyn(A) dyn", lambda v: v)
 
@@ -166,25 +180,29 @@ def _char_at(text: str, index: int) -> str:
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
     stop = len(text) if end is None else end
+    if end is not None and start > stop:
+        raise CelError(f"invalid substring range. start: {start}, end: {stop}")
     if not 0 <= start <= len(text):
         raise CelError(f"index out of range: {start}")
     if not 0 <= stop <= len(text):
         raise CelError(f"index out of range: {stop}")
-    if start > stop:
-        raise CelError(f"invalid substring range. start: {start}, end: {stop}")
     return text[start:stop]
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
-    if not 0 <= start <= len(text):
+    if start < 0:
         raise CelError(f"index out of range: {start}")
-    return text.find(part, start)
+    return text.find(part, start) if part else min(start, len(text))
 
 
 def _last_index_of(text: str, part: str, end: int | None = None) -> int:
-    if end is not None and not 0 <= end <= len(text):
+    if end is None:
+        return text.rfind(part)
+    if end < 0:
         raise CelError(f"index out of range: {end}")
-    return text.rfind(part) if end is None else text.rfind(part, 0, end + len(part))
+    if not part:
+        return min(end, len(text))
+    return -1 if end >= len(text) else text.rfind(part, 0, end + len(part))
 
 
 def _split(text: str, separator: str, limit: int = -1) -> list[str]:
@@ -277,7 +295,18 @@ def _formatted(verb: str, precision: str | None, value: Any) -> str:
         case "x" | "X" if isinstance(value, (int, str, bytes)):
             text = f"{value:x}" if isinstance(value, int) else (value.encode() if isinstance(value, str) else value).hex()
             return text.upper() if verb == "X" else text
-    raise CelError(f"error during formatting: {verb} clause got {runtime_name(value)}")
+    raise CelError(f"error during formatting: {_CLAUSES[verb.lower()]}, was given {runtime_name(value)}")
+
+
+_CLAUSES: Final = {
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "b": "only integers and bools can be formatted as binary",
+    "o": "octal clause can only be used on integers",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+}
+"""What clauses of a format string take."""
 
 
 def _scientific(value: float, digits: int) -> str:
@@ -313,86 +342,6 @@ def _shown(value: Any) -> str:
 
 LIBRARY.define("string.format(list<dyn>) string", _format)
 
-
-# ---------------------------------------------------------------- lists, sets
-
-
-def _comparable_pairs(values: list[Any]) -> Iterator[tuple[Any, Any]]:
-    return itertools.pairwise(values)
-
-
-def _is_sorted(values: list[Any]) -> bool:
-    return all(not b < a for a, b in _comparable_pairs(values))
-
-
-def _sum(values: list[Any]) -> Any:
-    if not values:
-        return 0
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return checked(total) if type(total) is int else total
-
-
-def _extreme(name: str, choose: Callable[[list[Any]], Any]) -> Implementation:
-    def run(values: list[Any]) -> Any:
-        if not values:
-            raise CelError(f"{name} called on empty list")
-        return choose(values)
-
-    return run
-
-
-def _first_index(values: list[Any], item: Any) -> int:
-    return next((i for i, v in enumerate(values) if equal(v, item)), -1)
-
-
-def _last_index(values: list[Any], item: Any) -> int:
-    return next((i for i in range(len(values) - 1, -1, -1) if equal(values[i], item)), -1)
-
-
-def _slice(values: list[Any], start: int, end: int) -> list[Any]:
-    if start < 0 or end < 0 or start > end or end > len(values):
-        raise CelError(f"cannot slice({start}, {end}), list is length {len(values)}")
-    return values[start:end]
-
-
-def _flatten(values: list[Any], depth: int = 1) -> list[Any]:
-    out: list[Any] = []
-    for value in values:
-        if isinstance(value, list) and depth > 0:
-            out.extend(_flatten(value, depth - 1))
-        else:
-            out.append(value)
-    return out
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    out: list[Any] = []
-    for value in values:
-        if not contains(out, value):
-            out.append(value)
-    return out
-
-
-LIBRARY.define("list<A>.isSorted() bool", _is_sorted)
-LIBRARY.define("list<A>.sum() A", _sum)
-LIBRARY.define("list<A>.min() A", _extreme("min", min))
-LIBRARY.define("list<A>.max() A", _extreme("max", max))
-LIBRARY.define("list<A>.indexOf(A) int", _first_index)
-LIBRARY.define("list<A>.lastIndexOf(A) int", _last_index)
-LIBRARY.define("list<A>.slice(int, int) list<A>", _slice)
-LIBRARY.define("list<dyn>.flatten() list<dyn>", _flatten)
-LIBRARY.define("list<dyn>.flatten(int) list<dyn>", _flatten)
-LIBRARY.define("list<A>.distinct() list<A>", _distinct)
-LIBRARY.define("list<A>.reverse() list<A>", lambda v: v[::-1])
-LIBRARY.define("list<A>.sort() list<A>", sorted)
-LIBRARY.define("list<A>.first() optional<A>", lambda v: Optional(v[0], True) if v else NONE)
-LIBRARY.define("list<A>.last() optional<A>", lambda v: Optional(v[-1], True) if v else NONE)
-LIBRARY.define("lists.range(int) list<int>", lambda n: list(range(min(n, 1_000_000))))
-LIBRARY.define("sets.contains(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b))
-LIBRARY.define("sets.equivalent(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b) and all(contains(b, x) for x in a))
-LIBRARY.define("sets.intersects(list<A>, list<A>) bool", lambda a, b: any(contains(a, x) for x in b))
 
 # ---------------------------------------------------------------- optionals
 

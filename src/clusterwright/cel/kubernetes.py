@@ -10,10 +10,11 @@ from typing import Any, Final
 from urllib.parse import SplitResult, parse_qs, urlsplit
 from urllib.parse import quote as percent
 
-from clusterwright.cel.formats import LONG_NAME, is_cidr, is_ipv4, is_ipv6, is_uri
+from clusterwright.cel.formats import LONG_NAME, is_cidr, is_uri
 from clusterwright.cel.overloads import Cidr, Ip, Library, NamedFormat, Overload
 from clusterwright.cel.types import Type
 from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, Quantity, parse_quantity, parse_semver
+from clusterwright.golang.netip import address_problem, prefix_problem
 from clusterwright.golang.quoting import quote
 
 LIBRARY: Final = Library()
@@ -102,12 +103,14 @@ LIBRARY.define("url.getQuery() map<string, list<string>>", lambda u: parse_qs(u.
 
 
 def _ip(text: str) -> Ip:
-    if not is_ipv4(text) and not is_ipv6(text):
-        shown = quote(text)
-        raise CelError(f"IP Address {shown} parse error during conversion from string: ParseAddr({shown}): unable to parse IP")
+    problem = address_problem(text)
+    if problem:
+        raise CelError(f"IP Address {quote(text)} parse error during conversion from string: {problem}")
+    if "%" in text:
+        raise CelError(f"IP address {quote(text)} with zone value is not allowed")
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        raise CelError("IPv4-mapped IPv6 address is not allowed")
+        raise CelError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return Ip(address)
 
 
@@ -122,8 +125,7 @@ def _is_ip(text: str) -> bool:
 def _cidr(text: str) -> Cidr:
     if not is_cidr(text):
         prefix = "network address parse error during conversion from string: "
-        problem = "no '/'" if "/" not in text else "invalid address or prefix length"
-        raise CelError(f"{prefix}{prefix}netip.ParsePrefix({quote(text)}): {problem}")
+        raise CelError(f"{prefix}{prefix}{prefix_problem(text)}")
     return Cidr(ipaddress.ip_interface(text))
 
 
@@ -132,7 +134,10 @@ def _is_canonical(text: str) -> bool:
 
 
 def _contains_ip(network: Cidr, address: Ip | str) -> bool:
-    ip = _ip(address) if isinstance(address, str) else address
+    try:
+        ip = _ip(address) if isinstance(address, str) else address
+    except CelError:
+        raise CelError("no such overload") from None  # what is no address is none of those that are taken
     return ip.value in network.value.network
 
 

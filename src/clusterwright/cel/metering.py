@@ -90,8 +90,12 @@ def _deep(value: Any) -> int:
     return size(value)
 
 
+LONGEST_RANGE: Final = 1_000_000
+"""Longer ones are refused, which costs nothing."""
+
+
 def _count(values: Sequence[Any]) -> float:
-    return 1 + (max(0, values[0]) if isinstance(values[0], int) else 0)
+    return 1 + (values[0] if isinstance(values[0], int) and 0 <= values[0] <= LONGEST_RANGE else 0)
 
 
 def _elements(values: Sequence[Any]) -> float:

@@ -25,6 +25,10 @@ class CompileError(Exception):
     """The expression does not compile. The text is what follows `compilation failed: `."""
 
 
+class NotInstantiated(CompileError):
+    """The expression is sound, but a constant in it cannot be converted. The text is what follows `program instantiation failed: `."""
+
+
 class Program:
     """A compiled expression. `uses` are the variables that it reads; `type` is its result's."""
 
@@ -69,6 +73,8 @@ def compile_expression(source: str, variables: Mapping[str, Type], messages: Col
         raise CompileError("expression recursion limit exceeded") from None
     if compiler.problems:
         raise CompileError(_report(source, compiler.problems))
+    if compiler.impossible:
+        raise NotInstantiated(compiler.impossible[0])
     return Program(run, kind, compiler.scope, compiler.size, frozenset(compiler.uses))
 
 
@@ -84,6 +90,7 @@ def _report(source: str, problems: list[tuple[int, str]]) -> str:
 
 
 _LITERALS: Final[dict[str, Callable[[str], Any]]] = {"timestamp": parse_timestamp, "duration": parse_duration, "matches": compile_go}
+_CONVERSIONS: Final = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
 _MACROS_1: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
 
 
@@ -169,6 +176,13 @@ class _Compiler(Expressions):
             except (CelError, BadPattern):
                 self.problems.append((last.at, f"invalid {name} argument"))
 
+    def _convert(self, run: Callable[..., Any], constant: Any) -> None:
+        """Constants are converted once, before anything is judged."""
+        try:
+            run(constant)
+        except CelError as e:
+            self.impossible.append(str(e))
+
     def dispatch(self, node: Node, name: str, parts: list[tuple[Run, Type]], *, receiver: bool) -> tuple[Run, Type]:
         runs, kinds = [r for r, _ in parts], [k for _, k in parts]
         overloads = OVERLOADS.get(name, ())
@@ -189,6 +203,8 @@ class _Compiler(Expressions):
         if len(matching) == 1 and not any(k.name == "dyn" for k in kinds):
             overload, result = matching[0]
             run = overload.run
+            if name in _CONVERSIONS and node.args[0].op in ("const", "uint"):
+                self._convert(run, node.args[0].value)
 
             def charged(env: Env) -> Any:
                 values = [r(env) for r in runs]
@@ -204,7 +220,7 @@ class _Compiler(Expressions):
             for overload in candidates:
                 if all(fn.fits(p, v) for p, v in zip(overload.params, values, strict=True)):
                     return overload.run(*values)
-            raise CelError(f"no such overload: {name}")
+            raise CelError("no such overload")
 
         return choose, common([r for _, r in matching])
 

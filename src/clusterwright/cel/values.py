@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from clusterwright.golang import times
+from clusterwright.golang.quoting import quote
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
@@ -102,9 +103,6 @@ class Semver:
         return (self.major, self.minor, self.patch, not self.pre, self.pre)
 
 
-_SEMVER: Final = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
-
-
 def parse_semver(text: str, normalize: bool = False) -> Semver:
     """A semantic version; raises CelError."""
     if normalize:
@@ -116,12 +114,39 @@ def parse_semver(text: str, normalize: bool = False) -> Semver:
                 rest = mark + tail + rest
         parts = [p.lstrip("0") or "0" for p in core.split(".")]
         text = ".".join(parts + ["0"] * (3 - len(parts))) + rest
-    found = _SEMVER.fullmatch(text)
-    if found is None:
+    if not text:
+        raise CelError("Version string empty")
+    parts = text.split(".", 2)
+    if len(parts) < 3:
         raise CelError("No Major.Minor.Patch elements found")
-    major, minor, patch, pre = found.groups()
+    rest, plus, build = parts[2].partition("+")
+    patch, minus, pre = rest.partition("-")
+    major, minor, last = (_version_number(*p) for p in ((parts[0], "Major"), (parts[1], "Minor"), (patch, "Patch")))
+    for identifier in pre.split(".") if minus else ():
+        if identifier.isdigit() and len(identifier) > 1 and identifier[0] == "0":
+            raise CelError(f"Numeric PreRelease version must not contain leading zeroes {quote(identifier)}")
+        _check_identifier(identifier, "Prerelease", "prerelease")
+    for identifier in build.split(".") if plus else ():
+        _check_identifier(identifier, "Build meta data", "build meta data")
     identifiers = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in pre.split(".")) if pre else ()
-    return Semver(int(major), int(minor), int(patch), identifiers)
+    return Semver(major, minor, last, identifiers)
+
+
+def _version_number(text: str, noun: str) -> int:
+    if not text:
+        raise CelError('strconv.ParseUint: parsing "": invalid syntax')
+    if not text.isascii() or not text.isdigit():
+        raise CelError(f"Invalid character(s) found in {noun.lower()} number {quote(text)}")
+    if len(text) > 1 and text[0] == "0":
+        raise CelError(f"{noun} number must not contain leading zeroes {quote(text)}")
+    return int(text)
+
+
+def _check_identifier(text: str, noun: str, of: str) -> None:
+    if not text:
+        raise CelError(f"{noun} is empty")
+    if re.fullmatch(r"[0-9A-Za-z-]+", text, re.ASCII) is None:
+        raise CelError(f"Invalid character(s) found in {of} {quote(text)}")
 
 
 def parse_duration(text: str) -> timedelta:

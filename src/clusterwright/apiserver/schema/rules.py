@@ -12,7 +12,7 @@ from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.schema.validation import ABSENT, correlated_item
 from clusterwright.apiserver.status import OMITTED, ErrorType, FieldError, duplicate, forbidden, invalid, required
 from clusterwright.cel.metering import OBJECT_LIMIT, CostExceeded
-from clusterwright.cel.program import CompileError, Program, compile_expression
+from clusterwright.cel.program import CompileError, NotInstantiated, Program, compile_expression
 from clusterwright.cel.types import BOOL, STRING, Type, optional_of
 from clusterwright.cel.values import NONE, CelError, Optional
 
@@ -79,7 +79,7 @@ def _compile(node: Node, kind: Type | None, source: Mapping[str, Any]) -> Rule:
             if program.type != BOOL and program.type.name != "dyn":
                 problem, program = "cel expression must evaluate to a bool", None
         except CompileError as e:
-            problem = f"compilation failed: {e}"
+            problem = f"{_stage(e)} failed: {e}"
         expression = source.get("messageExpression")
         if expression and not problem:
             try:
@@ -87,7 +87,7 @@ def _compile(node: Node, kind: Type | None, source: Mapping[str, Any]) -> Rule:
                 if message.type.name not in (STRING.name, "dyn"):
                     message_problem, message = "messageExpression must evaluate to a string", None
             except CompileError as e:
-                message_problem = f"messageExpression compilation failed: {e}"
+                message_problem = f"messageExpression {_stage(e).removeprefix('program ')} failed: {e}"
     path = ""
     if source.get("fieldPath"):
         try:
@@ -96,6 +96,10 @@ def _compile(node: Node, kind: Type | None, source: Mapping[str, Any]) -> Rule:
             path = ""
     uses_old = program is not None and "oldSelf" in program.uses
     return Rule(source, program, problem, message, message_problem, uses_old, optional_old, path)
+
+
+def _stage(error: CompileError) -> str:
+    return "program instantiation" if isinstance(error, NotInstantiated) else "compilation"
 
 
 def field_path(path: str, node: Node, *, allow_brackets: bool = True) -> tuple[str, Node]:
