@@ -35,6 +35,19 @@ def fail(handler: logging.Handler, at: float, error: str, *, name: str = "m", ca
     handler.handle(record)
 
 
+def test_a_long_reason_is_cut_and_no_secret_is_cut_open(out: tuple[logging.Handler, io.StringIO]) -> None:
+    handler, stream = out
+    key = "-----BEGIN PRIVATE KEY-----\n" + "QUJD" * 200 + "\n-----END PRIVATE KEY-----"
+    for name, error in (("a", "one thing is missing, " * 60), ("b", "x" * 1000), ("c", f"{'so ' * 80}{key} was no key")):
+        fail(handler, 0, error, name=name)
+        fail(handler, 5, error, name=name)
+
+    first, second, third = stream.getvalue().splitlines()
+    assert all(len(line) < 400 for line in (first, second, third))
+    assert first.endswith("one thing is missing, one thing is ... (--log-level debug shows all) (2 times)")
+    assert "QUJD" not in third
+
+
 def test_what_ends_soon_is_not_told(out: tuple[logging.Handler, io.StringIO]) -> None:
     handler, stream = out
     for at in (0.0, 0.5, 2.9):

@@ -19,6 +19,8 @@ LASTING: Final = 3.0
 """Seconds after which a failure is worth a line."""
 FORGOTTEN: Final = 120.0
 """Seconds without a failure, beyond the announced pause, after which the next one is a new one."""
+LONGEST: Final = 300
+"""Characters of a reason that are shown."""
 _CLASS: Final = re.compile(r"^[A-Z]\w+: ")
 _COUNTED: Final = ("failures", "retry_in_seconds", "reasons", "stacktrace", "error", "controller", "namespace", "name", "times")
 
@@ -76,7 +78,7 @@ class TerminalFormatter(logging.Formatter):
         at = f"{datetime.fromtimestamp(record.created, UTC).astimezone():%H:%M:%S}"
         fields: dict[str, Any] = getattr(record, "fields", {})
         about = " ".join(filter(None, (str(fields.get("controller", "")), _object(fields))))
-        why = _reason(fields)
+        why = _shortened(redact(_reason(fields)))  # redacted first: half a secret would not be known for one
         if record.exc_info and record.exc_info[0] is not None:
             why = f"unforeseen {record.exc_info[0].__name__}: {why or record.exc_info[1]} (--log-level debug shows where)"
         message = record.getMessage()
@@ -95,6 +97,10 @@ def for_people() -> None:
 
 def _object(fields: dict[str, Any]) -> str:
     return "/".join(str(fields[part]) for part in ("namespace", "name") if fields.get(part))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rpartition(' ')[0] or text[:LONGEST]} ... (--log-level debug shows all)"
 
 
 def _reason(fields: dict[str, Any]) -> str:
