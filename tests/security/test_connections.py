@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -146,9 +147,8 @@ async def test_a_flood_over_the_network_leaves_the_controllers_their_share() -> 
 
             tasks = [asyncio.ensure_future(flood()) for _ in range(200)]
             await asyncio.sleep(0.5)
-            count, loop = 0, asyncio.get_running_loop()
-            end = loop.time() + 2.0
-            while loop.time() < end:
+            count, end = 0, time.process_time() + 2.0  # all of them are in this process: its time is shared, not the machine's
+            while time.process_time() < end:
                 body = json.dumps({"metadata": {"name": f"n{count}"}}).encode()
                 await http.server.handle(
                     Request(method="POST", path="/api/v1/namespaces", body=body, headers={"content-type": "application/json"})
