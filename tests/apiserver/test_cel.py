@@ -31,6 +31,16 @@ self.upperAscii() == 'ABC'
 'abc'.charAt(3) == ''
 'a1b22'.findAll('[0-9]+') == ['1','22']
 'a1b22'.find('[0-9]+') == '1'
+'abc'.findAll('$') == ['']
+'axb'.findAll('x*') == ['', 'x', '']
+string(1000000.0) == '1e+06' && string(1.5) == '1.5' && string(100000.0) == '100000'
+quantity('1Gi').isInteger() && quantity('2k').isInteger() && quantity('1e3').asInteger() == 1000
+!quantity('1.5Gi').isInteger() && !quantity('1000m').isInteger() && !quantity('5Ei').isInteger()
+quantity('1k').add(quantity('1')).isInteger() && !quantity('1').add(quantity('1000m')).isInteger() && quantity('3').sub(1).asInteger() == 2
+url('https://u:p@h:80/a%2fb?x=1&y=2&x=3#f').getHost() == 'h:80'
+url('https://h:80/p?x=1&y=2&x=3#f').getQuery() == {'x': ['1', '3'], 'y': ['2']}
+url('https://[::1]:8080/p').getHostname() == '::1' && url('https://[::1]:8080/p').getPort() == '8080'
+url('//h/p').getHost() == 'h' && url('//h/p').getEscapedPath() == '/p' && url('/a b').getEscapedPath() == '/a%20b'
 'A,B'.split(',').map(x, x.lowerAscii()).join('-') == 'a-b'
 [1,2,3].sum() == 6
 [3,1,2].max() == 3 && [3,1,2].min() == 1
@@ -100,6 +110,17 @@ FAILS_AT_RUN_TIME = {
     "semver('x').major() == 1": "No Major.Minor.Patch elements found",
     "optional.none().value() == 1": "optional.none() dereference",
     "ip('x') == ip('y')": 'IP Address "x" parse error during conversion from string: ParseAddr("x"): unable to parse IP',
+    **{
+        f"url('{text}').getHost() == ''": f'URL parse error during conversion from string: parse "{text}": {why}'
+        for text, why in {
+            "": "empty url",
+            "x": "invalid URI for request",
+            "://x": "missing protocol scheme",
+            "http://%zz": 'invalid URL escape "%zz"',
+            "https://h:x/": 'invalid port ":x" after host',
+        }.items()
+    },
+    "quantity('5Ei').asInteger() == 1": "cannot convert value to integer",
     "int(self) == 1": "type conversion error from 'string' to 'int'",
     "uint(self) == 1u": "type conversion error from 'string' to 'uint'",
     "double(self) == 1.0": "type conversion error from 'string' to 'double'",

@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.golang.floats import format_float
 from clusterwright.golang.quoting import quote
-from clusterwright.gotemplate.floats import format_float
 
 
 class ErrorType(Enum):

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
-from urllib.parse import SplitResult
 
 from clusterwright.cel.overloads import Cidr, Ip, Library, NamedFormat, checked, runtime_name
 from clusterwright.cel.values import (
@@ -25,8 +24,10 @@ from clusterwright.cel.values import (
     show_duration,
     show_timestamp,
 )
+from clusterwright.golang.floats import format_float
 from clusterwright.golang.quoting import quote
 from clusterwright.golang.regex import BadPattern, Pattern, compile_go, matcher
+from clusterwright.golang.urls import RequestUrl
 
 LIBRARY: Final = Library()
 
@@ -87,10 +88,7 @@ def show_double(value: float) -> str:
         return "+Inf" if value > 0 else "-Inf"
     if math.isnan(value):
         return "NaN"
-    if value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    text = repr(value)
-    return re.sub(r"e([+-])(\d)$", r"e\g<1>0\2", text)
+    return format_float(value, "g", -1)
 
 
 def to_string(value: Any) -> str:
@@ -112,8 +110,8 @@ def to_string(value: Any) -> str:
         return show_duration(value)
     if isinstance(value, (Ip, Cidr)):
         return str(value.value)
-    if isinstance(value, SplitResult):
-        return value.geturl()
+    if isinstance(value, RequestUrl):
+        return value.text
     return str(int(value))
 
 
@@ -163,7 +161,11 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [m.group() for m in _regex(pattern).finditer(text)]
+    found, end = [], -1
+    for match in _regex(pattern).finditer(text):
+        if match.end() > end or match.start() < match.end():  # nothing is not found once more where something ends
+            found.append(match.group())
+        end = match.end()
     return found if limit < 0 else found[:limit]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
-from urllib.parse import SplitResult, parse_qs, urlsplit
-from urllib.parse import quote as percent
 
 from clusterwright.cel.formats import LONG_NAME, is_cidr, is_uri
 from clusterwright.cel.overloads import Cidr, Ip, Library, NamedFormat, Overload
@@ -16,6 +15,7 @@ from clusterwright.cel.types import Type
 from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, Quantity, parse_quantity, parse_semver
 from clusterwright.golang.netip import address_problem, prefix_problem
 from clusterwright.golang.quoting import quote
+from clusterwright.golang.urls import RequestUrl, parse_request_uri
 
 LIBRARY: Final = Library()
 
@@ -30,8 +30,16 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _amount(value: Quantity | int) -> Decimal:
-    return value.amount if isinstance(value, Quantity) else Decimal(value)
+def _quantity(value: Quantity | int) -> Quantity:
+    return value if isinstance(value, Quantity) else Quantity(Decimal(value))
+
+
+def _negative(value: Quantity) -> Quantity:
+    return Quantity(-value.amount, value.scale)
+
+
+def _is_integer(value: Quantity) -> bool:
+    return value.scale is not None and value.scale >= 0 and INT_MIN <= value.amount <= INT_MAX
 
 
 def _compare(a: Any, b: Any) -> int:
@@ -39,7 +47,7 @@ def _compare(a: Any, b: Any) -> int:
 
 
 def _quantity_int(value: Quantity) -> int:
-    if value.amount != value.amount.to_integral_value() or not INT_MIN <= value.amount <= INT_MAX:
+    if not _is_integer(value):
         raise CelError("cannot convert value to integer")
     return int(value.amount)
 
@@ -47,15 +55,15 @@ def _quantity_int(value: Quantity) -> int:
 LIBRARY.define("quantity(string) quantity", parse_quantity)
 LIBRARY.define("isQuantity(string) bool", _is_quantity)
 LIBRARY.define("sign(quantity) int", lambda q: _compare(q.amount, 0))
-LIBRARY.define("quantity.isInteger() bool", lambda q: q.amount == q.amount.to_integral_value() and INT_MIN <= q.amount <= INT_MAX)
+LIBRARY.define("quantity.isInteger() bool", _is_integer)
 LIBRARY.define("quantity.asInteger() int", _quantity_int)
 LIBRARY.define("quantity.asApproximateFloat() double", lambda q: float(q.amount))
 LIBRARY.define("quantity.isGreaterThan(quantity) bool", lambda a, b: a.amount > b.amount)
 LIBRARY.define("quantity.isLessThan(quantity) bool", lambda a, b: a.amount < b.amount)
 LIBRARY.define("quantity.compareTo(quantity) int", lambda a, b: _compare(a.amount, b.amount))
 for _other in ("quantity", "int"):
-    LIBRARY.define(f"quantity.add({_other}) quantity", lambda a, b: Quantity(a.amount + _amount(b)))
-    LIBRARY.define(f"quantity.sub({_other}) quantity", lambda a, b: Quantity(a.amount - _amount(b)))
+    LIBRARY.define(f"quantity.add({_other}) quantity", lambda a, b: a.added(_quantity(b)))
+    LIBRARY.define(f"quantity.sub({_other}) quantity", lambda a, b: a.added(_negative(_quantity(b))))
 
 # ---------------------------------------------------------------- semver
 
@@ -82,24 +90,25 @@ LIBRARY.define("semver.compareTo(semver) int", lambda a, b: _compare(a.key, b.ke
 # ---------------------------------------------------------------- URLs, IPs
 
 
-def _url(text: str) -> SplitResult:
-    if not is_uri(text):
-        raise CelError(f'URL parse error during conversion from string: parse "{text}": invalid URI for request')
-    return urlsplit(text)
-
-
-def _bracketed(url: SplitResult) -> str:
-    return url.netloc.rpartition("@")[2]
+def _url(text: str) -> RequestUrl:
+    try:
+        checked = parse_request_uri(text)
+        plain = text.partition("#")[0]  # requests have no fragments: what is meant is what stands before
+        if text.startswith("//"):
+            return replace(parse_request_uri(f"x:{plain}"), scheme="", text=text)
+        return replace(parse_request_uri(plain), text=text) if plain != text else checked
+    except ValueError as e:
+        raise CelError(f"URL parse error during conversion from string: {e}") from None
 
 
 LIBRARY.define("url(string) url", _url)
 LIBRARY.define("isURL(string) bool", is_uri)
 LIBRARY.define("url.getScheme() string", lambda u: u.scheme)
-LIBRARY.define("url.getHost() string", _bracketed)
-LIBRARY.define("url.getHostname() string", lambda u: u.hostname or "")
-LIBRARY.define("url.getPort() string", lambda u: str(u.port) if u.port is not None else "")
-LIBRARY.define("url.getEscapedPath() string", lambda u: percent(u.path, safe="/%:@!$&'()*+,;=~"))
-LIBRARY.define("url.getQuery() map<string, list<string>>", lambda u: parse_qs(u.query, keep_blank_values=True))
+LIBRARY.define("url.getHost() string", lambda u: u.host)
+LIBRARY.define("url.getHostname() string", lambda u: u.hostname)
+LIBRARY.define("url.getPort() string", lambda u: u.port)
+LIBRARY.define("url.getEscapedPath() string", lambda u: u.escaped_path)
+LIBRARY.define("url.getQuery() map<string, list<string>>", lambda u: u.values)
 
 
 def _ip(text: str) -> Ip:

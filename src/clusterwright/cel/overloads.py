@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
-from urllib.parse import SplitResult
 
 from clusterwright.cel.types import DYN, Type, comparable
 from clusterwright.cel.values import INT_MAX, INT_MIN, CelError, Optional, Quantity, Semver, TypeValue, UInt
+from clusterwright.golang.urls import RequestUrl
 
 Implementation = Callable[..., Any]
 
@@ -120,7 +120,7 @@ _RUNTIME: Final[dict[type, str]] = {
     Optional: "optional",
     Quantity: "quantity",
     Semver: "semver",
-    SplitResult: "url",
+    RequestUrl: "url",
 }
 _SHOWN: Final = {
     "null": "null_type",

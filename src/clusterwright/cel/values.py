@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -70,6 +70,14 @@ class Quantity:
     """A Kubernetes quantity."""
 
     amount: Decimal
+    scale: int | None = field(default=0, compare=False)
+    """By which power of ten Go counts it in 64 bits; None: it holds it as a decimal of any length, and takes it for no integer."""
+
+    def added(self, other: Quantity) -> Quantity:
+        """The sum."""
+        scales = (self.scale, other.scale)
+        scale = None if None in scales else other.scale if not self.amount else min(s for s in scales if s is not None)
+        return Quantity(self.amount + other.amount, scale)
 
 
 def parse_quantity(text: str) -> Quantity:
@@ -79,13 +87,25 @@ def parse_quantity(text: str) -> Quantity:
         raise CelError(_BAD_QUANTITY)
     number, suffix = found.groups()
     try:
+        amount = Decimal(number) if number.strip("+-.") or "." not in number else Decimal(0)
         if suffix in _SUFFIXES:
-            return Quantity(Decimal(number) * _SUFFIXES[suffix])
+            return Quantity(amount * _SUFFIXES[suffix], _scale(number, suffix))
         if re.fullmatch(r"[eE][+-]?[0-9]+", suffix):
-            return Quantity(Decimal(number) * Decimal(10) ** int(suffix[1:]))
+            return Quantity(amount * Decimal(10) ** int(suffix[1:]), _scale(number, suffix))
     except (InvalidOperation, OverflowError):
         raise CelError(_BAD_QUANTITY) from None
     raise CelError(_BAD_SUFFIX)
+
+
+def _scale(number: str, suffix: str) -> int | None:
+    whole, _, fraction = number.lstrip("+-").partition(".")
+    digits = len(whole.lstrip("0") or "0")
+    if suffix.endswith("i"):
+        exponent = 10 * (1 + "KMGTPE".index(suffix[0]))
+        return 0 if not fraction and 14 - digits - exponent * 3 // 10 >= 0 else None
+    exponent = int(suffix[1:]) if suffix[:1] in ("e", "E") and len(suffix) > 1 else _SUFFIXES[suffix].adjusted()
+    scale = exponent - len(fraction)
+    return scale if digits + len(fraction) <= 18 and scale >= -9 else None
 
 
 @dataclass(frozen=True, slots=True)

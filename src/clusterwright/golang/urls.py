@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from ipaddress import IPv6Address
+from dataclasses import dataclass, field, replace
 from typing import Final
+from urllib.parse import quote as percent
+from urllib.parse import unquote_plus, unquote_to_bytes
 
+from clusterwright.golang.netip import address_problem
 from clusterwright.golang.quoting import quote
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _HOST: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~!$&'()*+,;=:[]<>\"")
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
+_DIGITS: Final = re.compile(r"[0-9]*")
+_ENCODED: Final = re.compile(r"[A-Za-z0-9\-_.~!$&'()*+,;=:@\[\]/%]*")
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _PORT: Final = re.compile(r"(:[0-9]*)?")
 
 
@@ -23,12 +28,44 @@ class RequestUrl:
     scheme: str
     host: str
     path: str
+    query: str = ""
+    user: str = ""
+    text: str = field(default="", compare=False)
+    """The whole of it."""
+
+    @property
+    def hostname(self) -> str:
+        """The host without its port, and without the brackets of an address."""
+        host = self.host.partition("]")[0][1:] if self.host.startswith("[") else self.host
+        return host if self.host.startswith("[") else host.removesuffix(f":{self.port}") if ":" in host else host
+
+    @property
+    def port(self) -> str:
+        """The port, if it is a number."""
+        _, colon, port = self.host.rpartition("]")[2].rpartition(":")
+        return port if colon and _DIGITS.fullmatch(port) else ""
+
+    @property
+    def escaped_path(self) -> str:
+        """The path as it was written, or escaped where it should have been."""
+        return self.path if _ENCODED.fullmatch(self.path) else percent(unquote_to_bytes(self.path), safe="$&+,/:;=@")
+
+    @property
+    def values(self) -> dict[str, list[str]]:
+        """The values of the query by their names; what is written wrongly is left out."""
+        found: dict[str, list[str]] = {}
+        for part in self.query.split("&"):
+            if not part or ";" in part or _BAD_ESCAPE.search(part):
+                continue
+            name, _, value = part.partition("=")
+            found.setdefault(unquote_plus(name), []).append(unquote_plus(value))
+        return found
 
 
 def parse_request_uri(text: str) -> RequestUrl:
     """An absolute URL or an absolute path; raises ValueError with the sentence that Go's users know."""
     try:
-        return _parse(text)
+        return replace(_parse(text), text=text)
     except ValueError as error:
         raise ValueError(f"parse {quote(text)}: {error}") from None
 
@@ -41,18 +78,18 @@ def _parse(text: str) -> RequestUrl:
     if text == "*":
         return RequestUrl("", "", "*")
     scheme, rest = _scheme(text)
-    rest = rest.partition("?")[0]
+    rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
         if scheme:
-            return RequestUrl(scheme, "", "")  # opaque
+            return RequestUrl(scheme, "", "", query)  # opaque
         raise ValueError("invalid URI for request")
-    host = ""
+    host = user = ""
     if scheme and rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         rest = slash + path
-        host = _authority(authority, scheme)
+        user, host = authority.rpartition("@")[0], _authority(authority, scheme)
     _require_escapes(rest)
-    return RequestUrl(scheme, host, rest)
+    return RequestUrl(scheme, host, rest, query, user)
 
 
 def _scheme(text: str) -> tuple[str, str]:
@@ -106,10 +143,9 @@ def _authority(authority: str, scheme: str) -> str:
 
 def _require_address(literal: str) -> None:
     address, zone, name = literal.partition("%25")
-    try:
-        IPv6Address(address)
-    except ValueError:
-        raise ValueError(f"invalid host: ParseAddr({quote(literal)}): unable to parse IP") from None
+    problem = address_problem(address)
+    if problem:
+        raise ValueError(f"invalid host: {problem}")
     if zone and not name:
         raise ValueError(f"invalid host: ParseAddr({quote(literal)}): zone must be a non-empty string")
 

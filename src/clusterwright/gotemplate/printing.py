@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clusterwright.golang.floats import format_float
 from clusterwright.golang.quoting import is_printable, quote
-from clusterwright.gotemplate.floats import format_float
 from clusterwright.gotemplate.values import INTEGERS, Kind, TemplateError, bounded, concatenate, kind_of, sorted_entries, to_bytes
 
 _LARGEST_WIDTH = 10**6
