@@ -254,8 +254,8 @@ def main() -> int:
     def run() -> bool:
         good = True
         if arguments.ten or not arguments.clusters:
-            good = asyncio.run(ten(arguments.requests, Size(3, deployment=True), 130))
-            good = asyncio.run(ten(arguments.requests, Size(2, 3, deployment=True, control_plane=True), 180)) and good
+            good = asyncio.run(ten(arguments.requests, Size(3, deployment=True), 115))
+            good = asyncio.run(ten(arguments.requests, Size(2, 3, deployment=True, control_plane=True), 170)) and good
         return (True if arguments.ten and not arguments.clusters else asyncio.run(many(arguments.clusters or 200))) and good
 
     good = profiled(run, arguments.profile) if arguments.profile else run()

@@ -37,16 +37,18 @@ async def test_a_whole_life_with_the_generated_role_only(kube: Kube, capsys: pyt
     asked = [e for e in kube.audited(idle) if e.credential == manager.credential and e.resource != "leases" and e.verb != "watch"]
     written = [e for e in kube.writes([manager], began) if e.at < idle]
     conflicts = [e for e in written if e.code == 409]
+    told = [e for e in kube.audited(began) if e.credential == manager.credential and e.resource == "events" and e.at < idle]
     refused = [e for e in kube.audited() if e.credential == manager.credential and e.code == 403]
     with capsys.disabled():
         sys.stdout.write(
-            f"\n{COUNT} x (3+2) available in {created:.0f} s; {len(written) / COUNT:.0f} writes each; {len(conflicts)} conflicts of"
-            f" {len(written)}; idle for a minute: {len(quiet)} writes, {len(asked)} requests beside watches and the Lease\n"
+            f"\n{COUNT} x (3+2) available in {created:.0f} s; {len(written) / COUNT:.0f} writes and {len(told) / COUNT:.0f} of Events each; {len(conflicts)} conflicts"
+            f" of {len(written)}; idle for a minute: {len(quiet)} writes, {len(asked)} requests beside watches and the Lease\n"
             f"{_cost(manager.process.pid)}\n"
             f"{Counter((e.verb, e.resource) for e in written).most_common(12)}\n"
         )
 
     assert refused == []
+    assert len(written) <= 180 * COUNT
     assert len(conflicts) <= 0.005 * len(written)
     assert quiet == []
     assert len(asked) < 10
