@@ -106,6 +106,16 @@ def alarm_of_one_member(w: World) -> str:
     return name_of(machine)
 
 
+def machines_of_old_say_nothing(w: World) -> str:
+    """Machines that report nothing of etcd contradict nobody who does."""
+    plane = find(w, "KubeadmControlPlane")
+    machine = leaders(w)[0]
+    machine["status"]["conditions"] = [c for c in machine["status"]["conditions"] if not c["type"].startswith("Etcd")]
+    name = machine["metadata"]["name"]
+    says(plane, "EtcdClusterHealthy", "False", "NotHealthy", f"* Machine {name}:\n  * EtcdMemberHealthy: Etcd reports alarms: CORRUPT")
+    return name_of(plane)
+
+
 def member_without_machine(w: World) -> str:
     plane = find(w, "KubeadmControlPlane")
     says(plane, "EtcdClusterHealthy", "False", "NotHealthy", "* Etcd member old-node does not have a corresponding Machine")
@@ -299,7 +309,10 @@ def foreign_finalizer_of_infrastructure(w: World) -> str:
 
 TROUBLES: list[tuple[str, Callable[[World], str]]] = [
     *(("healthy-ha", t) for t in (sum_of_machines_is_late, sums_of_components_are_late, sum_of_a_machine_that_is_gone)),
-    *(("healthy-ha", t) for t in (sum_of_workers_is_late, failed_once_long_ago, alarm_of_one_member, member_without_machine)),
+    *(
+        ("healthy-ha", t)
+        for t in (sum_of_workers_is_late, failed_once_long_ago, alarm_of_one_member, member_without_machine, machines_of_old_say_nothing)
+    ),
     *(("healthy-ha", t) for t in (remediation_waits_for_a_deletion, evictions_refused, kubelet_of_a_leader_silent)),
     *(("healthy-ha", t) for t in (address_pool_exhausted, disk_pressure, pool_config_fails, two_faults_the_older_below, paused_and_broken)),
     *(("healthy-ha", t) for t in (update_in_place_fails, webhook_is_down, resources_refused, foreign_finalizer_of_infrastructure)),

@@ -44,7 +44,7 @@ _TOGETHER: Final = {
 """What several conditions are called that say the same."""
 _AWAITED: Final = re.compile(r"control plane to be initialized|WaitingForControlPlaneInitialized")
 _REST: Final = re.compile(r"^And \d+ ([A-Z][A-Za-z]+) ", re.MULTILINE)
-_TYPE: Final = re.compile(r"(?:^|\* )\s*([A-Z][A-Za-z]+):", re.MULTILINE)
+_TYPE: Final = re.compile(rf"(?:^|\* )\s*([A-Z][A-Za-z]+|{'|'.join(_TOGETHER)}):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,9 @@ class Hearsay:
         return next((n.kind for n in self.nodes.values() if n.object is not None and word in {n.kind, plural(n.kind)}), "")
 
     def _contradicts(self, part: Node, words: str) -> bool:
-        """Whether an object says nothing of what is told of it."""
-        return part.tier is Tier.PROGRESS or self._are_true(part, _TYPE.findall(words))
+        """Whether an object says otherwise: where conditions are named, of these; who has none of them, as of old, contradicts nobody."""
+        types = [type_ for head in _TYPE.findall(words) for type_ in _TOGETHER.get(head, (head,))]
+        return self._are_true(part, types) if types else part.tier is Tier.PROGRESS
 
     def _are_true(self, node: Node, types: Sequence[str]) -> bool:
         """Whether the conditions of these types hold that the object has, and it has one."""
