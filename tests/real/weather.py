@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from random import Random
 from types import TracebackType
 
@@ -31,19 +34,23 @@ class Weather:
         self._inner = HttpTransport(Kubeconfig.load([path]).resolve(), SystemClock(), limit=0)
         self._transport = FaultyTransport(self._inner, Random(seed), NO_FAULTS, Trace(), process="manager")
         self.answers: Counter[int] = Counter()
+        self._under_way: set[asyncio.Task[web.StreamResponse]] = set()
         self.server = ""
 
     async def __aenter__(self) -> Weather:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self._kube.folder / "server.crt", self._kube.folder / "server.key")
-        self._runner = web.ServerRunner(web.Server(self._pass_on))
+        self._runner = web.ServerRunner(web.Server(self._pass_on), shutdown_timeout=1.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context, shutdown_timeout=1.0).start()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context).start()
         _, port = self._runner.addresses[0]
         self.server = f"https://127.0.0.1:{port}"
         return self
 
     async def __aexit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
         await self._runner.cleanup()
         await self._inner.close()
 
@@ -57,6 +64,14 @@ class Weather:
         self._transport.calm()
 
     async def _pass_on(self, asked: web.BaseRequest) -> web.StreamResponse:
+        task = asyncio.ensure_future(self._answer(asked))
+        self._under_way.add(task)
+        try:
+            return await task
+        finally:
+            self._under_way.discard(task)
+
+    async def _answer(self, asked: web.BaseRequest) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in asked.headers.items() if name.lower() not in HOPS}
         request = Request(
             method=asked.method, path=asked.path, query=tuple(asked.query.items()), headers=headers, body=await asked.read()
@@ -79,9 +94,11 @@ class Weather:
             return web.Response(status=answer.status, headers=kept, body=answer.body)
         told = web.StreamResponse(headers=kept)
         await told.prepare(asked)
+        assert isinstance(lines, AsyncGenerator)
         try:
-            async for line in lines:
-                await told.write(line + b"\n")
+            async with aclosing(lines):
+                async for line in lines:
+                    await told.write(line + b"\n")
         except (ConnectionFailed, ConnectionResetError):
             return self._broken(asked)
         return told
