@@ -144,6 +144,7 @@ FAILS_AT_RUN_TIME = {
     "cidr('10.0.0.0/8').containsIP(self)": "no such overload",
     "dyn(1).orValue(2) == 3": "no such overload",
     "[1][1] == 1 || [1][2] == 1": "index out of bounds: 1",
+    "[1][5] in [[1]][7]": "index out of bounds: 5",
     **{
         f"ip('{text}').family() == 4": f'IP Address "{text}" parse error during conversion from string: ParseAddr("{text}"): {why}'
         for text, why in {

@@ -48,6 +48,7 @@ def judged(schema: dict[str, Any], value: Any) -> list[str]:
             2,
             '[v].value: Invalid value: "2": failed rule: self > 3',
         ),
+        ({"type": "array", "items": {"type": "integer"}, "maxItems": -1}, [1], '[v].value: Too many: "[1]": has too many items'),
         ({"type": "string", "maxLength": 1}, "ab", "[v].value: Too long: may not be more than 1 byte"),
         ({"type": "number", "maximum": 10000000}, 2e7, '[v].value: Invalid value: "20000000.0": should be less than or equal to 1e+07'),
         (
@@ -122,11 +123,14 @@ def test_messages_count_in_what_all_rules_may_cost() -> None:
         "items": {"type": "string"},
         "x-kubernetes-validations": [{"rule": "true", "messageExpression": "self.map(x, x + 'b')[0]"}],
     }
-    schema = {"type": "object", "properties": dict.fromkeys("abc", costly)}
+    cheap = {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}
+    schema = {"type": "object", "properties": {**dict.fromkeys("abc", costly), "d": cheap}}
 
     found = variables.validate_definitions([{"name": "v", "schema": {"openAPIV3Schema": schema}}], "spec.variables")
 
     assert "x-kubernetes-validations estimated rule & messageExpression cost total for entire OpenAPIv3 schema" in found[-1].detail
+    contributed = [e.field.partition("properties")[2] for e in found if e.detail.startswith("contributed")]
+    assert sorted(contributed) == [f"[{name}].x-kubernetes-validations[0].messageExpression" for name in "abc"]
 
 
 def test_an_unchanged_value_is_not_forgiven_a_broken_rule() -> None:

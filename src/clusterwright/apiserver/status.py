@@ -103,7 +103,8 @@ def too_long(field: str, maximum: int) -> FieldError:
 
 def too_many(field: str, actual: int, maximum: int) -> FieldError:
     """A list with too many items."""
-    return FieldError(ErrorType.TOO_MANY, field, actual, f"must have at most {maximum} item{'' if maximum == 1 else 's'}")
+    text = f"must have at most {maximum} item{'' if maximum == 1 else 's'}" if maximum >= 0 else "has too many items"
+    return FieldError(ErrorType.TOO_MANY, field, actual, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,9 +249,9 @@ class Expressions(Literals):
                 return lambda env: item(env) in values, BOOL
 
             def looked_for(env: Env) -> bool:
-                where = container(env)
+                what, where = item(env), container(env)
                 charge(env, size(where))
-                return fn.contains(where, item(env))
+                return fn.contains(where, what)
 
             return looked_for, BOOL
         if b.name == "map":

@@ -15,7 +15,7 @@ from clusterwright.cel.cost import UNBOUNDED, Shape, maximum_cost
 EXPRESSION_LIMIT: Final = 10_000_000
 TOTAL_LIMIT: Final = 100_000_000
 _NAMED: Final = 4
-"""So many rules are named when all together cost too much."""
+"""So many rules are named when all together cost too much: of those that are a hundredth of what they may cost."""
 _ADVICE: Final = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
 
 
@@ -36,7 +36,7 @@ def cost_errors(node: Node, field: str, *, root: bool = False, messages: bool = 
     if total > TOTAL_LIMIT:
         parts = "rule & messageExpression" if messages else "rule"
         text = f"contributed to estimated {parts} cost total exceeding cost limit for entire OpenAPIv3 schema"
-        most = sorted(summed, key=lambda c: -c[1])[:_NAMED]
+        most = sorted((c for c in summed if c[1] >= TOTAL_LIMIT // 100), key=lambda c: -c[1])[:_NAMED]
         errors.extend(forbidden(path, text) for path, _ in most)
         what = f"x-kubernetes-validations estimated {parts} cost total for entire OpenAPIv3 schema"
         errors.append(_exceeded(field, what, total, TOTAL_LIMIT))
