@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,8 +21,8 @@ from clusterwright.gotemplate import parse
 from clusterwright.gotemplate.sprig import FUNCTIONS
 from clusterwright.install import forms
 from clusterwright.install.manifests import Settings, manifests
-from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.rest import RestClient
+from clusterwright.simulation.world import START
 
 CHOICES = {
     "default": Settings(),
@@ -37,7 +39,8 @@ def made(settings: Settings) -> list[Json]:
 
 @pytest.mark.parametrize("choice", CHOICES)
 async def test_an_api_server_takes_everything_in_order_and_a_second_time(choice: str) -> None:
-    server = ApiServer(now=SystemClock().now, random=Random(1))
+    seconds = count()
+    server = ApiServer(now=lambda: START + timedelta(seconds=next(seconds)), random=Random(1))
     server.ensure_namespaces()
     server.ensure(bootstrap_roles())
     client = RestClient(InProcessTransport(server))

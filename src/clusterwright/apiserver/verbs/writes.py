@@ -248,8 +248,16 @@ def _is_unchanged(call: Call, entry: Entry, written: Written, old: Json) -> bool
 
 
 def _is_same(new: Json, old: Json) -> bool:
-    """Numbers that are equal but written differently are not the same."""
+    """Numbers that are equal but written differently are not the same; when somebody last wrote what they own is no difference."""
+    if new != old:
+        new, old = _timeless(new), _timeless(old)
     return new == old and msgspec.json.encode(new, order="sorted") == msgspec.json.encode(old, order="sorted")
+
+
+def _timeless(obj: Json) -> Json:
+    meta = obj["metadata"]
+    owners = [{name: value for name, value in owner.items() if name != "time"} for owner in meta.get("managedFields") or ()]
+    return {**obj, "metadata": {**meta, "managedFields": owners}}
 
 
 def _judge_change(call: Call, obj: Json, old: Json) -> None:
