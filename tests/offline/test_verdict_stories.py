@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 import pytest
 
@@ -13,9 +14,10 @@ from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.errors import NotFound
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import Plane, plane
+from clusterwright.simulation.plane import Plane, management_server, plane
 from clusterwright.simulation.world import START
 from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, admitting, key, look, up, whole
+from offline.moments import slow
 
 POOL = GroupVersionKind("cluster.x-k8s.io", "v1beta2", "MachinePool")
 GOOD = {State.FINE, State.PROGRESSING}
@@ -77,12 +79,15 @@ def test_a_rollout_progresses_and_says_how_far_it_has_come(step: float) -> None:
 @EVERY
 def test_a_cluster_that_is_deleted_progresses_until_it_is_gone(step: float) -> None:
     async def main() -> list[Verdict]:
-        async with plane(LoopClock(START)) as p:
+        clock = LoopClock(START)
+        server = management_server(clock, Random(1))
+        async with plane(clock, server=server, transport=slow(server, 1)) as p:  # without a network it is gone at once
             await up(p)
             await p.client.delete(CLUSTER, key("c"))
             found = await verdicts(p, 40, step / 35)
             await p.until_gone(Cluster, "c")
-            return found
+        server.close()
+        return found
 
     found = run_virtual(main())
     assert found
