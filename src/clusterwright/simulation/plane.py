@@ -227,6 +227,7 @@ async def plane(
         await asyncio.wait([running])
         if cloud is None:
             await own_cloud.close()
+        await own_server.callouts.close()  # of a server that outlives this, too: it opens others
         if server is None:
             own_server.close()
         running.result()
