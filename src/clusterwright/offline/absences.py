@@ -28,7 +28,8 @@ from clusterwright.offline.credentials import (
 )
 from clusterwright.offline.kinship import class_of, resources
 from clusterwright.offline.kinship import name_of as node_id
-from clusterwright.offline.testimony import Node, Testimony
+from clusterwright.offline.nodes import Node
+from clusterwright.offline.testimony import Testimony
 
 _CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
 _RESOURCES = "spec.resources["

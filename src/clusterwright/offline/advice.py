@@ -16,8 +16,8 @@ from clusterwright.offline.complaints import OWN_FINALIZER, SPEC_PAUSED, TEMPLAT
 from clusterwright.offline.credentials import KEYS
 from clusterwright.offline.kinship import selects
 from clusterwright.offline.neglect import BOOT, CONTRACT, IDLE, QUORUM, RIGHTS
+from clusterwright.offline.nodes import Node
 from clusterwright.offline.preflights import ABOUT, failures
-from clusterwright.offline.testimony import Node
 
 
 @dataclass(frozen=True, slots=True)

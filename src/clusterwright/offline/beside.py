@@ -11,7 +11,7 @@ from clusterwright.api.meta import Unstructured
 from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
 from clusterwright.offline.neglect import TOPOLOGY
-from clusterwright.offline.testimony import Node
+from clusterwright.offline.nodes import Node
 from clusterwright.offline.unsaid import Unsaid
 
 DOWN: Final = "webhook"

@@ -33,7 +33,8 @@ from clusterwright.offline.graph import reachable, reverse, sinks
 from clusterwright.offline.kinship import class_of
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.neglect import BOOT, QUORUM, TOPOLOGY
-from clusterwright.offline.testimony import Finding, Node, Sight
+from clusterwright.offline.nodes import Node
+from clusterwright.offline.testimony import Finding, Sight
 
 _DESCENDANTS = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachinePool"})
 _HEALTH = frozenset({"HealthCheckSucceeded", "OwnerRemediated", "NodeHealthy", "Ready"})

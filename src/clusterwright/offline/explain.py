@@ -16,8 +16,9 @@ from clusterwright.offline.bundle import BadBundle, Bundle
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier
 from clusterwright.offline.kinship import related
+from clusterwright.offline.nodes import Node
 from clusterwright.offline.passes import Pass, findings_of, run_passes
-from clusterwright.offline.testimony import Finding, Node, Sight
+from clusterwright.offline.testimony import Finding, Sight
 from clusterwright.offline.timeline import Moment, of_decisions
 from clusterwright.offline.verdict import State, Verdict, judge, link
 from clusterwright.tables import Explanation, explanation_as_json

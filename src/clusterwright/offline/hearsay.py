@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from clusterwright.api.meta import Condition
 from clusterwright.conditions import get, is_true
@@ -18,9 +18,7 @@ from clusterwright.conditions.words import plural
 from clusterwright.offline.complaints import SOON, SUMMARIES, Complaint, Tier, references
 from clusterwright.offline.graph import reachable
 from clusterwright.offline.kinship import name_of as node_id
-
-if TYPE_CHECKING:
-    from clusterwright.offline.testimony import Node
+from clusterwright.offline.nodes import Node
 
 _OF_MACHINES: Final = re.compile(r"Machines(Ready|UpToDate)$")
 ECHO: Final = re.compile(r"Machines(Ready|UpToDate)$|^(Workers)?Available$")

@@ -14,9 +14,9 @@ from clusterwright.offline.complaints import Complaint, Reference, Tier, has_del
 from clusterwright.offline.kinship import name_of as node_id
 from clusterwright.offline.managers import TOPOLOGY_GATE, why_idle
 from clusterwright.offline.neglect import IDLE, RIGHTS, TOPOLOGY, Seat, booting_in_vain, is_of_a_halt, lost_quorum, without_contract
+from clusterwright.offline.nodes import Node
 from clusterwright.offline.observation import Running
 from clusterwright.offline.preflights import ABOUT, VERSION, Failure, failures
-from clusterwright.offline.testimony import Node
 
 
 class Unsaid(Absences):

@@ -14,7 +14,7 @@ from clusterwright.offline.advice import Advice, advise
 from clusterwright.offline.causes import Investigation
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, has_delivered, since
 from clusterwright.offline.neglect import ago
-from clusterwright.offline.testimony import Node
+from clusterwright.offline.nodes import Node
 
 
 class State(StrEnum):
