@@ -57,6 +57,7 @@ class Writer:
         self._desired = desired
         self._progress = progress
         self._cluster = current.cluster
+        self._is_cluster_alive = False
 
     # -------------------------------------------------------------------------------------------------------- shim
 
@@ -80,6 +81,7 @@ class Writer:
                 raise TopologyFailed(f"failed to delete the cluster shim object: {error}") from error
 
     async def _made_shim(self, key: ObjectKey) -> Json:
+        await self._require_cluster()
         shim = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -216,7 +218,21 @@ class Writer:
         self._record(self._cluster, "TopologyUpdate", text)
         return False
 
+    async def _require_cluster(self) -> None:
+        """Nothing is made for a Cluster that is going: what it left may be gone from our cache before we hear that it goes."""
+        if self._is_cluster_alive:
+            return
+        try:
+            found = await self._client.live.find(gvk_of(self._cluster), key_of(self._cluster))
+        except ApiError as error:
+            raise TopologyFailed(f"failed to read Cluster {shown(self._cluster)}: {error}") from error
+        uid = self._cluster["metadata"].get("uid", "")
+        if found is None or found.metadata.deletion_timestamp is not None or found.metadata.uid != uid:
+            raise TopologyFailed(f"Cluster {shown(self._cluster)} is being deleted")
+        self._is_cluster_alive = True
+
     async def _created(self, intent: Json, replaces: str = "") -> None:
+        await self._require_cluster()
         try:
             await self._applier.apply(intent)
         except ApiError as error:
