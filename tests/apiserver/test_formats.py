@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusterwright.cel.formats import format_check, parse_duration
+from clusterwright.golang.netip import prefix_problem
 
 TAKEN = {
     "uri": ("http://a.b/c", "/x", "*", "a:b", "//a/b", "http://[::1]:80/x", "mtp://a9:80:90/", "http://user:pw@h/"),
@@ -49,3 +50,35 @@ def test_a_format_takes_what_upstream_takes(name: str, text: str, taken: bool) -
 def test_a_duration_adds_up_whatever_stands_between() -> None:
     assert parse_duration("1 day, 2 hours and 1ns") == ((24 + 2) * 3600 * 10**9) + 1
     assert parse_duration("1h30m") == 5400 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("email", "a" * 100_000 + "!"),
+        ("email", "a." * 50_000 + "<"),
+        ("email", '"' + "\\a" * 50_000),
+        ("email", "a (" * 30_000),
+        ("duration", "1" * 1_000_000),
+        ("duration", "1 " * 300_000),
+        ("duration", "1" * 1_000_000 + "s"),
+        ("duration", "1" * 1_000_000 + " s"),
+        ("cidr", "1.2.3.4/" + "1" * 1_000_000),
+        ("uri", "http://" + "[" * 300_000),
+        ("hostname", "a-" * 300_000),
+        ("date-time", "t" * 1_000_000),
+    ],
+    ids=lambda value: value[:12],
+)
+def test_no_text_takes_long_or_breaks_anything(name: str, text: str) -> None:
+    """On an engine that goes back to try another way, some of these would not come to an end."""
+    check = format_check(name)
+
+    assert check is not None
+    assert not check(text)
+
+
+def test_digits_that_do_not_count_are_not_read() -> None:
+    assert parse_duration("0." + "1" * 1_000_000 + "s") == 111_111_111
+    assert parse_duration("0" * 100_000 + "1s") == 10**9
+    assert prefix_problem("1.2.3.4/" + "1" * 1_000_000).endswith('1"')

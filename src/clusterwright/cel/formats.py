@@ -11,10 +11,13 @@ from typing import Final
 from unicodedata import category
 
 from clusterwright.golang import times
+from clusterwright.golang.regex import compile_go
+from clusterwright.golang.times import LONGEST
 from clusterwright.golang.urls import parse_request_uri
 
 _CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
-_FACTOR: Final = re.compile(r"([0-9]+)[\t\n\f\r ]*([A-Za-z\u00b5]+)")
+_FACTOR: Final = compile_go(r"([0-9]+)[\t\n\f\r ]*([A-Za-z\x{b5}]+)")
+"""By RE2, as all that looks for more than one way through a text: whoever sends it must not be able to make it long."""
 _SPELLED: Final = (
     (("ns",), "nano", 1), (("us", "\u00b5s"), "micro", 10**3), (("ms",), "milli", 10**6), (("s",), "sec", 10**9),
     (("m",), "min", 60 * 10**9), (("h", "hr"), "hour", 3600 * 10**9), (("d",), "day", 86400 * 10**9),
@@ -30,11 +33,11 @@ _MAC: Final = re.compile(
     )
 )
 _ATOM: Final = r"[^\x00-\x20\x7f()<>\[\]:;@\\,\".]+"
-_QUOTED: Final = r'"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[\t\x20-\x7e\x80-\U0010ffff])+"'
+_QUOTED: Final = r'"(?:[^\x00-\x08\x0a-\x1f\x7f"\\]|\\[\t\x20-\x7e\x{80}-\x{10ffff}])+"'
 _COMMENT: Final = r"(?:\((?:[^()\\]|\\.)*\)[ \t]*)*"
 _ADDRESS: Final = rf"[ \t]*(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@[ \t]*(?:{_ATOM}(?:\.{_ATOM})*|\[([^\x00-\x20\x7f\[\]\\]+)\])"
 _PHRASE: Final = rf"[ \t]*(?:(?:(?:{_ATOM}|\.)+|{_QUOTED})[ \t]*{_COMMENT})+"
-_EMAIL: Final = re.compile(rf"{_ADDRESS}[ \t]*{_COMMENT}|(?:{_PHRASE})?[ \t]*<{_ADDRESS}>[ \t]*{_COMMENT}")
+_EMAIL: Final = compile_go(rf"{_ADDRESS}[ \t]*{_COMMENT}|(?:{_PHRASE})?[ \t]*<{_ADDRESS}>[ \t]*{_COMMENT}")
 _SSN: Final = re.compile(r"[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}")
 _DAY: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _CREDIT_CARD: Final = re.compile(
@@ -75,14 +78,14 @@ def _is_date(text: str) -> bool:
 
 def parse_duration(text: str) -> int | None:
     """Nanoseconds, as Go writes them or spelled out (`5 minutes`), wherever they stand in the text; None where there are none."""
-    found = times.parse_duration(text)
-    if found is not None:
-        return found
+    plain = times.parse_duration(text)
+    if plain is not None:
+        return plain
     total = None
-    for factor, name in _FACTOR.findall(text):
-        if int(factor) >= 1 << 63:
+    for found in _FACTOR.finditer(text):
+        factor, unit = found[1].lstrip("0") or "0", found[2].lower()
+        if len(factor) > LONGEST or int(factor) >= 1 << 63:
             return None
-        unit = name.lower()
         for short, long, size in _SPELLED:
             if unit in short or unit.startswith(long):
                 total = (total or 0) + int(factor) * size
@@ -115,7 +118,7 @@ def _is_dotted_ip(text: str) -> bool:
 def is_cidr(text: str) -> bool:
     """address/prefix length."""
     address, slash, bits = text.partition("/")
-    if not slash or not bits.isascii() or not bits.isdigit() or (len(bits) > 1 and bits[0] == "0"):
+    if not slash or not bits.isascii() or not bits.isdigit() or len(bits) > 3 or (len(bits) > 1 and bits[0] == "0"):
         return False
     return (is_ipv4(address) and int(bits) <= 32) or (is_ipv6(address) and int(bits) <= 128)
 

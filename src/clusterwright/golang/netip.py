@@ -9,6 +9,8 @@ from clusterwright.golang.quoting import quote
 
 _GROUP: Final = re.compile(r"[0-9A-Fa-f]*")
 _BYTES: Final = 16
+_DIGITS: Final = 20
+"""Numbers of as many are none that Go reads."""
 
 
 class _Refused(Exception):
@@ -40,7 +42,7 @@ def prefix_problem(text: str) -> str:
     """Go's sentence about a text that is no address with a length; empty for one that is."""
     address, slash, bits = text.rpartition("/")
     why = "no '/'" if not slash else address_problem(address)
-    if not why and not (bits.isascii() and bits.isdigit() and (len(bits) == 1 or bits[0] != "0")):
+    if not why and not (bits.isascii() and bits.isdigit() and (len(bits) == 1 or bits[0] != "0") and len(bits) < _DIGITS):
         why = f"bad bits after slash: {quote(bits)}"
     if not why and int(bits) > (128 if ":" in address else 32):
         why = "prefix length out of range"

@@ -33,6 +33,8 @@ NANOSECONDS: Final = {
 }  # fmt: skip
 _PART: Final = re.compile(r"(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _MOST: Final = 1 << 63
+LONGEST: Final = len(str(_MOST))
+"""Digits: numbers of more are too large, and are not even read."""
 
 
 def parse_duration(text: str) -> int | None:
@@ -46,8 +48,10 @@ def parse_duration(text: str) -> int | None:
         if found is None:
             return None
         whole, fraction, alone, unit = found.groups()
-        digits, size = fraction or alone or "", NANOSECONDS[unit]
-        total += int(whole or "0") * size + (int(digits) * size // 10 ** len(digits) if digits else 0)
+        whole, digits, size = (whole or "").lstrip("0") or "0", (fraction or alone or "")[:LONGEST], NANOSECONDS[unit]
+        if len(whole) > LONGEST:
+            return None
+        total += int(whole) * size + (int(digits) * size // 10 ** len(digits) if digits else 0)
         at = found.end()
     if not body or total > (_MOST if negative else _MOST - 1):
         return None
