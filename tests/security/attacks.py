@@ -90,6 +90,8 @@ THING: Final = _object(
     nested={"type": "string", "pattern": "^(a+)+$"},
     alternatives={"type": "string", "pattern": "^(a|a)*$"},
     counted={"type": "string", "pattern": "(x+x+)+y"},
+    mail={"type": "string", "format": "email"},
+    span={"type": "string", "format": "duration"},
     list={
         "type": "array",
         "maxItems": 60,
@@ -220,6 +222,8 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     Attack("pattern-nested-long", "admin", "POST", THINGS, lambda: _thing(nested="a" * 1_000_000 + "!")),
     Attack("pattern-alternatives", "admin", "POST", THINGS, lambda: _thing(alternatives="a" * 60 + "!")),
     Attack("pattern-counted", "admin", "POST", THINGS, lambda: _thing(counted="x" * 500_000)),
+    Attack("format-email", "admin", "POST", THINGS, lambda: _thing(mail="a" * 1_000_000 + "!")),
+    Attack("format-duration", "admin", "POST", THINGS, lambda: _thing(span="1" * 1_000_000)),
     Attack("cel-cubed", "admin", "POST", THINGS, lambda: _thing(list=[f"s{n}" for n in range(60)])),
     Attack("cel-matches", "admin", "POST", THINGS, lambda: _thing(matched="a" * 50_000), codes=_OK),
     # definitions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -26,8 +27,8 @@ def _steps(path: str) -> list[str]:
     return [s for s in path.split(".") if s]
 
 
-def _at(obj: Any, path: str) -> Any:
-    for step in _steps(path):
+def _at(obj: Any, steps: Iterable[str]) -> Any:
+    for step in steps:
         if not isinstance(obj, dict):
             return None
         obj = obj.get(step)
@@ -44,10 +45,10 @@ def _set(obj: Json, path: str, value: Any) -> None:
 def scale_of(obj: Json, paths: Scale) -> Json:
     """The Scale that an object shows."""
     meta = {k: obj["metadata"][k] for k in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if k in obj["metadata"]}
-    replicas = _at(obj, paths.spec_replicas_path)
-    current = _at(obj, paths.status_replicas_path)
+    replicas = _at(obj, _steps(paths.spec_replicas_path))
+    current = _at(obj, _steps(paths.status_replicas_path))
     status: Json = {"replicas": current if isinstance(current, int) else 0}
-    selector = _at(obj, paths.label_selector_path) if paths.label_selector_path else None
+    selector = _at(obj, _steps(paths.label_selector_path)) if paths.label_selector_path else None
     if isinstance(selector, dict):  # of a built-in
         selector = selector_text(selector)
     if isinstance(selector, str) and selector:
@@ -179,10 +180,25 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
         uid = meta.uid
         if uid and uid != entry.uid:
             raise writes.other_uid(call, entry.key, entry.name, uid, entry.uid)
-        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run)
+        obj = await writes.owned(call, old, obj)
+        _settle_owners(obj, old, _steps(paths.spec_replicas_path))
+        outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
         if outcome is not None:
             return _answer(call, scale_of(outcome[0], paths))
     raise conflict(resource.group, resource.plural, call.info.name, STALE)
+
+
+def _settle_owners(obj: Json, old: Json, path: Sequence[str]) -> None:
+    """As upstream does: what nobody owned stays so, no time is kept, and a Scale does not write zero out, so that nobody owns it."""
+    before, entries = old["metadata"].get("managedFields") or [], obj["metadata"].pop("managedFields", None) or []
+    if all(_at(e.get("fieldsV1"), [f"f:{step}" for step in path]) is None for e in before):
+        entries = before
+    elif not _at(obj, path):
+        entries = [e for e in entries if e.get("subresource") != "scale"]
+    if entries:
+        obj["metadata"]["managedFields"] = [
+            {k: v for k, v in e.items() if k != "time"} if e.get("subresource") == "scale" else e for e in entries
+        ]
 
 
 def _applied(call: Call, old: Json, part: Json, versions: Versions) -> Json:

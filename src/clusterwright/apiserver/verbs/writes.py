@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -190,8 +189,11 @@ def stored_entry(call: Call, name: str) -> Entry:
 async def replace_object(
     call: Call, entry: Entry, old: Json, obj: Json, *, dry_run: bool, applied: bool = False
 ) -> tuple[Json, bytes] | None:
-    """Store a changed object over `entry`; None if somebody else was faster and the caller named no version."""
-    server, resource, subresource = call.server, call.resource, call.info.subresource
+    """Store a changed object over `entry`; `applied`: who owns its fields is settled already.
+
+    None if somebody else was faster and the caller named no version.
+    """
+    server, resource = call.server, call.resource
     meta, before = obj["metadata"], old["metadata"]
     revision = str(meta.get("resourceVersion") or "")
     if revision in {"", "0"}:
@@ -211,10 +213,8 @@ async def replace_object(
     meta.pop("selfLink", None)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
-        obj = await _owned(call, old, obj)
+        obj = await owned(call, old, obj)
         meta = obj["metadata"]
-        if subresource == "scale":
-            _settle_scale_owners(resource, obj, old)
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
     if call.heavy:
         await call.off(_judge_change, call, obj, old)
@@ -279,28 +279,6 @@ def _judge_change(call: Call, obj: Json, old: Json) -> None:
     call.warnings.extend(resource.handler.warnings(obj, old))
 
 
-def _settle_scale_owners(resource: Resource, obj: Json, old: Json) -> None:
-    """As upstream does: what nobody owned stays so, no time is kept, and a Scale does not write zero out, so that nobody owns it."""
-    assert resource.scale is not None
-    path = resource.scale.spec_replicas_path.strip(".").split(".")
-    before, entries = old["metadata"].get("managedFields") or [], obj["metadata"].get("managedFields") or []
-    if all(_at(e.get("fieldsV1"), [f"f:{step}" for step in path]) is None for e in before):
-        entries = before
-    elif not _at(obj, path):
-        entries = [e for e in entries if e.get("subresource") != "scale"]
-    obj["metadata"].pop("managedFields", None)
-    if entries:
-        obj["metadata"]["managedFields"] = [
-            {k: v for k, v in e.items() if k != "time"} if e.get("subresource") == "scale" else e for e in entries
-        ]
-
-
-def _at(value: Any, path: Sequence[str]) -> Any:
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
-
-
 def _inherit(meta: Json, before: Json, field: str, *, only_if_absent: bool) -> None:
     if only_if_absent and meta.get(field) is not None:
         return
@@ -324,7 +302,7 @@ def _settle_generation(resource: Resource, obj: Json, old: Json, subresource: st
         obj["metadata"].pop("generation", None)
 
 
-async def _owned(call: Call, old: Json, obj: Json) -> Json:
+async def owned(call: Call, old: Json, obj: Json) -> Json:
     """The object with its managedFields after a write that is no apply."""
 
     def update(versions: Versions) -> Json:
