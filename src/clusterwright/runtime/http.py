@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import os
 import socket
 import ssl
-import tempfile
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
@@ -27,6 +25,7 @@ from clusterwright.runtime.errors import ConnectionFailed, Unauthorized
 from clusterwright.runtime.fence import Fence, NotLeading
 from clusterwright.runtime.framing import JsonFrames, TooLong
 from clusterwright.runtime.kubeconfig import Connection
+from clusterwright.streams.tls import use_certificate
 
 _REQUEST = aiohttp.ClientTimeout(total=75.0, sock_connect=15.0)
 _STREAM = aiohttp.ClientTimeout(total=None, sock_connect=15.0)
@@ -332,21 +331,10 @@ def ssl_context(connection: Connection, certificate: tuple[bytes, bytes] | None)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if certificate is not None:
-            _load_certificate(context, *certificate)
+            use_certificate(context, *certificate)
     except (ssl.SSLError, ValueError) as error:
         raise ConnectionFailed(f"{connection.server}: certificates cannot be used: {type(error).__name__}") from error
     return context
-
-
-def _load_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
-    # OpenSSL by way of Python reads client certificates from files only: one that nobody else can read, gone at once
-    descriptor, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(chain + b"\n" + key)
-        context.load_cert_chain(path)
-    finally:
-        os.unlink(path)
 
 
 def _socket(address: Any) -> socket.socket:

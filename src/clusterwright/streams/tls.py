@@ -1,14 +1,30 @@
-"""TLS on a stream of bytes, as either side, through memory buffers."""
+"""TLS: on a stream of bytes, as either side, through memory buffers; and the key pair that a side shows."""
 
 from __future__ import annotations
 
+import os
 import ssl
+import tempfile
 from collections.abc import Callable
 from typing import TypeVar
 
 from clusterwright.api.wire import Duplex
 
 T = TypeVar("T")
+
+
+def use_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
+    """Have the context show this certificate (PEM); raises ssl.SSLError where it cannot.
+
+    The ssl module reads keys from files only: one that nobody else can read, gone at once.
+    """
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(chain + b"\n" + key)
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
 
 
 class TlsStream:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Final
 
@@ -18,8 +16,8 @@ from clusterwright.admission.registry import hook_for
 from clusterwright.admission.workloads import Workloads
 from clusterwright.api.crds import CONVERT_PATH
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.serving.tls import write_private
 from clusterwright.runtime.client import Reader
+from clusterwright.streams.tls import use_certificate
 from clusterwright.webhooks import reviews
 from clusterwright.webhooks.certificates import Identity
 from clusterwright.webhooks.definitions import Definitions
@@ -61,10 +59,7 @@ class WebhookServer:
         """Serve new connections with this certificate."""
         if self._identity is not None and identity.serving == self._identity.serving:
             return
-        with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
-            path = Path(folder) / "serving.pem"
-            write_private(path, identity.serving.certificate + identity.serving.key)
-            self._context.load_cert_chain(path)
+        use_certificate(self._context, identity.serving.certificate, identity.serving.key)
         self._identity = identity
 
     @property

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
@@ -24,7 +22,7 @@ from clusterwright.streams import etcdrpc
 from clusterwright.streams.etcdrpc import METHODS, Method
 from clusterwright.streams.grpc import Channel, GrpcError
 from clusterwright.streams.protobuf import Malformed
-from clusterwright.streams.tls import TlsStream
+from clusterwright.streams.tls import TlsStream, use_certificate
 from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
 from clusterwright.workload.http1 import HttpStream, ProtocolError
 
@@ -62,11 +60,7 @@ def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
     context.set_alpn_protocols(["h2", "http/1.1"])
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an authority need not be self-signed
     context.load_verify_locations(cadata=credentials.authority.decode())
-    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
-        path = Path(folder) / "client.pem"
-        path.touch(mode=0o600)
-        path.write_bytes(credentials.certificate + b"\n" + credentials.key)
-        context.load_cert_chain(path)
+    use_certificate(context, credentials.certificate, credentials.key)
     return context
 
 

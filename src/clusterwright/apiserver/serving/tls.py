@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import KeyPair
+from clusterwright.streams.tls import use_certificate
 
 __all__ = ["KeyPair", "make_authority", "server_context", "sign", "write_private"]
 
@@ -59,10 +59,7 @@ def server_context(serving: KeyPair, client_authority: bytes, *, require_client:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
-        path = Path(folder) / "serving.pem"
-        write_private(path, serving.certificate + b"\n" + serving.key)
-        context.load_cert_chain(path)
+    use_certificate(context, serving.certificate, serving.key)
     context.load_verify_locations(cadata=client_authority.decode())
     context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
     return context
