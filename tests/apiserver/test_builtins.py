@@ -138,6 +138,15 @@ BAD_SCHEMAS = [
     (obj(a={"type": "array", "maxItems": 3, "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}), [
         f'{ROOT}.properties[a].items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within {ROOT}.properties[a]']),
     (obj(a={"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "bag"}), [f'{ROOT}.properties[a].x-kubernetes-list-type: Unsupported value: "bag": supported values: "atomic", "set", "map"']),
+    (obj(a={"type": "string", "allOf": [{"x-kubernetes-validations": [{"rule": "true"}]}]}), [f"{ROOT}.properties[a].allOf[0].x-kubernetes-validations: Forbidden: must be empty to be structural"]),
+    (obj(a={"type": "object", "anyOf": [{"additionalProperties": {}}, {"properties": {"metadata": {}}}]}), [
+        f"{ROOT}.properties[a].anyOf[0].additionalProperties: Forbidden: must be undefined to be structural",
+        f"{ROOT}.properties[a].anyOf[1].properties[metadata]: Forbidden: must not be specified in a nested context"]),
+    (obj(metadata={"type": "object", "description": "x"}), [f"{ROOT}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified"]),
+    ({"type": "object", "additionalProperties": False}, [f"{ROOT}.additionalProperties: Forbidden: must not be used at the root"]),
+    (obj(a={"$ref": "#/b"}, b={}), [f"{ROOT}.properties[a].$ref: Forbidden: $ref is not supported"]),  # not structural in form: what else it lacks is not said
+    (obj(a={"type": "string", "additionalItems": False}), [f"{ROOT}.properties[a].additionalItems: Forbidden: additionalItems is not supported"]),
+    ({**obj(a={"type": "string"}), "$schema": "x"}, [f'{ROOT}: Invalid value: "": OpenAPIV3Schema \'schema\' is not supported']),
     ({"type": "array"}, [f"{ROOT}.items: Required value: must be specified", f'{ROOT}.type: Invalid value: "array": must be object at the root']),
 ]  # fmt: skip
 

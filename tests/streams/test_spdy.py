@@ -216,3 +216,16 @@ async def test_joined_streams_end_together() -> None:
     await joining
     with pytest.raises(ConnectionResetError):
         await a.send(b"x")
+
+
+async def test_joined_streams_are_closed_by_who_is_cancelled_twice() -> None:
+    (a, b), (c, d) = duplex_pair(), duplex_pair()
+    joining = asyncio.ensure_future(join(b, c))
+    await a.send(b"there")
+    assert await d.receive() == b"there"
+    joining.cancel()
+    await asyncio.sleep(0)  # it begins to end
+    joining.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await joining
+    assert (await a.receive(), await d.receive()) == (None, None)

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import Duplex
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership, NotSafe
 from clusterwright.controllers.kubeadmcontrolplane.machines.machine import ControlPlaneMachine
 from clusterwright.kubeadm import certificates as pki
+from clusterwright.streams.pipe import duplex_pair
 from clusterwright.workload.access import EtcdError, EtcdMember
 from clusterwright.workload.etcd import EtcdCredentials, MemberClient, client_context, first_available
 from support.control_planes import owned
@@ -245,6 +247,20 @@ async def test_a_hung_endpoint_fails_at_the_deadline(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "DIAL_TIMEOUT", 0.05)
     with pytest.raises(EtcdError, match="context deadline exceeded"):
         await MemberClient.connect(dial, "n1", client_context(some_credentials()))
+
+
+async def test_who_is_cancelled_while_it_connects_leaves_no_stream_open() -> None:
+    near, far = duplex_pair()
+
+    async def dial(_: str) -> Duplex:
+        return near
+
+    connecting = asyncio.ensure_future(MemberClient.connect(dial, "n1", client_context(some_credentials())))
+    assert await far.receive()  # the beginning of a handshake that is not answered
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    assert await far.receive() is None
 
 
 def some_credentials() -> EtcdCredentials:

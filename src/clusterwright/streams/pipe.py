@@ -136,8 +136,10 @@ async def join(one: Duplex, other: Duplex) -> None:
     finally:
         for way in ways:
             way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
         try:
-            await one.close()
-        finally:
-            await other.close()
+            await asyncio.gather(*ways, return_exceptions=True)
+        finally:  # who is cancelled again while they end leaves no stream open either
+            try:
+                await one.close()
+            finally:
+                await other.close()

@@ -121,10 +121,12 @@ class MemberClient:
                 await stream.handshake()
             client = MemberClient(stream, endpoint)
             client.status = await client._fetch_status()
-        except (EtcdError, OSError, ProtocolError, ApiError, TimeoutError) as error:
+        except BaseException as error:  # who is cancelled while it connects leaves no stream open either
             if stream is not None:
                 await stream.close()
-            raise EtcdError(f"failed to get etcd status: {_text(error)}") from error
+            if isinstance(error, (EtcdError, OSError, ProtocolError, ApiError, TimeoutError)):
+                raise EtcdError(f"failed to get etcd status: {_text(error)}") from error
+            raise
         if (session := stream.session()) is not None:
             sessions[endpoint] = session
         return client

@@ -6,23 +6,24 @@ at the top of the spec (`spec.validation`, `spec.subresources`, `spec.additional
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.builtins.internalform import shown_versions
 from clusterwright.apiserver.builtins.structure import every_schema, validate_schema
 from clusterwright.apiserver.builtins.validation import webhook_url
 from clusterwright.apiserver.names import dns_label_1035, dns_subdomain
 from clusterwright.apiserver.schema.rules import field_path
 from clusterwright.apiserver.schema.structural import Node
-from clusterwright.apiserver.status import FieldError, Verbatim, duplicate, forbidden, invalid, not_supported, required, too_many
+from clusterwright.apiserver.status import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
 from clusterwright.cel.formats import format_check
 from clusterwright.golang.quoting import quote
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MAXIMUM_SELECTABLE: Final = 8
+_SHARED: Final = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _NO_SETS: Final = "is not supported by server-side apply or CEL validation rules"
 
 
@@ -132,11 +133,15 @@ def _stored_versions(stored: list[str], versions: list[Json]) -> list[FieldError
     path = "status.storedVersions"
     if not stored:
         return [invalid(path, None, "must have at least one stored version")]
-    known = {v.get("name") for v in versions}
-    missing = [v.get("name") for v in versions if v.get("storage") and v.get("name") not in stored]
-    errors = [invalid(path, stored, f"must have the storage version {name}") for name in missing]
+    left = set(stored)
+    errors: list[FieldError] = []
+    for version in versions:
+        name = version.get("name")
+        if version.get("storage") and name not in left:
+            errors.append(invalid(path, stored, f"must have the storage version {name}"))
+        left.discard(name)
     for i, name in enumerate(stored):
-        if name not in known:
+        if name in left:
             text = (
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage "
                 f"migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
@@ -168,6 +173,8 @@ def _spec(spec: Json) -> list[FieldError]:
         for i, version in enumerate(versions):
             if (version.get("schema") or {}).get("openAPIV3Schema") is None:
                 errors.append(required(f"spec.versions[{i}].schema.openAPIV3Schema"))
+    if spec.get("preserveUnknownFields") and any(_has_default(version) for version in versions):
+        errors.append(invalid("spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema"))
     seen: set[str] = set()
     for i, version in enumerate(versions):
         path = f"spec.versions[{i}]"
@@ -177,7 +184,7 @@ def _spec(spec: Json) -> list[FieldError]:
             if i == 0 and name:
                 errors.append(invalid("spec.version", name, ",".join(problems)))
         errors.extend(_deprecation(version, path))
-        has_status = "status" in (version.get("subresources") or {})
+        has_status = "status" in (next(v for v in versions if v.get("name") == version.get("name")).get("subresources") or {})
         own_schema = None if schema else version.get("schema")
         if own_schema:
             errors.extend(_schema(own_schema, f"{path}.schema", has_status))
@@ -193,10 +200,12 @@ def _spec(spec: Json) -> list[FieldError]:
             else:
                 errors.extend(_selectable(version["selectableFields"], own_schema or {}, f"{path}.selectableFields"))
         seen.add(name)
+    shared = [key for key in _SHARED if _shared(versions, key)]
     if len(seen) != len(versions):
-        errors.append(invalid("spec.versions", _shown_versions(versions), "must contain unique version names"))
+        errors.append(invalid("spec.versions", shown_versions(versions, shared), "must contain unique version names"))
     if sum(1 for v in versions if v.get("storage")) != 1:
-        errors.append(invalid("spec.versions", _shown_versions(versions), "must have exactly one version marked as storage version"))
+        text = "must have exactly one version marked as storage version"
+        errors.append(invalid("spec.versions", shown_versions(versions, shared), text))
     names = spec.get("names") or {}
     errors.extend(required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not names.get(f))
     errors.extend(_names(names, "spec.names"))
@@ -212,8 +221,16 @@ def _spec(spec: Json) -> list[FieldError]:
             errors.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
         else:
             errors.extend(_selectable(selectable, schema, "spec.selectableFields"))
+    strategy = (spec.get("conversion") or {}).get("strategy") or ""
+    if spec.get("conversion") and strategy != "None" and spec.get("preserveUnknownFields"):
+        errors.append(invalid("spec.conversion.strategy", strategy, "must be None if spec.preserveUnknownFields is true"))
     errors.extend(_conversion(spec.get("conversion")))
     return errors
+
+
+def _has_default(version: Json) -> bool:
+    source = (version.get("schema") or {}).get("openAPIV3Schema")
+    return isinstance(source, Mapping) and any(schema.get("default") is not None for schema in every_schema(source))
 
 
 def _one_of(path: str, value: str, accepted: tuple[str, ...]) -> list[FieldError]:
@@ -400,25 +417,6 @@ def _service(service: Json, path: str) -> list[FieldError]:
             invalid(f"{path}.path", where, f"segment[{i}] may not be empty") for i, s in enumerate(steps) if not s and where != "/"
         )
     return errors
-
-
-def _shown_versions(versions: list[Json]) -> Verbatim:
-    """Versions as kube-apiserver's errors show them: its internal form, without what they share."""
-    shown = [
-        {
-            "Name": v.get("name") or "",
-            "Served": bool(v.get("served")),
-            "Storage": bool(v.get("storage")),
-            "Deprecated": bool(v.get("deprecated")),
-            "DeprecationWarning": v.get("deprecationWarning"),
-            "Schema": None,
-            "Subresources": None,
-            "AdditionalPrinterColumns": None,
-            "SelectableFields": None,
-        }
-        for v in versions
-    ]
-    return Verbatim(json.dumps(shown, separators=(",", ":"), ensure_ascii=False))
 
 
 def _schema(validation: Mapping[str, Any], path: str, has_status: bool) -> list[FieldError]:

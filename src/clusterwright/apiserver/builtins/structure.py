@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,12 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
+from clusterwright.apiserver.builtins.internalform import fields_set, shown_rule, shown_schema
 from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.rulecosts import cost_errors
 from clusterwright.apiserver.schema.rules import RuleSet, compiled_rules, field_path
 from clusterwright.apiserver.schema.structural import META_FIELDS, Node, copy_json, prune_value
 from clusterwright.apiserver.schema.validation import find_errors
-from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, not_supported, required
+from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
 from clusterwright.golang.regex import BadPattern, compile_go
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -27,9 +27,8 @@ _AT_ROOT: Final = (
     "UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations"
 )
 """The names, in Go, of what may stand at the root of a schema with a status subresource."""
-_AT_ROOT_KEYS: Final = frozenset(
-    {f"{n[:1].lower()}{n[1:]}" for n in _AT_ROOT.split()} | {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
-)
+_POINTERS: Final = frozenset({"additionalItems", "dependencies", "$ref"})
+"""What is there even if it is empty."""
 _COMPOSING: Final = frozenset({"anyOf", "allOf", "oneOf", "not"})
 Schema = Mapping[str, Any]
 _SOUND: Final[set[bytes]] = set()
@@ -53,21 +52,13 @@ def validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldEr
 def _validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     if has_status:
-        kind = source.get("type")
-        if kind and kind != "object":
-            text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-            errors.append(invalid(f"{path}.type", kind, text))
-        elif any(v for k, v in source.items() if k not in _AT_ROOT_KEYS):
-            text = f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
-            errors.append(invalid(path, copy_json(dict(source)), text))
+        errors.extend(_root_with_status(source, path))
     if source.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    if any(isinstance(s.get("items"), list) for s in every_schema(source)):
-        structural = []  # not even structural in form: said below
-    else:
-        structural = sorted([*invariants(source, "root", path), *_completeness(source, path)], key=str)
+    shapeless = next((problem for s in every_schema(source) if (problem := _shapeless(s))), "")
+    structural = [] if shapeless else sorted([*invariants(source, "root", path), *_completeness(source, path)], key=str)
     node: Node | None = None
-    if structural:
+    if shapeless or structural:
         errors.extend(structural)
     else:
         node = Node(source)
@@ -79,7 +70,32 @@ def _validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldE
     rules: list[FieldError] = []
     _walk(source, path, _Context(root=True), problems, rules, node)
     costs = cost_errors(node, path, root=True) if node is not None and node.has_rules and not problems and not rules else []
-    return [*errors, *problems, *rules, *costs]
+    found = [*errors, *problems, *rules, *costs]
+    return [invalid(path, "", shapeless)] if shapeless and not found else found
+
+
+def _root_with_status(source: Schema, path: str) -> Iterator[FieldError]:
+    """At most one error: that of the first field which status cannot be taken out of."""
+    for name in fields_set(source):
+        if name == "Type":
+            if source["type"] != "object":
+                text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+                yield invalid(f"{path}.type", source["type"], text)
+                return
+        elif name not in _AT_ROOT.split():
+            text = f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
+            yield invalid(path, shown_schema(source), text)
+            return
+
+
+def _shapeless(s: Schema) -> str:
+    """What in a schema, not in those within it, has no place in a structural one."""
+    for key in ("id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"):
+        if s.get(key) or (key == "additionalItems" and s.get(key) is not None):
+            return f"OpenAPIV3Schema '{'schema' if key == '$schema' else key}' is not supported"
+    if s.get("x-kubernetes-preserve-unknown-fields") is False:
+        return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
+    return "OpenAPIV3Schema 'items' must be a schema, but is an array" if isinstance(s.get("items"), list) else ""
 
 
 def every_schema(s: Schema) -> Iterator[Schema]:
@@ -98,32 +114,32 @@ def every_schema(s: Schema) -> Iterator[Schema]:
 # ---------------------------------------------------------------- structure
 
 
-def invariants(s: Schema, level: str, path: str, *, nested_rules: bool = True) -> Iterator[FieldError]:
-    """What keeps a schema from being structural. `level` is root, item or field; `nested_rules`: whether `allOf` may have rules."""
+def invariants(s: Schema, level: str, path: str) -> Iterator[FieldError]:
+    """What keeps a schema from being structural. `level` is root, item or field."""
     kind = s.get("type") or ""
     if kind == "array" and not isinstance(s.get("items"), Mapping):
         yield required(f"{path}.items", "must be specified")
     if isinstance(s.get("items"), Mapping):
-        yield from invariants(s["items"], "item", f"{path}.items", nested_rules=nested_rules)
+        yield from invariants(s["items"], "item", f"{path}.items")
     for key, child in (s.get("properties") or {}).items():
-        yield from invariants(child, "field", f"{path}.properties[{key}]", nested_rules=nested_rules)
+        yield from invariants(child, "field", f"{path}.properties[{key}]")
     additional = s.get("additionalProperties")
-    if additional is not None and additional is not False:
+    if additional is not None:
         if level == "root":
             yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
         if isinstance(additional, Mapping):
-            yield from invariants(additional, "field", f"{path}.additionalProperties", nested_rules=nested_rules)
+            yield from invariants(additional, "field", f"{path}.additionalProperties")
     if s.get("x-kubernetes-int-or-string"):
         for key in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
             if s.get(key):
                 yield invalid(f"{path}.{key}", True, "must be false if x-kubernetes-int-or-string is true")
-    yield from _value_validation(s, path, skip_any_of=s.get("anyOf") == _INT_OR_STRING, rules_allowed=nested_rules)
+    yield from _value_validation(s, path, skip_any_of=s.get("anyOf") == _INT_OR_STRING)
     embedded = bool(s.get("x-kubernetes-embedded-resource"))
     open_type = s.get("x-kubernetes-int-or-string") or s.get("x-kubernetes-preserve-unknown-fields")
     if embedded and kind != "object":
         text = "must be object if x-kubernetes-embedded-resource is true"
         yield invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)
-    elif not kind and not open_type and "$ref" not in s:
+    elif not kind and not open_type:
         where = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}[level]
         yield required(f"{path}.type", f"must not be empty {where}")
     if embedded and additional is not None:
@@ -147,27 +163,27 @@ def _metadata(s: Schema, path: str, *, root: bool) -> Iterator[FieldError]:
     if s.get("type") != "object":
         yield invalid(f"{path}.type", s.get("type") or "", "must be object")
     if root:
-        allowed = {"type", "properties", "default", "description", "title"}
-        extra = [k for k, v in s.items() if k not in allowed and v]
+        extra = set(fields_set(s)) - {"Type", "Default", "Properties"}
         if extra or not set(s.get("properties") or ()) <= {"name", "generateName"}:
             yield forbidden(path, "must not specify anything other than name and generateName, but metadata is implicitly specified")
 
 
 _FORBIDDEN_NESTED: Final = (
-    ("type", "must be empty to be structural"),
-    ("additionalProperties", "must be undefined to be structural"),
-    ("default", "must be undefined to be structural"),
-    ("title", "must be empty to be structural"),
-    ("description", "must be empty to be structural"),
-    ("nullable", "must be false to be structural"),
-    ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
-    ("x-kubernetes-embedded-resource", "must be false to be structural"),
-    ("x-kubernetes-int-or-string", "must be false to be structural"),
-    ("x-kubernetes-list-map-keys", "must be empty to be structural"),
-    ("x-kubernetes-list-type", "must be undefined to be structural"),
-    ("x-kubernetes-map-type", "must be undefined to be structural"),
-    ("x-kubernetes-validations", "must be empty to be structural"),
+    ("type", "empty"),
+    ("additionalProperties", "undefined"),
+    ("default", "undefined"),
+    ("title", "empty"),
+    ("description", "empty"),
+    ("nullable", "false"),
+    ("x-kubernetes-preserve-unknown-fields", "false"),
+    ("x-kubernetes-embedded-resource", "false"),
+    ("x-kubernetes-int-or-string", "false"),
+    ("x-kubernetes-list-map-keys", "empty"),
+    ("x-kubernetes-list-type", "undefined"),
+    ("x-kubernetes-map-type", "undefined"),
+    ("x-kubernetes-validations", "empty"),
 )
+"""What may not stand within alternatives, and what it has to be there."""
 
 
 def _nested_of(s: Schema) -> Iterator[tuple[str, Schema]]:
@@ -178,12 +194,11 @@ def _nested_of(s: Schema) -> Iterator[tuple[str, Schema]]:
         yield "not", s["not"]
 
 
-def _value_validation(s: Schema, path: str, *, skip_any_of: bool = False, rules_allowed: bool = True) -> Iterator[FieldError]:
+def _value_validation(s: Schema, path: str, *, skip_any_of: bool = False) -> Iterator[FieldError]:
     for name, sub in _nested_of(s):
         if skip_any_of and name.startswith("anyOf"):
             continue
-        first = name == "allOf[0]" and sub.get("anyOf") == _INT_OR_STRING
-        yield from _nested(sub, f"{path}.{name}", skip_any_of=first, rules_allowed=rules_allowed and name.startswith("allOf"))
+        yield from _nested(sub, f"{path}.{name}", skip_any_of=name == "allOf[0]" and sub.get("anyOf") == _INT_OR_STRING)
     pattern = s.get("pattern")
     if isinstance(pattern, str) and pattern:
         try:
@@ -192,15 +207,18 @@ def _value_validation(s: Schema, path: str, *, skip_any_of: bool = False, rules_
             yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {e}")
 
 
-def _nested(s: Schema, path: str, *, skip_any_of: bool = False, rules_allowed: bool = False) -> Iterator[FieldError]:
+def _nested(s: Schema, path: str, *, skip_any_of: bool = False) -> Iterator[FieldError]:
     yield from _value_validation(s, path, skip_any_of=skip_any_of)
     if isinstance(s.get("items"), Mapping):
         yield from _nested(s["items"], f"{path}.items")
     for key, child in (s.get("properties") or {}).items():
         yield from _nested(child, f"{path}.properties[{key}]")
-    for key, text in _FORBIDDEN_NESTED:
-        if s.get(key) and not (key == "x-kubernetes-validations" and rules_allowed):
-            yield forbidden(f"{path}.{key}", text)
+    for key, wanted in _FORBIDDEN_NESTED:
+        value = None if key == "additionalProperties" and s.get(key) is False else s.get(key)
+        if value or (wanted == "undefined" and value is not None):
+            yield forbidden(f"{path}.{key}", f"must be {wanted} to be structural")
+    if "metadata" in (s.get("properties") or {}):
+        yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
 def _completeness(s: Schema, path: str) -> Iterator[FieldError]:
@@ -262,10 +280,10 @@ class _Context:
     inside_meta: bool = False
     no_defaults: str = ""
     uncorrelatable: str = ""
-    nested: bool = False
 
 
 def _walk(s: Schema, path: str, context: _Context, errors: list[FieldError], rules: list[FieldError], node: Node | None) -> None:
+    before = len(errors)
     errors.extend(_standard(s, path, context))
     if s.get("uniqueItems"):
         errors.append(forbidden(f"{path}.uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"))
@@ -283,17 +301,21 @@ def _walk(s: Schema, path: str, context: _Context, errors: list[FieldError], rul
             inner = replace(inner, inside_meta=True, no_defaults=f"in top-level {key}" if context.root else inner.no_defaults)
         _walk(child, f"{path}.properties[{key}]", inner, errors, rules, node.properties.get(key) if node else None)
     for name, sub in _nested_of(s):
-        _walk(sub, f"{path}.{name}", replace(plain, nested=True), errors, rules, None)
-    items = s.get("items")
+        _walk(sub, f"{path}.{name}", plain, errors, rules, None)
+    for key in ("definitions", "dependencies"):
+        for name, sub in (s.get(key) or {}).items():
+            if isinstance(sub, Mapping):
+                _walk(sub, f"{path}.{key}[{name}]", plain, errors, rules, None)
+    items, inner = s.get("items"), plain
+    if s.get("x-kubernetes-list-type") != "map" and not inner.uncorrelatable:
+        inner = replace(inner, uncorrelatable=path)
     if isinstance(items, Mapping):
-        inner = plain
-        if s.get("x-kubernetes-list-type") != "map" and not inner.uncorrelatable:
-            inner = replace(inner, uncorrelatable=path)
         _walk(items, f"{path}.items", inner, errors, rules, node.items if node else None)
+    for i, item in enumerate(items if isinstance(items, list) else ()):
+        _walk(item, f"{path}.items[{i}]", inner, errors, rules, None)
     if s.get("x-kubernetes-preserve-unknown-fields") is False:
         errors.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
     errors.extend(_map_and_list_types(s, path))
-    before = len(errors)
     errors.extend(_rule_forms(s, path))
     if node is not None and len(errors) == before and s.get("x-kubernetes-validations"):
         rules.extend(_rule_programs(s, path, context, node))
@@ -306,7 +328,7 @@ def _standard(s: Schema, path: str, context: _Context) -> Iterator[FieldError]:
     if s.get("default") is not None and context.no_defaults:
         yield forbidden(f"{path}.default", f"must not be set {context.no_defaults}")
     for key in ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"):
-        if s.get(key):
+        if s.get(key) or (key in _POINTERS and s.get(key) is not None):
             yield forbidden(f"{path}.{key}", f"{key} is not supported")
     if kind == "null":
         yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
@@ -418,7 +440,8 @@ def _rule_forms(s: Schema, path: str) -> Iterator[FieldError]:
             if _LINE_BREAK.search(where):
                 yield invalid(f"{here}.fieldPath", where, "must not contain line breaks")
             try:
-                field_path(where, Node(s))
+                if not any(_shapeless(inner) for inner in every_schema(s)):
+                    field_path(where, Node(s))
             except ValueError:
                 yield invalid(f"{here}.fieldPath", where, "must be a valid path")
 
@@ -428,22 +451,13 @@ def _rule_programs(s: Schema, path: str, context: _Context, node: Node) -> Itera
     for i, rule in enumerate(compiled_rules(node, kind)):
         here = f"{path}.x-kubernetes-validations[{i}]"
         if rule.problem:
-            yield invalid(f"{here}.rule", _shown_rule(rule.source), rule.problem)
+            yield invalid(f"{here}.rule", shown_rule(rule.source), rule.problem)
             continue
         if rule.message_problem:
-            yield invalid(f"{here}.messageExpression", _shown_rule(rule.source), rule.message_problem)
+            yield invalid(f"{here}.messageExpression", shown_rule(rule.source), rule.message_problem)
         if rule.uses_old:
             if context.uncorrelatable:
                 text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {context.uncorrelatable}"
                 yield invalid(f"{here}.rule", rule.source.get("rule"), text)
         elif rule.source.get("optionalOldSelf") is not None:
             yield invalid(f"{here}.optionalOldSelf", rule.source["optionalOldSelf"], "may not be set if oldSelf is not used in rule")
-
-
-def _shown_rule(rule: Schema) -> Verbatim:
-    """A rule as kube-apiserver's errors show it: its internal form."""
-    fields = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
-    empty = {"reason": None, "optionalOldSelf": None}
-    made = {f"{f[:1].upper()}{f[1:]}": rule.get(f, empty.get(f, "")) for f in fields}
-    text = json.dumps(made, separators=(",", ":"), ensure_ascii=False)
-    return Verbatim(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

@@ -73,7 +73,7 @@ def _schema_metadata(props: Mapping[str, Any], field: str) -> Iterator[FieldErro
 
 def _schema(source: Json, field: str) -> list[FieldError]:
     """Structure, then defaults, then the rest: the first stage that finds something is the answer."""
-    found = list(invariants(source, "field", field, nested_rules=False))
+    found = list(invariants(source, "field", field))
     if found:
         return found
     node = Node(source)
