@@ -142,7 +142,7 @@ FAILS_AT_RUN_TIME = {
     "semver('1.2.3-a_b') == semver('1.0.0')": 'Invalid character(s) found in prerelease "a_b"',
     "semver('1.2.3+') == semver('1.0.0')": "Build meta data is empty",
     "cidr('10.0.0.0/8').containsIP(self)": "no such overload",
-    "dyn(1).orValue(2) == 3": "no such overload",
+    "dyn(1).value() == 3": "no such overload: value(int)",
     "[1][1] == 1 || [1][2] == 1": "index out of bounds: 1",
     "[1][5] in [[1]][7]": "index out of bounds: 5",
     **{

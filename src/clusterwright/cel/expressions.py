@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
-from datetime import timedelta
 from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
+from clusterwright.cel.formatting import show_double, to_string
 from clusterwright.cel.literals import Literals
 from clusterwright.cel.metering import CostExceeded, charge, size
 from clusterwright.cel.operations import OPERATIONS, Env, Run, arithmetic_type
@@ -30,7 +31,8 @@ from clusterwright.cel.types import (
 )
 from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, TypeValue, UInt
 
-_MISSING: Final = object()
+MISSING: Final = object()
+"""Stands for what a map has not."""
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -58,6 +60,31 @@ def no_overload(*_: Any) -> Any:
     raise CelError("no such overload")
 
 
+def condition(run: Run, kind: Type) -> Run:
+    """What decides something: it must be a bool, which is not known before it is there."""
+    if kind.name == "bool":
+        return run
+
+    def checked(env: Env) -> bool:
+        value = run(env)
+        if type(value) is not bool:
+            raise CelError("no such overload")
+        return value
+
+    return checked
+
+
+def find(where: dict[Any, Any], key: Any) -> Any:
+    """What a map has for a key, or MISSING. To Python true is 1, and false 0; to CEL not."""
+    try:
+        item = where.get(key, MISSING)
+    except TypeError:
+        return MISSING  # what cannot be a key is none
+    if item is not MISSING and type(key) is not str and key in (0, 1) and not any(fn.equal(key, k) for k in where):
+        return MISSING
+    return item
+
+
 class Expressions(Literals):
     """Compiles everything but calls: leaves, logic, comparison, arithmetic, members, literals."""
 
@@ -72,6 +99,7 @@ class Expressions(Literals):
         """Why constants cannot be what the expression makes of them."""
         self.declared = set(variables)
         self.mixed = False
+        self.elements = {}
         for name, kind in variables.items():
             self.scope[name] = self.size
             self.types[name] = kind
@@ -99,11 +127,15 @@ class Expressions(Literals):
         value = node.value
         if type(value) is int and not INT_MIN <= value <= INT_MAX:
             return self.fail(node, "invalid int literal")
+        if type(value) is float and math.isinf(value):
+            return self.fail(node, "invalid double literal")
         kind = {bool: BOOL, int: INT, float: DOUBLE, str: STRING, bytes: BYTES, type(None): NULL}[type(value)]
         return lambda env: value, kind
 
     def uint(self, node: Node) -> tuple[Run, Type]:
         """An unsigned literal."""
+        if node.value >= 1 << 64:
+            return self.fail(node, "invalid uint literal")
         value = UInt(node.value)
         return lambda env: value, UINT
 
@@ -124,7 +156,8 @@ class Expressions(Literals):
 
     def conditional(self, node: Node) -> tuple[Run, Type]:
         """`a ? b : c`."""
-        (test, kind), (yes, a), (no, b) = (self.visit(n) for n in node.args)
+        (run, kind), (yes, a), (no, b) = (self.visit(n) for n in node.args)
+        test = condition(run, kind)
         if kind.name not in ("bool", "dyn"):
             return self.fail(node, f"found no matching overload for '_?_:_' applied to '({kind}, {a}, {b})'")
         if not comparable(a, b):
@@ -173,18 +206,10 @@ class Expressions(Literals):
     def negation(self, node: Node) -> tuple[Run, Type]:
         """`!a`."""
         run, kind = self.visit(node.args[0])
-        if kind.name == "bool":
-            return lambda env: not run(env), BOOL
-        if kind.name != "dyn":
+        if kind.name not in ("bool", "dyn"):
             return self.fail(node, f"found no matching overload for '!_' applied to '({kind})'")
-
-        def checked(env: Env) -> bool:
-            value = run(env)
-            if type(value) is not bool:
-                raise CelError("no such overload")
-            return not value
-
-        return checked, BOOL
+        test = condition(run, kind)
+        return lambda env: not test(env), BOOL
 
     # -- comparison
 
@@ -221,10 +246,8 @@ class Expressions(Literals):
         """`a < b` and the like."""
         (left, a), (right, b) = (self.visit(n) for n in node.args)
         test = _COMPARE[node.op]
-        if a.name == b.name and a.name in _ORDERED:
-            return lambda env: test(left(env), right(env)), BOOL
         numeric = {a.name, b.name} <= _NUMBERS
-        if not numeric and "dyn" not in (a.name, b.name):
+        if not numeric and "dyn" not in (a.name, b.name) and not (a.name == b.name and a.name in _ORDERED):
             return self.fail(node, f"found no matching overload for '_{node.op}_' applied to '({a}, {b})'")
 
         def run(env: Env) -> bool:
@@ -257,7 +280,7 @@ class Expressions(Literals):
         if b.name == "map":
             if not comparable(a, b.params[0]):
                 return self.fail(node, f"found no matching overload for '@in' applied to '({a}, {b})'")
-            return lambda env: item(env) in container(env), BOOL
+            return lambda env: find(container(env), item(env)) is not MISSING, BOOL
         if b.name != "dyn":
             return self.fail(node, f"found no matching overload for '@in' applied to '({a}, {b})'")
 
@@ -267,7 +290,7 @@ class Expressions(Literals):
             if type(where) is list:
                 return fn.contains(where, value)
             if type(where) is dict:
-                return value in where
+                return find(where, value) is not MISSING
             raise CelError("no such overload")
 
         return run, BOOL
@@ -295,14 +318,14 @@ class Expressions(Literals):
     def minus(self, node: Node) -> tuple[Run, Type]:
         """`-a`."""
         run, kind = self.visit(node.args[0])
-        if kind.name not in ("int", "double", "dyn", "duration"):
+        if kind.name not in ("int", "double", "dyn"):
             return self.fail(node, f"found no matching overload for '-_' applied to '({kind})'")
 
         def negate(env: Env) -> Any:
             value = run(env)
             if type(value) is int:
                 return fn.checked(-value)
-            if type(value) is float or type(value) is timedelta:
+            if type(value) is float:
                 return -value
             raise CelError("no such overload")
 
@@ -366,8 +389,8 @@ class Expressions(Literals):
         def get(value: Any) -> Any:
             if type(value) is not dict:
                 raise CelError("no such overload")
-            item = value.get(name, _MISSING)
-            if item is _MISSING:
+            item = value.get(name, MISSING)
+            if item is MISSING:
                 raise CelError(f"no such key: {written}")
             return item if convert is None else convert(item)
 
@@ -400,7 +423,7 @@ class Expressions(Literals):
         if chained:
             kind = kind.params[0]
         if kind.name == "list":
-            if key_type.name not in ("int", "uint", "dyn", "double"):
+            if key_type.name not in ("int", "uint", "dyn"):
                 return self.fail(node, f"found no matching overload for '_[_]' applied to '({kind}, {key_type})'")
             result = kind.params[0]
         elif kind.name == "map":
@@ -414,15 +437,18 @@ class Expressions(Literals):
 
         def get(value: Any, at: Any) -> Any:
             if type(value) is list:
-                if type(at) is bool or not isinstance(at, (int, float)) or at != int(at):
-                    raise CelError("no such overload")
+                if type(at) is bool or not isinstance(at, (int, float)):
+                    raise CelError(f"unsupported index type '{fn.shown_name(fn.runtime_name(at))}' in list")
+                if isinstance(at, float) and not at.is_integer():
+                    raise CelError(f"unsupported index value {show_double(at)} in list")
                 if not 0 <= at < len(value):
                     raise CelError(f"index out of bounds: {int(at)}")
                 return value[int(at)]
             if type(value) is dict:
-                if at not in value:
-                    raise CelError(f"no such key: {at}")
-                return value[at]
+                item = find(value, at)
+                if item is MISSING:
+                    raise CelError(f"no such key: {to_string(at)}")
+                return item
             raise CelError("no such overload")
 
         if not optional and not chained:
@@ -435,7 +461,9 @@ class Expressions(Literals):
                     return NONE
                 value = value.value
             at = key(env)
-            if (type(value) is list and (type(at) is not int or not 0 <= at < len(value))) or (type(value) is dict and at not in value):
+            if type(value) is dict and find(value, at) is MISSING:
+                return NONE
+            if type(value) is list and isinstance(at, (int, float)) and not 0 <= at < len(value):
                 return NONE
             return Optional(get(value, at), True)
 

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 
-from clusterwright.cel.overloads import Cidr, Ip, Library, NamedFormat, checked, runtime_name
-from clusterwright.cel.values import (
-    INT_MAX,
-    INT_MIN,
-    NONE,
-    CelError,
-    Optional,
-    Quantity,
-    Semver,
-    TypeValue,
-    UInt,
-    parse_duration,
-    parse_timestamp,
-    show_duration,
-    show_timestamp,
-)
-from clusterwright.golang.floats import format_float
-from clusterwright.golang.quoting import quote
+from clusterwright.cel.formatting import format_values, to_string
+from clusterwright.cel.moments import EARLIEST, Duration, Parts, Timestamp, parse_duration, parse_timestamp, zone_offset
+from clusterwright.cel.overloads import Library, checked, checked_uint
+from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, UInt
+from clusterwright.golang.numbers import parse_float, parse_int, parse_uint
 from clusterwright.golang.regex import BadPattern, Pattern, compile_go, matcher
-from clusterwright.golang.urls import RequestUrl
 
 LIBRARY: Final = Library()
 
@@ -35,109 +19,68 @@ LIBRARY: Final = Library()
 
 
 def _to_int(value: Any) -> int:
-    if isinstance(value, str):
-        if re.fullmatch(r"[+-]?\d+", value, re.ASCII) is None or not INT_MIN <= int(value) <= INT_MAX:
-            raise not_convertible("int")
-        return int(value)
     if isinstance(value, float):
         if math.isnan(value) or not INT_MIN < value < INT_MAX:
             raise CelError("integer overflow")
         return int(value)
-    if isinstance(value, datetime):
-        return int(value.timestamp())
-    if isinstance(value, timedelta):
-        return (value // timedelta(microseconds=1)) * 1000
-    return checked(int(value))
+    if isinstance(value, Timestamp):
+        return value.seconds
+    return value.nanoseconds if isinstance(value, Duration) else checked(int(value))
 
 
-def not_convertible(kind: str) -> CelError:
-    """A text that does not say a value of a kind."""
-    return CelError(f"type conversion error from 'string' to '{kind}'")
+def _to_uint(value: float) -> UInt:
+    return checked_uint(int(value) if 0 <= value < 1 << 64 else -1)
 
 
-def _parsed(parse: Callable[[str], Any], kind: str) -> Callable[[str], Any]:
+def to_double(value: float) -> float:
+    """A number as a double; JSON has larger ones than any."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _parsed(kind: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The conversion of texts to values of a kind by what raises ValueError for those that say none."""
+
     def convert(text: str) -> Any:
         try:
             return parse(text)
-        except CelError:
-            raise not_convertible(kind) from None
+        except ValueError:
+            raise CelError(f"type conversion error from 'string' to '{kind}'") from None
 
     return convert
 
 
-def _to_uint(value: Any) -> UInt:
-    try:
-        number = int(value)
-    except (ValueError, OverflowError):
-        raise not_convertible("uint") from None
-    if not 0 <= number < 2**64:
-        raise CelError("unsigned integer overflow")
-    return UInt(number)
+_BOOLS: Final = dict.fromkeys(("true", "True", "TRUE", "t", "T", "1"), True) | dict.fromkeys(
+    ("false", "False", "FALSE", "f", "F", "0"), False
+)
 
 
-def _to_double(value: Any) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise not_convertible("double") from None
+def _parse_bool(text: str) -> bool:
+    if text not in _BOOLS:
+        raise ValueError(text)
+    return _BOOLS[text]
 
 
-def show_double(value: float) -> str:
-    """A double as string() shows it."""
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    if math.isnan(value):
-        return "NaN"
-    return format_float(value, "g", -1)
-
-
-def to_string(value: Any) -> str:
-    """string(value)."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return show_double(value)
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            raise CelError("invalid UTF-8 in bytes, cannot convert to string") from None
-    if isinstance(value, datetime):
-        return show_timestamp(value)
-    if isinstance(value, timedelta):
-        return show_duration(value)
-    if isinstance(value, (Ip, Cidr)):
-        return str(value.value)
-    if isinstance(value, RequestUrl):
-        return value.text
-    return str(int(value))
-
-
-def _to_bool(text: str) -> bool:
-    if text in ("true", "True", "TRUE", "t", "1"):
-        return True
-    if text in ("false", "False", "FALSE", "f", "0"):
-        return False
-    raise CelError("type conversion error from 'string' to 'bool'")
-
-
-for _source in ("int", "uint", "double", "string", "timestamp", "duration"):
+for _source in ("int", "uint", "double", "timestamp", "duration"):
     LIBRARY.define(f"int({_source}) int", _to_int)
-for _source in ("int", "uint", "double", "string"):
+for _source in ("int", "uint", "double"):
     LIBRARY.define(f"uint({_source}) uint", _to_uint)
-    LIBRARY.define(f"double({_source}) double", _to_double)
+    LIBRARY.define(f"double({_source}) double", to_double)
+LIBRARY.define("int(string) int", _parsed("int", lambda text: parse_int(text, 64)))
+LIBRARY.define("uint(string) uint", _parsed("uint", lambda text: UInt(parse_uint(text))))
+LIBRARY.define("double(string) double", _parsed("double", parse_float))
 for _source in ("int", "uint", "double", "string", "bool", "bytes", "timestamp", "duration", "ip", "cidr", "url"):
     LIBRARY.define(f"string({_source}) string", to_string)
-LIBRARY.define("bool(string) bool", _to_bool)
+LIBRARY.define("bool(string) bool", _parsed("bool", _parse_bool))
 LIBRARY.define("bool(bool) bool", lambda v: v)
-LIBRARY.define("bytes(string) bytes", lambda v: v.encode())
+LIBRARY.define("bytes(string) bytes", str.encode)
 LIBRARY.define("bytes(bytes) bytes", lambda v: v)
-LIBRARY.define("timestamp(string) timestamp", _parsed(parse_timestamp, "google.protobuf.Timestamp"))
+LIBRARY.define("timestamp(string) timestamp", _parsed("google.protobuf.Timestamp", parse_timestamp))
 LIBRARY.define("timestamp(timestamp) timestamp", lambda v: v)
-LIBRARY.define("timestamp(int) timestamp", lambda v: datetime.fromtimestamp(v, UTC))
-LIBRARY.define("duration(string) duration", _parsed(parse_duration, "google.protobuf.Duration"))
+LIBRARY.define("timestamp(int) timestamp", lambda v: Timestamp(v * 10**9))
+LIBRARY.define("duration(string) duration", _parsed("google.protobuf.Duration", parse_duration))
 LIBRARY.define("duration(duration) duration", lambda v: v)
 LIBRARY.define("dyn(A) dyn", lambda v: v)
 
@@ -149,7 +92,7 @@ def _regex(pattern: str) -> Pattern:
     try:
         return compile_go(pattern)
     except BadPattern as e:
-        raise CelError(f"error parsing regexp: {e}") from None
+        raise CelError(f"Illegal regex: {e}") from None
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -157,7 +100,7 @@ def matches(text: str, pattern: str) -> bool:
     try:
         return matcher(pattern)(text)
     except BadPattern as e:
-        raise CelError(f"error parsing regexp: {e}") from None
+        raise CelError(str(e)) from None
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
@@ -220,6 +163,8 @@ def _ascii_case(text: str, upper: bool) -> str:
     return "".join((c.upper() if upper else c.lower()) if c.isascii() else c for c in text)
 
 
+_ESCAPES: Final = str.maketrans({c: f"\\{w}" for c, w in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)})
+
 LIBRARY.define("size(string) int", len)
 LIBRARY.define("size(bytes) int", len)
 LIBRARY.define("size(list<A>) int", len)
@@ -252,97 +197,10 @@ LIBRARY.define("string.substring(int, int) string", _substring)
 LIBRARY.define("string.trim() string", str.strip)
 LIBRARY.define("list<string>.join() string", "".join)
 LIBRARY.define("list<string>.join(string) string", lambda v, s: s.join(v))
-LIBRARY.define("strings.quote(string) string", lambda v: '"' + v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"')
+LIBRARY.define("strings.quote(string) string", lambda v: f'"{v.translate(_ESCAPES)}"')
 
 
-def _format(text: str, values: list[Any]) -> str:
-    out: list[str] = []
-    arguments = iter(values)
-    at = 0
-    for found in re.finditer(r"%(%|(?:\.(\d+))?([sdfebxXo]))", text):
-        if "%" in text[at : found.start()]:
-            break
-        out.append(text[at : found.start()])
-        at = found.end()
-        if found.group(1) == "%":
-            out.append("%")
-            continue
-        try:
-            value = next(arguments)
-        except StopIteration:
-            raise CelError(f"index {len(values)} out of range") from None
-        out.append(_formatted(found.group(3), found.group(2), value))
-    if "%" in text[at:]:
-        raise CelError(f"could not parse formatting clause: unrecognized formatting clause in {text!r}")
-    out.append(text[at:])
-    return "".join(out)
-
-
-def _formatted(verb: str, precision: str | None, value: Any) -> str:
-    digits = int(precision) if precision is not None else 6
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    match verb:
-        case "s":
-            return _shown(value)
-        case "d" if number:
-            return str(int(value))
-        case "f" if number:
-            return f"{float(value):.{digits}f}"
-        case "e" if number:
-            return _scientific(float(value), digits)
-        case "b" if isinstance(value, (bool, int)):
-            return f"{int(value):b}"
-        case "o" if isinstance(value, int):
-            return f"{value:o}"
-        case "x" | "X" if isinstance(value, (int, str, bytes)):
-            text = f"{value:x}" if isinstance(value, int) else (value.encode() if isinstance(value, str) else value).hex()
-            return text.upper() if verb == "X" else text
-    raise CelError(f"error during formatting: {_CLAUSES[verb.lower()]}, was given {runtime_name(value)}")
-
-
-_CLAUSES: Final = {
-    "d": "decimal clause can only be used on integers",
-    "f": "fixed-point clause can only be used on doubles",
-    "e": "scientific clause can only be used on doubles",
-    "b": "only integers and bools can be formatted as binary",
-    "o": "octal clause can only be used on integers",
-    "x": "only integers, byte buffers, and strings can be formatted as hex",
-}
-"""What clauses of a format string take."""
-
-
-def _scientific(value: float, digits: int) -> str:
-    """A number with a power of ten, written as the locale of cel-go writes it."""
-    mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
-    power = exponent[0].replace("+", "").replace("-", "\u207b") + exponent[1:].zfill(2).translate(_SUPERSCRIPTS)
-    return f"{mantissa}\u202f\u00d7\u202f10{power}"
-
-
-_SUPERSCRIPTS: Final = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
-
-
-def _quoted(value: Any) -> str:
-    return quote(value) if isinstance(value, str) else _shown(value)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, list):
-        return "[" + ", ".join(_quoted(v) for v in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_quoted(k)}:{_quoted(v)}" for k, v in sorted(value.items(), key=lambda i: str(i[0]))) + "}"
-    if isinstance(value, TypeValue):
-        return value.name
-    if isinstance(value, (Quantity, Semver, Optional, NamedFormat)):
-        raise CelError(
-            "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, "
-            "maps, lists, types, durations, and timestamps"
-        )
-    return to_string(value)
-
-
-LIBRARY.define("string.format(list<dyn>) string", _format)
+LIBRARY.define("string.format(list<dyn>) string", format_values)
 
 
 # ---------------------------------------------------------------- optionals
@@ -355,7 +213,9 @@ def _value(optional: Optional) -> Any:
 
 
 def _is_zero(value: Any) -> bool:
-    return value is None or (isinstance(value, (bool, int, float, str, bytes, list, dict, timedelta)) and not value)
+    if isinstance(value, Timestamp):
+        return value.nanoseconds == EARLIEST * 10**9
+    return value is None or (isinstance(value, (bool, int, float, str, bytes, list, dict, Duration)) and not value)
 
 
 LIBRARY.define("optional.of(A) optional<A>", lambda v: Optional(v, True))
@@ -369,43 +229,30 @@ LIBRARY.define("optional<A>.orValue(A) A", lambda o, v: o.value if o.present els
 # ---------------------------------------------------------------- times
 
 
-def _zone(name: str) -> Any:
-    found = re.fullmatch(r"([+-]?)(\d{2}):(\d{2})", name)
-    if found:
-        offset = timedelta(hours=int(found.group(2)), minutes=int(found.group(3)))
-        return timezone(-offset if found.group(1) == "-" else offset)
-    if name in ("UTC", ""):
-        return UTC
-    from zoneinfo import ZoneInfo
-
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise CelError(f"unknown time zone {name}") from None
-
-
-_PARTS: Final[dict[str, Callable[[datetime], int]]] = {
-    "getFullYear": lambda t: t.year,
-    "getMonth": lambda t: t.month - 1,
-    "getDate": lambda t: t.day,
-    "getDayOfMonth": lambda t: t.day - 1,
-    "getDayOfWeek": lambda t: t.isoweekday() % 7,
-    "getDayOfYear": lambda t: t.timetuple().tm_yday - 1,
-    "getHours": lambda t: t.hour,
-    "getMinutes": lambda t: t.minute,
-    "getSeconds": lambda t: t.second,
-    "getMilliseconds": lambda t: t.microsecond // 1000,
+_PARTS: Final[dict[str, Callable[[Parts], int]]] = {
+    "getFullYear": lambda p: p.year,
+    "getMonth": lambda p: p.month,
+    "getDate": lambda p: p.day + 1,
+    "getDayOfMonth": lambda p: p.day,
+    "getDayOfWeek": lambda p: p.weekday,
+    "getDayOfYear": lambda p: p.yearday,
+    "getHours": lambda p: p.second // 3600,
+    "getMinutes": lambda p: p.second // 60 % 60,
+    "getSeconds": lambda p: p.second % 60,
 }
 for _name, _part in _PARTS.items():
-    LIBRARY.define(f"timestamp.{_name}() int", lambda t, p=_part: p(t.astimezone(UTC)))
-    LIBRARY.define(f"timestamp.{_name}(string) int", lambda t, z, p=_part: p(t.astimezone(_zone(z))))
+    LIBRARY.define(f"timestamp.{_name}() int", lambda t, p=_part: p(t.parts(0)))
+    LIBRARY.define(f"timestamp.{_name}(string) int", lambda t, z, p=_part: p(t.parts(zone_offset(z, t))))
 
 
-def _whole(value: timedelta, unit: timedelta) -> int:
-    return int(value / unit)
+def _milliseconds(moment: Timestamp, zone: str = "") -> int:
+    zone_offset(zone, moment)  # which must be one, although all have the same
+    return moment.nanoseconds // 10**6 % 1000
 
 
-LIBRARY.define("duration.getHours() int", lambda d: _whole(d, timedelta(hours=1)))
-LIBRARY.define("duration.getMinutes() int", lambda d: _whole(d, timedelta(minutes=1)))
-LIBRARY.define("duration.getSeconds() int", lambda d: _whole(d, timedelta(seconds=1)))
-LIBRARY.define("duration.getMilliseconds() int", lambda d: _whole(d, timedelta(milliseconds=1)))
+LIBRARY.define("timestamp.getMilliseconds() int", _milliseconds)
+LIBRARY.define("timestamp.getMilliseconds(string) int", _milliseconds)
+LIBRARY.define("duration.getHours() int", lambda d: d.whole(3600 * 10**9))
+LIBRARY.define("duration.getMinutes() int", lambda d: d.whole(60 * 10**9))
+LIBRARY.define("duration.getSeconds() int", lambda d: d.whole(10**9))
+LIBRARY.define("duration.getMilliseconds() int", lambda d: d.whole(10**6))

@@ -76,13 +76,18 @@ def _is_semver(text: str, normalize: bool = False) -> bool:
     return True
 
 
+def _as_int(value: int) -> int:
+    """64 bits without a sign, taken for 64 bits with one."""
+    return value if value <= INT_MAX else value - (1 << 64)
+
+
 LIBRARY.define("semver(string) semver", parse_semver)
 LIBRARY.define("semver(string, bool) semver", parse_semver)
 LIBRARY.define("isSemver(string) bool", _is_semver)
 LIBRARY.define("isSemver(string, bool) bool", _is_semver)
-LIBRARY.define("semver.major() int", lambda v: v.major)
-LIBRARY.define("semver.minor() int", lambda v: v.minor)
-LIBRARY.define("semver.patch() int", lambda v: v.patch)
+LIBRARY.define("semver.major() int", lambda v: _as_int(v.major))
+LIBRARY.define("semver.minor() int", lambda v: _as_int(v.minor))
+LIBRARY.define("semver.patch() int", lambda v: _as_int(v.patch))
 LIBRARY.define("semver.isGreaterThan(semver) bool", lambda a, b: a.key > b.key)
 LIBRARY.define("semver.isLessThan(semver) bool", lambda a, b: a.key < b.key)
 LIBRARY.define("semver.compareTo(semver) int", lambda a, b: _compare(a.key, b.key))

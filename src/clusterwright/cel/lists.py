@@ -7,32 +7,66 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from clusterwright.cel.metering import LONGEST_RANGE
-from clusterwright.cel.overloads import Implementation, Library, checked, contains, equal
-from clusterwright.cel.values import NONE, CelError, Optional
+from clusterwright.cel.moments import Duration
+from clusterwright.cel.operations import OPERATIONS
+from clusterwright.cel.overloads import Implementation, Library, contains, equal, runtime_name
+from clusterwright.cel.values import NONE, CelError, Optional, UInt
 
 LIBRARY: Final = Library()
 
 
+_SUMMED: Final = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
+"""What can be added up, and what it begins with."""
+_ORDERED: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+
+
+def _comes_first(a: Any, b: Any) -> bool:
+    """Whether one is less than the other; what cannot be compared is neither."""
+    kinds = {runtime_name(a), runtime_name(b)}
+    if kinds <= {"int", "uint", "double"} or len(kinds) == 1:
+        return bool(a < b)
+    return False
+
+
+def _is_ordered(values: list[Any]) -> list[Any]:
+    if any(runtime_name(value) not in _ORDERED for value in values):
+        raise TypeError
+    return values
+
+
 def _is_sorted(values: list[Any]) -> bool:
-    return all(not b < a for a, b in itertools.pairwise(values))
+    return not any(_comes_first(b, a) for a, b in itertools.pairwise(_is_ordered(values)))
 
 
 def _sum(values: list[Any]) -> Any:
     if not values:
         return 0
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return checked(total) if type(total) is int else total
+    kind = runtime_name(values[0])
+    if kind not in _SUMMED:
+        raise TypeError  # which the caller says in the words of the call
+    total = _SUMMED[kind]
+    for value in values:
+        total = OPERATIONS["+"](total, value)
+    return total
 
 
-def _extreme(name: str, choose: Callable[[list[Any]], Any]) -> Implementation:
+def _extreme(name: str, is_better: Callable[[Any, Any], bool]) -> Implementation:
     def run(values: list[Any]) -> Any:
         if not values:
             raise CelError(f"{name} called on empty list")
-        return choose(values)
+        best, *others = _is_ordered(values)
+        for value in others:
+            if is_better(value, best):
+                best = value
+        return best
 
     return run
+
+
+def _sort(values: list[Any]) -> list[Any]:
+    if len({runtime_name(value) for value in values}) > 1:
+        raise CelError("list elements must have the same type")
+    return sorted(_is_ordered(values))
 
 
 def _first_index(values: list[Any], item: Any) -> int:
@@ -83,10 +117,13 @@ def _distinct(values: list[Any]) -> list[Any]:
     return out
 
 
-LIBRARY.define("list<A>.isSorted() bool", _is_sorted)
-LIBRARY.define("list<A>.sum() A", _sum)
-LIBRARY.define("list<A>.min() A", _extreme("min", min))
-LIBRARY.define("list<A>.max() A", _extreme("max", max))
+for _kind in _SUMMED:
+    LIBRARY.define(f"list<{_kind}>.sum() {_kind}", _sum)
+for _kind in _ORDERED:
+    LIBRARY.define(f"list<{_kind}>.isSorted() bool", _is_sorted)
+    LIBRARY.define(f"list<{_kind}>.min() {_kind}", _extreme("min", _comes_first))
+    LIBRARY.define(f"list<{_kind}>.max() {_kind}", _extreme("max", lambda a, b: _comes_first(b, a)))
+    LIBRARY.define(f"list<{_kind}>.sort() list<{_kind}>", _sort)
 LIBRARY.define("list<A>.indexOf(A) int", _first_index)
 LIBRARY.define("list<A>.lastIndexOf(A) int", _last_index)
 LIBRARY.define("list<A>.slice(int, int) list<A>", _slice)
@@ -94,7 +131,6 @@ LIBRARY.define("list<list<A>>.flatten() list<A>", _flatten)
 LIBRARY.define("list<dyn>.flatten(int) list<dyn>", _flatten)
 LIBRARY.define("list<A>.distinct() list<A>", _distinct)
 LIBRARY.define("list<A>.reverse() list<A>", lambda v: v[::-1])
-LIBRARY.define("list<A>.sort() list<A>", sorted)
 LIBRARY.define("list<A>.first() optional<A>", lambda v: Optional(v[0], True) if v else NONE)
 LIBRARY.define("list<A>.last() optional<A>", lambda v: Optional(v[-1], True) if v else NONE)
 LIBRARY.define("lists.range(int) list<int>", _range)

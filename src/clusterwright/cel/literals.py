@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clusterwright.cel.operations import Env, Run
+from clusterwright.cel.overloads import type_value
 from clusterwright.cel.syntax import Node
 from clusterwright.cel.types import (
     DYN,
@@ -14,6 +15,7 @@ from clusterwright.cel.types import (
     list_of,
     map_of,
 )
+from clusterwright.cel.values import CelError, Optional
 
 
 class Literals:
@@ -22,6 +24,8 @@ class Literals:
     mixed: bool
     """Whether elements may be of several types: in the arguments of format."""
     problems: list[tuple[int, str]]
+    elements: dict[int, list[Type]]
+    """The types of the elements of list literals, by the identity of their nodes."""
 
     def visit(self, node: Node) -> tuple[Run, Type]:
         """The closure and the type of a node."""
@@ -32,6 +36,7 @@ class Literals:
         parts = [self.visit(n) for n in node.args]
         runs = [r for r, _ in parts]
         flags: tuple[bool, ...] = node.value or ()
+        self.elements[id(node)] = [k for _, k in parts]
         self._same(node.args, [k for _, k in parts])
         item = common([k.params[0] if f and k.params else k for (_, k), f in zip(parts, flags, strict=True)])
         if not any(flags):
@@ -43,7 +48,7 @@ class Literals:
                 value = r(env)
                 if not optional:
                     out.append(value)
-                elif value.present:
+                elif is_present(value):
                     out.append(value.value)
             return out
 
@@ -75,14 +80,24 @@ class Literals:
             for (k, v), optional in zip(pairs, flags, strict=True):
                 item = v(env)
                 if optional:
-                    if not item.present:
+                    if not is_present(item):
                         continue
                     item = item.value
                 at = k(env)
-                out[at] = item
+                try:
+                    out[at] = item
+                except TypeError:
+                    raise CelError(f"unsupported key type: {type_value(at).name}") from None
             return out
 
         return run, map_of(key, value)
+
+
+def is_present(value: Any) -> bool:
+    """Whether an optional has a value; raises CelError for what is no optional."""
+    if not isinstance(value, Optional):
+        raise CelError("no such overload")
+    return value.present
 
 
 def common(kinds: list[Type]) -> Type:

@@ -5,6 +5,7 @@ Costs are charged before the work is done: neither time nor memory is spent on w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -77,8 +78,13 @@ def _join(values: Sequence[Any]) -> float:
     return 1 + 0.1 * (sum(map(size, parts)) + separator * len(parts))
 
 
+_PRECISION: Final = re.compile(r"%\.([0-9]{1,8})")
+
+
 def _format(values: Sequence[Any]) -> float:
-    return 1 + 0.1 * (size(values[0]) + sum(map(_deep, values[1] if isinstance(values[1], list) else [])))
+    text, arguments = values
+    digits = sum(map(int, _PRECISION.findall(text))) if isinstance(text, str) else 0
+    return 1 + 0.1 * (size(text) + digits + sum(map(_deep, arguments if isinstance(arguments, list) else [])))
 
 
 def _deep(value: Any) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
 from clusterwright.cel.metering import CostExceeded, charge
+from clusterwright.cel.moments import Duration, Timestamp
 from clusterwright.cel.types import DURATION, DYN, TIMESTAMP, Type, joined
-from clusterwright.cel.values import CelError, UInt
+from clusterwright.cel.values import INT_MIN, CelError, UInt
 
 Env = list[Any]
 Run = Callable[[Env], Any]
@@ -151,12 +152,14 @@ def _add(a: Any, b: Any) -> Any:
     if kind is type(b):
         if kind is int:
             return fn.checked(a + b)
-        if kind in (float, str, bytes, list, timedelta):
+        if kind in (float, str, bytes, list, Duration):
             return a + b
         if kind is UInt:
-            return UInt(a + b)
-    elif {kind, type(b)} == {datetime, timedelta}:
-        return a + b
+            return fn.checked_uint(a + b)
+    elif kind is Timestamp and type(b) is Duration:
+        return a.later(b)
+    elif kind is Duration and type(b) is Timestamp:
+        return b.later(a)
     raise CelError("no such overload")
 
 
@@ -164,14 +167,15 @@ def _subtract(a: Any, b: Any) -> Any:
     kind = type(a)
     if kind is int and type(b) is int:
         return fn.checked(a - b)
-    if kind is type(b) and kind in (float, datetime, timedelta):
-        return a - b
-    if kind is UInt and type(b) is UInt:
-        if b > a:
-            raise CelError("unsigned integer overflow")
-        return UInt(a - b)
-    if kind is datetime and type(b) is timedelta:
-        return a - b
+    if kind is type(b):
+        if kind in (float, Duration):
+            return a - b
+        if kind is UInt:
+            return fn.checked_uint(a - b)
+        if kind is Timestamp:
+            return a.since(b)
+    elif kind is Timestamp and type(b) is Duration:
+        return a.earlier(b)
     raise CelError("no such overload")
 
 
@@ -182,7 +186,7 @@ def _multiply(a: Any, b: Any) -> Any:
         if type(a) is float:
             return a * b
         if type(a) is UInt:
-            return UInt(a * b)
+            return fn.checked_uint(a * b)
     raise CelError("no such overload")
 
 
@@ -190,13 +194,13 @@ def _divide(a: Any, b: Any) -> Any:
     if type(a) is type(b):
         if type(a) is float:
             if b == 0:
-                return float("nan") if a == 0 else float("inf") if a > 0 else float("-inf")
+                return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
             return a / b
         if isinstance(a, int) and type(a) is not bool:
             if b == 0:
                 raise CelError("division by zero")
             quotient = abs(a) // abs(b)
-            return type(a)(quotient if (a < 0) == (b < 0) else -quotient)
+            return fn.checked(quotient if (a < 0) == (b < 0) else -quotient) if type(a) is int else UInt(quotient)
     raise CelError("no such overload")
 
 
@@ -204,6 +208,8 @@ def _modulo(a: Any, b: Any) -> Any:
     if type(a) is type(b) and isinstance(a, int) and type(a) is not bool:
         if b == 0:
             raise CelError("modulus by zero")
+        if a == INT_MIN and b == -1:
+            raise CelError("integer overflow")
         remainder = abs(a) % abs(b)
         return type(a)(remainder if a >= 0 else -remainder)
     raise CelError("no such overload")

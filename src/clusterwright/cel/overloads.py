@@ -6,9 +6,9 @@ import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, Final
 
+from clusterwright.cel.moments import Duration, Timestamp
 from clusterwright.cel.types import DYN, Type, comparable
 from clusterwright.cel.values import INT_MAX, INT_MIN, CelError, Optional, Quantity, Semver, TypeValue, UInt
 from clusterwright.golang.urls import RequestUrl
@@ -113,8 +113,8 @@ _RUNTIME: Final[dict[type, str]] = {
     list: "list",
     dict: "map",
     type(None): "null",
-    datetime: "timestamp",
-    timedelta: "duration",
+    Timestamp: "timestamp",
+    Duration: "duration",
     UInt: "uint",
     TypeValue: "type",
     Optional: "optional",
@@ -142,12 +142,18 @@ class Ip:
 
     value: ipaddress.IPv4Address | ipaddress.IPv6Address
 
+    def __str__(self) -> str:
+        return str(self.value)
+
 
 @dataclass(frozen=True, slots=True)
 class Cidr:
     """A network with the address it was written with."""
 
     value: ipaddress.IPv4Interface | ipaddress.IPv6Interface
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +176,12 @@ def runtime_name(value: Any) -> str:
 
 def type_value(value: Any) -> TypeValue:
     """type(value)."""
-    name = runtime_name(value)
-    return TypeValue(_SHOWN.get(name, name))
+    return TypeValue(shown_name(runtime_name(value)))
+
+
+def shown_name(kind: str) -> str:
+    """A type by the name that CEL shows."""
+    return _SHOWN.get(kind, kind)
 
 
 def fits(param: Type, value: Any) -> bool:
@@ -184,6 +194,13 @@ def checked(value: int) -> int:
     if INT_MIN <= value <= INT_MAX:
         return value
     raise CelError("integer overflow")
+
+
+def checked_uint(value: int) -> UInt:
+    """An unsigned integer, or the overflow error."""
+    if 0 <= value < 1 << 64:
+        return UInt(value)
+    raise CelError("unsigned integer overflow")
 
 
 def equal(a: Any, b: Any) -> bool:

@@ -11,14 +11,16 @@ from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
 from clusterwright.cel.catalogue import OVERLOADS
-from clusterwright.cel.expressions import Expressions, no_overload
-from clusterwright.cel.literals import common
+from clusterwright.cel.expressions import MISSING, Expressions, condition, find, no_overload
+from clusterwright.cel.formatting import CLAUSES, interpolated, refused, to_string
+from clusterwright.cel.literals import common, is_present
 from clusterwright.cel.metering import CALL_LIMIT, CALLS, charge, linear, weight
+from clusterwright.cel.moments import Timestamp, parse_duration, parse_timestamp
 from clusterwright.cel.operations import Env, Run, exactly_one, filtered, mapped, pairs, quantified, singles
 from clusterwright.cel.syntax import Node, SyntaxProblem, parse
 from clusterwright.cel.types import BOOL, DYN, INT, TYPE, Type, list_of, map_of, optional_of
-from clusterwright.cel.values import NONE, CelError, Optional, parse_duration, parse_timestamp
-from clusterwright.golang.regex import BadPattern, compile_go
+from clusterwright.cel.values import NONE, CelError, Optional
+from clusterwright.golang.regex import compile_go
 
 
 class CompileError(Exception):
@@ -89,9 +91,34 @@ def _report(source: str, problems: list[tuple[int, str]]) -> str:
     return "\n".join(out)
 
 
-_LITERALS: Final[dict[str, Callable[[str], Any]]] = {"timestamp": parse_timestamp, "duration": parse_duration, "matches": compile_go}
+_LITERALS: Final[dict[str, Callable[[Any], Any]]] = {
+    "timestamp": lambda v: parse_timestamp(v) if isinstance(v, str) else Timestamp(v * 10**9),
+    "duration": lambda v: parse_duration(v) if isinstance(v, str) else None,
+    "matches": lambda v: compile_go(v) if isinstance(v, str) else None,
+}
 _CONVERSIONS: Final = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
 _MACROS_1: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
+
+
+def _called(name: str, run: Callable[..., Any], values: list[Any]) -> Any:
+    try:
+        return run(*values)
+    except (TypeError, AttributeError):
+        raise _no_such(name, values) from None  # a value is not, or does not hold, what was declared
+
+
+def _no_such(name: str, values: list[Any]) -> CelError:
+    return CelError(f"no such overload: {name}({', '.join(fn.type_value(v).name for v in values)})")
+
+
+def _insert(into: dict[Any, Any], entries: Any) -> None:
+    """What transformMapEntry does with each of its maps."""
+    if not isinstance(entries, dict):
+        raise CelError(f"no such overload: cel.@mapInsert(map, {fn.type_value(entries).name})")
+    for key, value in entries.items():
+        if find(into, key) is not MISSING:
+            raise CelError(f"insert failed: key {to_string(key)} already exists")
+        into[key] = value
 
 
 class _Compiler(Expressions):
@@ -112,7 +139,7 @@ class _Compiler(Expressions):
                 value = run(env)
                 if not optional:
                     out[field] = value
-                elif value.present:
+                elif is_present(value):
                     out[field] = value.value
             return out
 
@@ -162,7 +189,29 @@ class _Compiler(Expressions):
         parts = [self.visit(n) for n in node.args]
         self.mixed = mixed
         self._check_literals(name, node.args)
+        if name == "format" and target.op == "const" and isinstance(target.value, str) and [n.op for n in arguments] == ["list"]:
+            self._check_format(node, target.value, arguments[0])
         return self.dispatch(node, name, parts, receiver=True)
+
+    def _check_format(self, node: Node, text: str, listed: Node) -> None:
+        """A format that is written out, with arguments that are, must fit them."""
+        kinds = self.elements[id(listed)]
+        at = node.at
+
+        def check(index: int, verb: str, precision: int) -> str:
+            nonlocal at
+            del precision
+            if kinds[index].name not in (*CLAUSES[verb.lower()][0], "dyn"):
+                at = listed.args[index].at
+                raise refused(verb, kinds[index].name)
+            return ""
+
+        try:
+            _, used = interpolated(text, len(kinds), check)
+            if len(kinds) > used:
+                raise CelError(f"too many arguments supplied to string.format (expected {used}, got {len(kinds)})")
+        except CelError as e:
+            self.problems.append((at, str(e)))
 
     def _check_literals(self, name: str, arguments: tuple[Node, ...]) -> None:
         """Literal arguments that can only fail are refused at once."""
@@ -170,10 +219,10 @@ class _Compiler(Expressions):
         if parse_literal is None or not arguments:
             return
         last = arguments[-1]
-        if last.op == "const" and isinstance(last.value, str):
+        if last.op == "const" and type(last.value) in (str, int):
             try:
                 parse_literal(last.value)
-            except (CelError, BadPattern):
+            except (CelError, ValueError):
                 self.problems.append((last.at, f"invalid {name} argument"))
 
     def _convert(self, run: Callable[..., Any], constant: Any) -> None:
@@ -209,7 +258,7 @@ class _Compiler(Expressions):
             def charged(env: Env) -> Any:
                 values = [r(env) for r in runs]
                 charge(env, cost(values))
-                return run(*values)
+                return _called(name, run, values)
 
             return charged, result
         candidates = [o for o, _ in matching]
@@ -219,8 +268,8 @@ class _Compiler(Expressions):
             charge(env, cost(values))
             for overload in candidates:
                 if all(fn.fits(p, v) for p, v in zip(overload.params, values, strict=True)):
-                    return overload.run(*values)
-            raise CelError("no such overload")
+                    return _called(name, overload.run, values)
+            raise _no_such(name, values)
 
         return choose, common([r for _, r in matching])
 
@@ -265,34 +314,33 @@ class _Compiler(Expressions):
         if two:
             slot, saved = self._declare(arguments[0].value, key_type)
             slot2, saved2 = self._declare(arguments[1].value, value_type)
-            body, kind = self.visit(arguments[2])
+            body = self._condition(arguments[2])
             self._restore(saved2, saved)
             iterate = pairs(run, slot, slot2, 1 + weight(arguments[2]))
         else:
             variable = key_type if is_map and key_type is not DYN else value_type
             slot, saved = self._declare(arguments[0].value, variable)
-            condition: Run | None = None
-            if len(arguments) == 3:
-                condition, kind = self.visit(arguments[1])
-                self._needs_bool(arguments[1], kind)
-            body, kind = self.visit(arguments[-1])
-            self._restore(saved)
             if name == "map":
-                return mapped(run, slot, condition, body, 1 + sum(map(weight, arguments[1:]))), list_of(kind)
+                test = self._condition(arguments[1]) if len(arguments) == 3 else None
+                body, kind = self.visit(arguments[-1])
+                self._restore(saved)
+                return mapped(run, slot, test, body, 1 + sum(map(weight, arguments[1:]))), list_of(kind)
+            body = self._condition(arguments[-1])
+            self._restore(saved)
             if name == "filter":
-                self._needs_bool(arguments[1], kind)
                 return filtered(run, slot, body, 1 + weight(arguments[1])), list_of(variable)
             iterate = singles(run, slot, 1 + weight(arguments[-1]))
-        self._needs_bool(arguments[-1], kind)
         if name == "all":
             return quantified(iterate, body, False), BOOL
         if name == "exists":
             return quantified(iterate, body, True), BOOL
         return exactly_one(iterate, body), BOOL
 
-    def _needs_bool(self, node: Node, kind: Type) -> None:
+    def _condition(self, node: Node) -> Run:
+        run, kind = self.visit(node)
         if kind.name not in ("bool", "dyn"):
             self.problems.append((node.at, f"expected type 'bool' but found '{kind}'"))
+        return condition(run, kind)
 
     def transform(self, node: Node, target: Node, arguments: list[Node]) -> tuple[Run, Type]:
         if len(arguments) not in (3, 4) or arguments[0].op != "ident" or arguments[1].op != "ident":
@@ -300,7 +348,7 @@ class _Compiler(Expressions):
         run, key_type, value_type = self._range(node, target)
         slot, saved = self._declare(arguments[0].value, key_type)
         slot2, saved2 = self._declare(arguments[1].value, value_type)
-        condition = self.visit(arguments[2])[0] if len(arguments) == 4 else None
+        test = self._condition(arguments[2]) if len(arguments) == 4 else None
         body, kind = self.visit(arguments[-1])
         self._restore(saved2, saved)
         iterate = pairs(run, slot, slot2, 1 + sum(map(weight, arguments[2:])))
@@ -311,13 +359,13 @@ class _Compiler(Expressions):
             out_list: list[Any] = []
             out_map: dict[Any, Any] = {}
             for _ in iterate(env):
-                if condition is not None and not condition(env):
+                if test is not None and not test(env):
                     continue
                 value = body(env)
                 if into_list:
                     out_list.append(value)
                 elif entries:
-                    out_map.update(value)
+                    _insert(out_map, value)
                 else:
                     out_map[env[slot]] = value
             return out_list if into_list else out_map
@@ -335,15 +383,12 @@ class _Compiler(Expressions):
         self._restore(saved)
         flat = node.value == "optFlatMap"
 
-        def execute(env: Env) -> Optional:
+        def execute(env: Env) -> Any:
             value = run(env)
-            if not value.present:
+            if not is_present(value):
                 return NONE
             env[slot] = value.value
             out = body(env)
-            if flat:
-                inner: Optional = out
-                return inner
-            return Optional(out, True)
+            return out if flat else Optional(out, True)
 
         return execute, result if flat else optional_of(result)

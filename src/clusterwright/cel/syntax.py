@@ -8,6 +8,8 @@ from typing import Any, Final
 
 MAX_DEPTH: Final = 100
 MAX_LENGTH: Final = 100_000
+_LONGEST: Final = 30
+"""Digits of a number: with more it is too large, whatever they are."""
 
 RESERVED: Final = frozenset({
     "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var",
@@ -15,7 +17,7 @@ RESERVED: Final = frozenset({
 })  # fmt: skip
 
 _TOKEN: Final = re.compile(
-    r"""(?P<space>\s+|//[^\n]*)
+    r"""(?P<space>[\t\ \r\n\f]+|//[^\n]*)
       |(?P<float>(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?))
       |(?P<uint>0x[0-9a-fA-F]+[uU]|\d+[uU])
       |(?P<int>0x[0-9a-fA-F]+|\d+)
@@ -23,7 +25,7 @@ _TOKEN: Final = re.compile(
       |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
       |(?P<quoted>`[A-Za-z0-9_.\-/ ]+`)
       |(?P<op>\&\&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,\[\](){}])""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 
 
@@ -92,11 +94,8 @@ def _tokens(source: str, problems: list[SyntaxProblem]) -> list[_Token]:
                 problems.append(_unrecognised(source, at, i))
                 continue
             out.append(_Token("bytes" if isinstance(value, bytes) else "string", source[at:i], at, value))
-        elif kind == "int":
-            out.append(_Token(kind, text, at, int(text, 0) if text.startswith("0x") else int(text)))
-        elif kind == "uint":
-            body = text[:-1]
-            out.append(_Token(kind, text, at, int(body, 16) if body.startswith("0x") else int(body)))
+        elif kind in ("int", "uint"):
+            out.append(_Token(kind, text, at, _integer(text.rstrip("uU"))))
         elif kind == "float":
             out.append(_Token(kind, text, at, float(text)))
         elif kind == "quoted":
@@ -105,6 +104,12 @@ def _tokens(source: str, problems: list[SyntaxProblem]) -> list[_Token]:
             out.append(_Token(kind, text, at))
     out.append(_Token("end", "<EOF>", len(source)))
     return out
+
+
+def _integer(text: str) -> int:
+    """What digits say; of very many not what, but that it is too large."""
+    digits = text.removeprefix("0x").lstrip("0") or "0"
+    return int(digits[:_LONGEST], 16 if text.startswith("0x") else 10)
 
 
 class _BadText(Exception):
@@ -131,6 +136,14 @@ _SIMPLE: Final = {
 }
 
 
+_CODE: Final = re.compile(
+    "(?:[xX]{0}{{2}}|u{0}{{4}}|U{0}{{8}}|(?P<octal>[0-3][0-7]{{2}}))"
+    "|(?P<bad>[xX]{0}{{0,1}}.?|u{0}{{0,3}}.?|U{0}{{0,7}}.?|[0-3][0-7]?.?|.?)".format("[0-9a-fA-F]"),
+    re.DOTALL,
+)
+"""The code of a character behind a backslash; or, up to what should not be there, what is none."""
+
+
 def _string(source: str, at: int, opening: str) -> tuple[str | bytes, int]:
     prefix = opening.rstrip("\"'").lower()
     quote = opening[len(prefix) :]
@@ -151,7 +164,7 @@ def _string(source: str, at: int, opening: str) -> tuple[str | bytes, int]:
         if source.startswith(quote, i):
             return (bytes(data) if binary else "".join(out)), i + len(quote)
         c = source[i]
-        if len(quote) == 1 and c == "\n":
+        if len(quote) == 1 and c in "\r\n":
             raise _BadText(i + 1)
         if c != "\\" or raw:
             emit(c)
@@ -162,19 +175,20 @@ def _string(source: str, at: int, opening: str) -> tuple[str | bytes, int]:
             emit(_SIMPLE[d])
             i += 2
             continue
-        width = {"x": 2, "X": 2, "u": 4, "U": 8}.get(d)
-        digits, base = (source[i + 2 : i + 2 + width], 16) if width else (source[i + 1 : i + 4], 8)
-        try:
-            code = int(digits, base)
-            if len(digits) != (width or 3):
-                raise ValueError
-            if binary and d in ("x", "X", "0", "1", "2", "3"):
-                data.append(code)
-            else:
-                emit(chr(code))
-        except (ValueError, OverflowError):
-            raise _BadText(i + 2) from None
-        i += 2 + width if width else 4
+        found = _CODE.match(source, i + 1)
+        assert found is not None  # it takes anything
+        if found["bad"] is not None:
+            raise _BadText(found.end())
+        code = int(found["octal"], 8) if found["octal"] else int(found[0][1:], 16)
+        if binary and d not in "uU":
+            data.append(code)
+        elif binary:
+            raise SyntaxProblem("unable to unescape string", at)
+        elif code > 0x10FFFF or 0xD800 <= code < 0xE000:
+            raise SyntaxProblem("invalid unicode code point", at)
+        else:
+            emit(chr(code))
+        i = found.end()
 
 
 _PRIMARY: Final = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_UP, Context, Decimal
 from typing import Any, Final
 
-from clusterwright.golang import times
+from clusterwright.golang.numbers import parse_int, parse_uint
 from clusterwright.golang.quoting import quote
 
 INT_MIN: Final = -(2**63)
@@ -42,7 +41,12 @@ class Optional:
 
 NONE: Final = Optional()
 
-_QUANTITY: Final = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
+_QUANTITY: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_LONGEST: Final = 1000
+"""Digits of a quantity, and the largest power of ten that it may name: kube-apiserver loses itself in numbers of more."""
+EXACT: Final = Context(prec=4 * _LONGEST, rounding=ROUND_UP)
+"""Decimals as Go's inf.Dec holds them: nothing is rounded that is not told to be."""
+_NANO: Final = Decimal("1e-9")
 _SUFFIXES: Final = {
     "": Decimal(1),
     "n": Decimal("1e-9"),
@@ -77,35 +81,44 @@ class Quantity:
         """The sum."""
         scales = (self.scale, other.scale)
         scale = None if None in scales else other.scale if not self.amount else min(s for s in scales if s is not None)
-        return Quantity(self.amount + other.amount, scale)
+        return Quantity(EXACT.add(self.amount, other.amount), scale)
 
 
 def parse_quantity(text: str) -> Quantity:
     """A quantity; raises CelError with the API machinery's text."""
     found = _QUANTITY.fullmatch(text)
-    if found is None or not text.isascii():
+    if found is None or not text or len(text) > 2 * _LONGEST:
         raise CelError(_BAD_QUANTITY)
-    number, suffix = found.groups()
+    sign, whole, fraction, suffix = found.groups("")
+    whole = whole.lstrip("0") or "0"
+    unit = _SUFFIXES.get(suffix)
+    power = 0 if unit is not None else _power(suffix)
+    # too little to be counted is the least that can be; what that is called does not change it
+    power = max(power, -_LONGEST - len(whole))
+    if power > _LONGEST or len(whole) + len(fraction) > _LONGEST:
+        raise CelError(_BAD_QUANTITY)
+    amount = EXACT.multiply(Decimal(f"{whole}.{fraction}e{power}"), unit or _SUFFIXES[""])
+    amount = EXACT.quantize(amount, _NANO)  # a part of one counts as a whole one
+    if suffix.endswith("i"):
+        amount = min(amount, Decimal(INT_MAX))
+    return Quantity(-amount if sign == "-" else amount, _scale(whole, fraction, suffix, power))
+
+
+def _power(suffix: str) -> int:
     try:
-        amount = Decimal(number) if number.strip("+-.") or "." not in number else Decimal(0)
-        if suffix in _SUFFIXES:
-            return Quantity(amount * _SUFFIXES[suffix], _scale(number, suffix))
-        if re.fullmatch(r"[eE][+-]?[0-9]+", suffix):
-            return Quantity(amount * Decimal(10) ** int(suffix[1:]), _scale(number, suffix))
-    except (InvalidOperation, OverflowError):
-        raise CelError(_BAD_QUANTITY) from None
+        if suffix[0] in "eE":
+            return parse_int(suffix[1:], 64)
+    except ValueError:
+        pass
     raise CelError(_BAD_SUFFIX)
 
 
-def _scale(number: str, suffix: str) -> int | None:
-    whole, _, fraction = number.lstrip("+-").partition(".")
-    digits = len(whole.lstrip("0") or "0")
+def _scale(whole: str, fraction: str, suffix: str, power: int) -> int | None:
     if suffix.endswith("i"):
         exponent = 10 * (1 + "KMGTPE".index(suffix[0]))
-        return 0 if not fraction and 14 - digits - exponent * 3 // 10 >= 0 else None
-    exponent = int(suffix[1:]) if suffix[:1] in ("e", "E") and len(suffix) > 1 else _SUFFIXES[suffix].adjusted()
-    scale = exponent - len(fraction)
-    return scale if digits + len(fraction) <= 18 and scale >= -9 else None
+        return 0 if not fraction and 14 - len(whole) - exponent * 3 // 10 >= 0 else None
+    scale = (power or _SUFFIXES.get(suffix, _SUFFIXES[""]).adjusted()) - len(fraction)
+    return scale if len(whole) + len(fraction) <= 18 and scale >= -9 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +145,7 @@ def parse_semver(text: str, normalize: bool = False) -> Semver:
             if m in core:
                 core, mark, tail = core.partition(m)
                 rest = mark + tail + rest
-        parts = [p.lstrip("0") or "0" for p in core.split(".")]
+        parts = [re.sub("^0+(?=[0-9])", "", p) for p in core.split(".")]
         text = ".".join(parts + ["0"] * (3 - len(parts))) + rest
     if not text:
         raise CelError("Version string empty")
@@ -148,7 +161,7 @@ def parse_semver(text: str, normalize: bool = False) -> Semver:
         _check_identifier(identifier, "Prerelease", "prerelease")
     for identifier in build.split(".") if plus else ():
         _check_identifier(identifier, "Build meta data", "build meta data")
-    identifiers = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in pre.split(".")) if pre else ()
+    identifiers = tuple((0, _uint(p), "") if p.isdigit() else (1, 0, p) for p in pre.split(".")) if pre else ()
     return Semver(major, minor, last, identifiers)
 
 
@@ -159,7 +172,14 @@ def _version_number(text: str, noun: str) -> int:
         raise CelError(f"Invalid character(s) found in {noun.lower()} number {quote(text)}")
     if len(text) > 1 and text[0] == "0":
         raise CelError(f"{noun} number must not contain leading zeroes {quote(text)}")
-    return int(text)
+    return _uint(text)
+
+
+def _uint(text: str) -> int:
+    try:
+        return parse_uint(text)
+    except ValueError as e:
+        raise CelError(str(e)) from None
 
 
 def _check_identifier(text: str, noun: str, of: str) -> None:
@@ -167,33 +187,3 @@ def _check_identifier(text: str, noun: str, of: str) -> None:
         raise CelError(f"{noun} is empty")
     if re.fullmatch(r"[0-9A-Za-z-]+", text, re.ASCII) is None:
         raise CelError(f"Invalid character(s) found in {of} {quote(text)}")
-
-
-def parse_duration(text: str) -> timedelta:
-    """Go's duration syntax (`1h30m`), to the microsecond; raises CelError."""
-    found = times.parse_duration(text)
-    if found is None:
-        raise CelError(f'time: invalid duration "{text}"')
-    return timedelta(microseconds=found / 1000)
-
-
-def show_duration(value: timedelta) -> str:
-    """A duration as CEL's string() shows it: seconds with an `s`."""
-    micros = value // timedelta(microseconds=1)
-    whole, rest = divmod(abs(micros), 10**6)
-    sign = "-" if micros < 0 else ""
-    return f"{sign}{whole}s" if not rest else f"{sign}{whole}.{rest:06d}".rstrip("0") + "s"
-
-
-def parse_timestamp(text: str) -> datetime:
-    """An RFC 3339 time; raises CelError."""
-    found = times.parse_rfc3339(text)
-    if found is not None:
-        return found
-    raise CelError(times.parse_problem(text))
-
-
-def show_timestamp(value: datetime) -> str:
-    """A timestamp as CEL's string() shows it."""
-    text = value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return text + (f".{value.microsecond:06d}".rstrip("0") if value.microsecond else "") + "Z"

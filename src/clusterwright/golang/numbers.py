@@ -1,7 +1,8 @@
-"""Integers as strconv reads them, with its sentences."""
+"""Numbers as strconv reads them, integers with its sentences."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -18,6 +19,39 @@ def atoi(text: str) -> int:
 def parse_int(text: str, bits: int) -> int:
     """A decimal integer of so many bits; raises ValueError."""
     return _parse("ParseInt", text, bits)
+
+
+def parse_uint(text: str) -> int:
+    """A decimal integer of 64 bits without a sign; raises ValueError."""
+    if text[:1] in ("+", "-"):
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+    return _parse("ParseUint", text, 65)
+
+
+_DECIMAL: Final = "[0-9](?:_?[0-9])*"
+_HEX: Final = "[0-9a-fA-F](?:_?[0-9a-fA-F])*"
+FLOAT: Final = re.compile(
+    rf"[+-]?(?:(?P<hex>0[xX](?:_?{_HEX}(?:\.(?:{_HEX})?)?|\.{_HEX})[pP][+-]?{_DECIMAL})"
+    rf"|(?:{_DECIMAL}(?:\.(?:{_DECIMAL})?)?|\.{_DECIMAL})(?:[eE][+-]?{_DECIMAL})?)"
+)
+"""A floating-point number in digits."""
+_SPECIAL: Final = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
+
+
+def parse_float(text: str) -> float:
+    """A floating-point number of 64 bits, decimal or hexadecimal; raises ValueError, also for what is too large."""
+    if _SPECIAL.fullmatch(text):
+        return float(text)
+    found = FLOAT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: invalid syntax")
+    try:
+        value = float.fromhex(text.replace("_", "")) if found["hex"] else float(text)
+    except OverflowError:
+        value = math.inf
+    if math.isinf(value):
+        raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: value out of range")
+    return value
 
 
 def _parse(function: str, text: str, bits: int) -> int:

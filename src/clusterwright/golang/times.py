@@ -6,13 +6,14 @@ And durations as time.ParseDuration reads them.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from clusterwright.golang.quoting import quote
 
 RFC3339: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 """Day, time, fraction (its digits) and zone."""
+_UNIX: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_rfc3339(text: str) -> datetime | None:
@@ -26,6 +27,23 @@ def parse_rfc3339(text: str) -> datetime | None:
         return made.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def parse_rfc3339_nano(text: str) -> tuple[int, int] | None:
+    """Nanoseconds of Unix, and the zone in seconds east of UTC; None for what is no time. Also outside the years 1 to 9999."""
+    found = RFC3339.fullmatch(text)
+    if found is None:
+        return None
+    day, clock, fraction, zone = found.groups()
+    is_year_zero = day.startswith("0000")  # which Go knows, and Python not: it is a leap year, as 2000 is
+    try:
+        made = datetime.fromisoformat(f"{'2000' + day[4:] if is_year_zero else day}T{clock}+00:00")
+        there = _UNIX if zone == "Z" else datetime.fromisoformat(f"1970-01-01T00:00:00{zone}")
+    except ValueError:
+        return None
+    offset = (_UNIX - there) // timedelta(seconds=1)
+    seconds = (made - _UNIX) // timedelta(seconds=1) - offset - (is_year_zero and 5 * 146097 * 86400)
+    return seconds * 10**9 + int(f"{(fraction or '')[:9]:0<9}"), offset
 
 
 NANOSECONDS: Final = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
+from clusterwright.golang.numbers import FLOAT, parse_float
 from clusterwright.gotemplate.values import Int, TemplateError, concatenate
 
 _ESCAPE = re.compile(
@@ -14,15 +14,9 @@ _ESCAPE = re.compile(
 )
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
 
-_DECIMAL = r"[0-9](?:_?[0-9])*"
-_HEX = r"[0-9a-fA-F](?:_?[0-9a-fA-F])*"
 _INTEGER = re.compile(
     r"(?P<sign>[+-]?)(?:0[xX](?P<b16>(?:_?[0-9a-fA-F])+)|0[bB](?P<b2>(?:_?[01])+)|0[oO](?P<b8>(?:_?[0-7])+)"
     r"|0(?P<old8>(?:_?[0-7])*)|(?P<b10>[1-9](?:_?[0-9])*))"
-)
-_FLOAT = re.compile(
-    rf"[+-]?(?:(?P<hex>0[xX](?:_?{_HEX}(?:\.(?:{_HEX})?)?|\.{_HEX})[pP][+-]?{_DECIMAL})"
-    rf"|(?:{_DECIMAL}(?:\.(?:{_DECIMAL})?)?|\.{_DECIMAL})(?:[eE][+-]?{_DECIMAL})?)"
 )
 _BASES = {"b16": 16, "b2": 2, "b8": 8, "old8": 8, "b10": 10}
 _LONGEST_DECIMAL = 20  # digits of the largest uint64
@@ -58,7 +52,7 @@ def number(token: str) -> Number:
             raise TemplateError(f"malformed character constant: {token}")
         return Int(code)
     if token[-1] == "i":
-        real = _FLOAT.match(token)
+        real = FLOAT.match(token)
         if real and token[real.end()] in "+-":
             return complex(_float(real[0], token), _float(token[real.end() : -1], token))
         return complex(0, _float(token[:-1], token))
@@ -87,17 +81,12 @@ def _integer(token: str, match: re.Match[str]) -> Int | float | Overflow:
 
 
 def _float(text: str, token: str) -> float:
-    match = _FLOAT.fullmatch(text)
-    if match is None:
+    if FLOAT.fullmatch(text) is None:
         raise TemplateError(f"illegal number syntax: {token}")
-    digits = text.replace("_", "")
     try:
-        value = float.fromhex(digits) if match["hex"] else float(digits)
-    except OverflowError:
-        value = math.inf
-    if math.isinf(value):
-        raise TemplateError(f"number out of range: {token}")
-    return value
+        return parse_float(text)
+    except ValueError:
+        raise TemplateError(f"number out of range: {token}") from None
 
 
 def _character(token: str, position: int, quote: str) -> tuple[str, int, int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from clusterwright.cel.moments import Duration, Timestamp
 from clusterwright.cel.program import CompileError, Program, compile_expression
 from clusterwright.cel.types import DYN
-from clusterwright.cel.values import CelError, UInt, show_duration, show_timestamp
+from clusterwright.cel.values import CelError, UInt
 
 MESSAGES: Final = ("Object", "JSONPatch")
 """What mutations may make."""
@@ -55,6 +55,4 @@ def _plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, datetime):
-        return show_timestamp(value)
-    return show_duration(value) if isinstance(value, timedelta) else value
+    return str(value) if isinstance(value, (Duration, Timestamp)) else value

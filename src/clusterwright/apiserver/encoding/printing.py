@@ -11,7 +11,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import Column, KindHandler
 from clusterwright.apiserver.status import bad_request
-from clusterwright.cel.functions import show_double
+from clusterwright.cel.formatting import show_double
 from clusterwright.golang.quoting import quote
 
 NAME: Final = Column(

@@ -17,7 +17,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.gotypes import table
-from clusterwright.cel.values import parse_duration
+from clusterwright.golang.times import parse_duration
 from clusterwright.streams.protobuf import Malformed, fields, tagged, tagged_number, written_varint
 
 PREFIX: Final = b"k8s\0"
@@ -305,7 +305,7 @@ def _write(number: int, value: Any, kind: str) -> bytes:
     if kind in _SCHEMAS:
         return tagged(number, _write_schema(value, kind))
     if kind == "duration":
-        return tagged(number, tagged_number(1, (parse_duration(value) // timedelta(microseconds=1)) * 1000))
+        return tagged(number, tagged_number(1, parse_duration(value) or 0))
     return tagged(number, _write_struct(value, kind))
 
 

@@ -5,32 +5,31 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any, Final
 
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.cost import Shape
 from clusterwright.cel.formats import parse_duration
+from clusterwright.cel.functions import to_double
+from clusterwright.cel.moments import Duration, parse_timestamp
 from clusterwright.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Field, Type, escape, map_of
-from clusterwright.cel.values import CelError, parse_timestamp
+from clusterwright.cel.values import CelError
 
 
 def _to_float(value: Any) -> Any:
-    return float(value) if type(value) is int else value
+    return to_double(value) if type(value) is int else value
 
 
 def _to_timestamp(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
     try:
-        return parse_timestamp(value if "T" in value or "t" in value else value + "T00:00:00Z")
-    except CelError:
-        return value
+        return parse_timestamp(value if "T" in value or "t" in value else value + "T00:00:00Z") if isinstance(value, str) else value
+    except ValueError as e:
+        raise CelError(f"Invalid date-time formatted string {value}: {e}") from None
 
 
 def _to_duration(value: Any) -> Any:
     found = parse_duration(value) if isinstance(value, str) else None
-    return value if found is None else timedelta(microseconds=found / 1000)
+    return value if found is None else Duration(found)
 
 
 def _to_bytes(value: Any) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any, Final
 
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.times import micro_time, second_time
-from clusterwright.cel.values import CelError, parse_quantity
+from clusterwright.cel.values import EXACT, CelError, parse_quantity
 from clusterwright.golang.encodings import decode_base64
 from clusterwright.golang.times import parse_duration, parse_problem
 
@@ -137,8 +137,11 @@ _BINARY_SUFFIXES: Final = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi"
 def canonical_quantity(text: str) -> str:
     """A quantity in its canonical form (`1000m` is `1`); raises CelError."""
     amount = parse_quantity(text).amount
-    if amount == 0:
-        return "0"
+    with localcontext(EXACT):
+        return _canonical(text, amount) if amount else "0"
+
+
+def _canonical(text: str, amount: Decimal) -> str:
     if text.endswith("i"):
         if amount == amount.to_integral_value():
             whole = int(amount)
@@ -147,16 +150,16 @@ def canonical_quantity(text: str) -> str:
                     return f"{whole >> bits}{suffix}"
             return str(whole)
     elif re.search(r"[eE][+-]?[0-9]+$", text):
-        exponent = 0
-        while amount == amount.to_integral_value() and int(amount) % 1000 == 0:
-            amount /= 1000
+        whole, exponent = int(amount.scaleb(9)), -9
+        while whole % 1000 == 0:
+            whole //= 1000
             exponent += 3
-        return f"{int(amount)}e{exponent}" if exponent and amount == amount.to_integral_value() else _plain(amount)
+        return f"{whole}e{exponent}" if exponent else str(whole)
     for suffix, power in _DECIMAL_SUFFIXES:
         scaled = amount.scaleb(-power)
         if scaled == scaled.to_integral_value():
             return f"{int(scaled)}{suffix}"
-    return f"{int(amount.scaleb(9).to_integral_value(rounding='ROUND_CEILING'))}n"
+    raise AssertionError(text)  # a quantity is a number of the least suffix
 
 
 def _plain(amount: Decimal) -> str:

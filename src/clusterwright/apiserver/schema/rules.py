@@ -280,11 +280,12 @@ class RuleSet:
         if rule.uses_old and old is None and not rule.optional_old:
             return
         convert = node.programs
-        current = value if convert is None else convert(value)
-        previous: Any = old if convert is None or old is None else convert(old)
-        if rule.optional_old:
-            previous = NONE if old is None else Optional(previous, True)
+        current, previous = value, old
         try:
+            if convert is not None:
+                current, previous = convert(value), None if old is None else convert(old)
+            if rule.optional_old:
+                previous = NONE if old is None else Optional(previous, True)
             if rule.program.evaluate(current, previous, budget=budget) is True:
                 return
         except CostExceeded as e:
