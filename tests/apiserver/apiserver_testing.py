@@ -175,6 +175,8 @@ class Hook:
     def __init__(self) -> None:
         self.reviews: list[dict[str, Any]] = []
         self.respond: Callable[[dict[str, Any]], dict[str, Any]] = lambda request: {"allowed": True}
+        self.raw: bytes | None = None
+        """Answered instead, whatever it is."""
         self.delay = 0.0
         self.connections: set[Any] = set()
         self.paths: list[str] = []
@@ -187,6 +189,8 @@ class Hook:
         self.connections.add(http.transport)
         self.paths.append(http.path)
         await asyncio.sleep(self.delay)
+        if self.raw is not None:
+            return web.Response(body=self.raw)
         response = {"uid": review["request"]["uid"], **self.respond(review["request"])}
         return web.json_response({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
 

@@ -141,6 +141,17 @@ async def test_a_webhook_that_does_not_answer(api: Api, hook: Hook, policy: str,
         )
 
 
+@pytest.mark.parametrize("answered", [b"<html>", b'{"response": "\xff"}', b"[" * 100_000])
+async def test_a_webhook_that_answers_what_nobody_can_read(api: Api, hook: Hook, answered: bytes):
+    hook.raw = answered
+    await install(api, hook, failurePolicy="Ignore")
+
+    answer = await api.post(WIDGETS, widget("w"))
+
+    assert answer.status == 201
+    assert 'failed calling webhook "widgets.hook.example.com", failing open' in str(answer.warnings)
+
+
 async def test_a_webhook_that_is_too_slow(api: Api, hook: Hook):
     hook.delay = 5
     await install(api, hook, timeoutSeconds=1)

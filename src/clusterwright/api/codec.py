@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from clusterwright.api.meta import Always, Json, KeepEmpty, Object
+from clusterwright.api.wire import UNREADABLE
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -46,18 +47,18 @@ def decode(cls: type[S], raw: bytes) -> S:
         return _decoder(cls).decode(raw)
     except msgspec.ValidationError as error:
         return _decode_without_nulls(cls, raw, error)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise DecodeError(cls.__name__, str(error)) from None
 
 
 def _decode_without_nulls(cls: type[S], raw: bytes, error: msgspec.ValidationError) -> S:
-    json = _decode_json(raw)
-    cleaned = without_nulls(json)
-    if cleaned == json:
-        raise DecodeError(cls.__name__, str(error)) from None
     try:
+        json = _decode_json(raw)
+        cleaned = without_nulls(json)
+        if cleaned == json:
+            raise DecodeError(cls.__name__, str(error)) from None
         return msgspec.convert(cleaned, cls)
-    except msgspec.ValidationError as second:
+    except UNREADABLE as second:  # an error of validation is one of them
         raise DecodeError(cls.__name__, str(second)) from None
 
 

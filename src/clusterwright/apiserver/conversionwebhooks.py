@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.apiserver.callouts import CalloutFailed, Callouts
 from clusterwright.apiserver.conversion import ConversionFailed, restored
 from clusterwright.golang.quoting import quote
@@ -54,7 +55,7 @@ class WebhookConverter:
         try:
             raw = await self._callouts.post(self._client, msgspec.json.encode(review), timeout=_TIMEOUT)
             converted = self._read(raw, uid)
-        except (CalloutFailed, msgspec.DecodeError) as e:
+        except (CalloutFailed, *UNREADABLE) as e:
             raise ConversionFailed(f"{about} failed: {e}") from None
         if len(converted) != len(objects):
             raise ConversionFailed(f"{about} returned {len(converted)} objects, expected {len(objects)}")

@@ -16,6 +16,7 @@ import msgspec
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import ModelledResource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.program import as_called
@@ -113,7 +114,7 @@ def _read(source: str) -> Bundle:
     if raw.lstrip()[:1] == b"{":
         try:
             return assemble([msgspec.json.decode(raw)])
-        except msgspec.DecodeError:
+        except UNREADABLE:
             pass  # several JSON documents are YAML
     return parse(raw.decode())
 

@@ -14,7 +14,7 @@ from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineH
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.scheme import SCHEME
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.api.wire import Request
+from clusterwright.api.wire import UNREADABLE, Request
 from clusterwright.runtime.client import Query
 from clusterwright.runtime.errors import ConnectionFailed, from_response
 from clusterwright.runtime.rest import RestClient
@@ -49,7 +49,7 @@ async def states(client: RestClient, path: str, query: Query = ()) -> AsyncGener
                         else:
                             present[_place(event["object"])] = event["object"]
                         yield present
-        except (ConnectionFailed, msgspec.DecodeError):
+        except (ConnectionFailed, *UNREADABLE):
             pass  # the list says whether anybody is there
         await asyncio.sleep(_PAUSE)
 

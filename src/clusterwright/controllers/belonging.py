@@ -13,6 +13,7 @@ import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.api.wire import UNREADABLE
 
 _GROUP = "cluster.x-k8s.io"
 _BY_THEMSELVES = frozenset({"ClusterClass", "ClusterResourceSet", "ExtensionConfig"})
@@ -53,7 +54,7 @@ def belongs_to(kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> str:
 def _cluster_of(raw: bytes) -> str:
     try:
         obj = _OBJECT.decode(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return ""
     if obj.spec is not None and isinstance(obj.spec.cluster_name, str) and obj.spec.cluster_name:
         return obj.spec.cluster_name

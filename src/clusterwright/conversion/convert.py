@@ -10,6 +10,7 @@ import msgspec
 from clusterwright.api.contract import NoContract, crd_name, resolve_version
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.versions import HUB
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.conversion import kinds
 from clusterwright.conversion.pairs import Context
 from clusterwright.conversion.types import STRING, Go, Map
@@ -138,7 +139,7 @@ def _up(obj: Json, gvk: GroupVersionKind, versions: Versions) -> Json:
 def _restored(text: str, read: Callable[[Any], Go]) -> Go:
     try:
         data = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise Unreadable(f"annotation {DATA_ANNOTATION} is not JSON: {error}").under("metadata.annotations") from None
     if data is not None and not isinstance(data, dict):
         raise Unreadable(f"annotation {DATA_ANNOTATION} is not an object").under("metadata.annotations")

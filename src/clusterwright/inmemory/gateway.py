@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.api.wire import Duplex
+from clusterwright.api.wire import UNREADABLE, Duplex
 from clusterwright.inmemory.etcd import EtcdRefused
 from clusterwright.streams import etcdrpc, grpc
 from clusterwright.streams.grpc import GrpcError
@@ -74,7 +74,7 @@ async def _answer_json(call: Call, path: str, body: bytes) -> tuple[str, Json]:
         return "200 OK", await call(name, etcdrpc.decode(request, etcdrpc.encode(request, decoded)))  # numbers become text on this way
     except EtcdRefused as error:
         return _HTTP.get(error.code, "503 Service Unavailable"), {"error": str(error), "message": str(error), "code": error.code}
-    except (msgspec.DecodeError, Malformed) as error:
+    except (*UNREADABLE, Malformed) as error:
         return _HTTP[grpc.INVALID_ARGUMENT], {"error": str(error), "message": str(error), "code": grpc.INVALID_ARGUMENT}
 
 

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from clusterwright.api.bootstrap import KubeadmConfigSpec
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.kubeadm.container_linux import data_url
 from clusterwright.kubeadm.presence import is_defined
 
@@ -108,6 +109,6 @@ def _ignition(data: str, hidden: Collection[str]) -> str:
         for account in (*config["passwd"].get("users", ()), *config["passwd"].get("groups", ())):
             if "passwordHash" in account:
                 account["passwordHash"] = HIDDEN
-    except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
+    except (*UNREADABLE, KeyError, TypeError, AttributeError):
         raise CannotRedact("the Ignition config is not in the form that we write") from None
     return msgspec.json.format(msgspec.json.encode(config), indent=2).decode()

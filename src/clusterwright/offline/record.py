@@ -15,6 +15,7 @@ import msgspec
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.offline import kinship, managers
 from clusterwright.offline.complaints import references
 from clusterwright.offline.listing import beside, everything
@@ -103,7 +104,7 @@ async def ask_controllers(client: Client, namespace: str) -> Json | None:
     """What controllers in the process of the API server say of themselves; None: there are none, or it may not be known."""
     try:
         told = msgspec.json.decode(await client.raw_get("/traces", query=(("namespace", namespace),)))
-    except (ApiError, msgspec.DecodeError):
+    except (ApiError, *UNREADABLE):
         return None
     return told if isinstance(told, dict) and "controllers" in told else None
 

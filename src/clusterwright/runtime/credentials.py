@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.runtime.clock import Clock, utc
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.kubeconfig import Connection, ExecPlugin
@@ -146,7 +147,7 @@ class CredentialSource:
             status = answer["status"]
             if not isinstance(status, Mapping):
                 raise TypeError
-        except (msgspec.DecodeError, KeyError, TypeError):
+        except (*UNREADABLE, KeyError, TypeError):
             raise NoCredentials(f"exec plugin {plugin.command} did not print an ExecCredential") from None  # never quote its output
         return status
 

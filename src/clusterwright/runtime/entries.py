@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.wire import UNREADABLE
 
 
 class _Owner(msgspec.Struct, gc=False):
@@ -107,7 +108,7 @@ def values_at(raw: bytes, path: tuple[str, ...]) -> tuple[str, ...]:
     for step in path:
         try:
             value = _TOP.decode(value).get(step)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return ()
         if value is None:
             return ("",)

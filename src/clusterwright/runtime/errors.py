@@ -17,6 +17,8 @@ from typing import Any
 
 import msgspec
 
+from clusterwright.api.wire import UNREADABLE
+
 
 class ApiError(Exception):
     """An answer that is not a success. `status` is the Kubernetes Status object."""
@@ -135,7 +137,7 @@ def from_response(code: int, body: bytes, retry_after: float | None = None) -> A
     """The error that an unsuccessful answer means; a body that is no Status is quoted up to 200 characters."""
     try:
         status = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         status = None
     if isinstance(status, dict) and isinstance(status.get("ErrStatus"), dict):  # Go's error itself, as simple servers encode it
         status = {**status["ErrStatus"], "kind": "Status"}

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from clusterwright.api.wire import UNREADABLE
+
 _WHOLE: Final = msgspec.json.Decoder(msgspec.Raw)
 _MARKS: Final = re.compile(rb'[{}\[\]"]|\\.|\\\Z|\n', re.DOTALL)
 _SPACE: Final = b" \t\r\n"
@@ -93,6 +95,6 @@ def _is_whole(line: bytes) -> bool:
         return True
     try:
         _WHOLE.decode(line)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
     return True

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.runtime import models
 from clusterwright.runtime.entries import Entry, EntryReader, is_covered, is_newer, is_released, lives_on, made_of_status, values_at
 from clusterwright.runtime.indexes import Index, of_label
@@ -173,7 +174,7 @@ class Informer:
         """What a write made of the object: its uid and state, or None for its end; no uid if the answer does not say."""
         try:
             entry = self._read(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             return "", None
         if entry.key != key or not entry.uid:
             name, uid = made_of_status(body)
@@ -253,7 +254,7 @@ class Informer:
     def _readable(self, raw: bytes | msgspec.Raw) -> Entry | None:
         try:
             return self._read(bytes(raw))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             # one bad object must not stop the others
             _log.warning("Object cannot be read, ignored", kind=self.gvk.kind, error=str(error))
             return None

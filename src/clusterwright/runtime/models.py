@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from clusterwright.api import codec, overlay
 from clusterwright.api.meta import Condition, GroupVersionKind, Json, Object, Unstructured
 from clusterwright.api.scheme import SCHEME, Resource
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.runtime.errors import ConnectionFailed
 
 T = TypeVar("T", bound=Object)
@@ -37,7 +38,7 @@ def decode(kind: Any, raw: bytes | msgspec.Raw) -> Any:
     if isinstance(kind, GroupVersionKind):
         try:
             json = msgspec.json.decode(raw, type=dict[str, Any])
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise ConnectionFailed(f"the answer is no {kind.kind}: it may not be an API server's") from error
         # items of a list of built-in kinds do not repeat their kind
         json.setdefault("apiVersion", kind.api_version)

@@ -14,7 +14,7 @@ import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, OwnerReference, Unstructured
 from clusterwright.api.scheme import Resource
-from clusterwright.api.wire import Request, Response, Transport
+from clusterwright.api.wire import UNREADABLE, Request, Response, Transport
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original, PatchType, Query, Reader
 from clusterwright.runtime.clock import Clock
@@ -78,7 +78,7 @@ def is_owned_by(raw: bytes | msgspec.Raw, uid: str) -> bool:
     """Whether the object has an ownerReference of this uid."""
     try:
         return any(reference.uid == uid for reference in _OWNED.decode(raw).metadata.owner_references)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
 
 
@@ -185,7 +185,7 @@ class RestClient:
         response = await self._send(resource, "GET", path, query=query)
         try:
             return _PAGE.decode(response.body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise _not_json("GET", path) from error
 
     async def raw_get(self, path: str, *, query: Query = (), accept: str = "", timeout: float | None = None) -> bytes:
@@ -286,7 +286,10 @@ class RestClient:
             # what it did to the object is not in the answer
             if self.observer is not None:
                 self.observer.doubts(resource.gvk)
-        answer = msgspec.json.decode(response.body) if response.body else {}
+        try:
+            answer = msgspec.json.decode(response.body) if response.body else {}
+        except UNREADABLE as error:
+            raise _not_json("POST", request.path) from error
         return answer if isinstance(answer, dict) else {}
 
     async def close(self) -> None:
@@ -323,7 +326,7 @@ class RestClient:
                 self.observer.doubts(resource.gvk)
         try:
             answered = _KEY.decode(response.body).metadata
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             self.observer.doubts(resource.gvk)
             raise _not_json(method, path) from error
         if method != "DELETE" or key is None:
@@ -410,7 +413,7 @@ def _manager(name: str) -> tuple[tuple[str, str], ...]:
 def _object(response: Response) -> Unstructured:
     try:
         return Unstructured(msgspec.json.decode(response.body, type=dict[str, Any]))
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ConnectionFailed("the answer to a write is no object: it may not be an API server's") from error
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from clusterwright.api.wire import Request, Response, Transport
+from clusterwright.api.wire import UNREADABLE, Request, Response, Transport
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.transports import Around
 
@@ -60,7 +60,7 @@ class Rights:
             return
         try:
             message = msgspec.json.decode(body, type=_Status).message
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return
         denied = _DENIED.search(message)
         if denied is None:

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from clusterwright.api.scheme import Resource
-from clusterwright.api.wire import Request
+from clusterwright.api.wire import UNREADABLE, Request
 from clusterwright.runtime.cancellation import heed_cancellation
 from clusterwright.runtime.errors import ApiError, Gone, ServerTimeout, ServiceUnavailable, TooManyRequests, from_response
 from clusterwright.runtime.logging import get_logger
@@ -253,7 +253,7 @@ class Watcher:
             try:
                 event = _LINE.decode(line)
                 marked = _BOOKMARK.decode(event.object).metadata.resource_version if event.type == "BOOKMARK" else ""
-            except msgspec.DecodeError:
+            except UNREADABLE:
                 _log.info("Watch line is cut off or garbled, resuming", kind=kind)
                 return
             match event.type:
@@ -296,7 +296,7 @@ def _stream_error(raw: msgspec.Raw) -> ApiError:
     try:
         status = msgspec.json.decode(body)
         code = int(status.get("code") or 500) if isinstance(status, Mapping) else 500
-    except (msgspec.DecodeError, TypeError, ValueError):
+    except (*UNREADABLE, TypeError, ValueError):
         code = 500
     error = from_response(code, body)
     if error.reason == "Expired" and not isinstance(error, Gone):

@@ -12,6 +12,7 @@ import msgspec
 from clusterwright import conversion
 from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.apiserver.status import StatusError
 from clusterwright.webhooks.definitions import Definitions, NotKnownYet
 
@@ -27,7 +28,7 @@ def read(body: bytes, api_version: str, kind: str) -> Json:
     """The `request` of a review; raises BadReview."""
     try:
         review = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadReview(f"the body is not JSON: {error}") from None
     if not isinstance(review, dict) or (review.get("apiVersion"), review.get("kind")) != (api_version, kind):
         raise BadReview(f"expected {kind} of {api_version}")

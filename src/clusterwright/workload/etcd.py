@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.api.wire import Duplex
+from clusterwright.api.wire import UNREADABLE, Duplex
 from clusterwright.runtime.errors import ApiError
 from clusterwright.streams import etcdrpc
 from clusterwright.streams.etcdrpc import METHODS, Method
@@ -93,7 +93,7 @@ class _Gateway:
         answer = await self._http.post(method.gateway, msgspec.json.encode(body))
         try:
             decoded = msgspec.json.decode(answer.body or b"{}", type=dict[str, Any])
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise EtcdError(f"unreadable answer with HTTP status {answer.status}") from error
         if answer.status != 200:
             raise EtcdError(str(decoded.get("message") or decoded.get("error") or f"HTTP status {answer.status}"))

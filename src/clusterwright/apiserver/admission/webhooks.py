@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.admission.expressions import evaluate
 from clusterwright.apiserver.admission.matching import Seen, request_of, seen_as, selected, targeted
@@ -151,7 +151,7 @@ class Webhooks:
             operations = msgspec.json.decode(base64.b64decode(patch))
             before = msgspec.json.encode(seen.object)
             patched = jsonpatch.json_patch(msgspec.json.decode(before), operations)
-        except (binascii.Error, ValueError, msgspec.MsgspecError, StatusError) as e:
+        except (ValueError, RecursionError, StatusError) as e:  # what is no base64 or JSON is a ValueError
             raise self._refused(hook, f"its patch cannot be applied: {e}") from None
         if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
             raise self._refused(hook, "its patch leaves no object")
@@ -180,7 +180,7 @@ class Webhooks:
             response = answer.get("response") if isinstance(answer, dict) else None
             if not isinstance(response, dict) or response.get("uid") != request["uid"]:
                 raise CalloutFailed("received an invalid webhook response: expected response.uid to be the request's")
-        except (CalloutFailed, msgspec.DecodeError) as e:
+        except (CalloutFailed, *UNREADABLE) as e:
             problem = str(e)
             if hook.failure_policy == "Ignore":
                 attributes.warnings.append(f'failed calling webhook "{hook.name}", failing open: {problem}')

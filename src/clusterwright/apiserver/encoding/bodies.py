@@ -16,6 +16,7 @@ import yaml
 
 from clusterwright.api import yamlreader
 from clusterwright.api.meta import Json
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.apiserver.schema.goscalars import json_type
 from clusterwright.apiserver.status import StatusError, bad_request
 from clusterwright.golang import jsonerrors
@@ -51,7 +52,7 @@ def decode_json(body: bytes) -> Any:
         raise Malformed(_TOO_MANY.format(VALUES))
     try:
         value = _decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as e:
+    except UNREADABLE as e:
         raise Malformed(_explain(body, e)) from None
     if body.count(b"[") + body.count(b"{") > DEPTH and too_deep(value, DEPTH):
         raise Malformed("exceeded max depth")

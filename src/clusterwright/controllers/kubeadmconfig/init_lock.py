@@ -19,6 +19,7 @@ from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import ConfigMap
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.api.wire import UNREADABLE
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, NotFound
 from clusterwright.runtime.logging import get_logger
@@ -65,7 +66,7 @@ def read_information(lock: ConfigMap) -> LockInformation | None:
     """Who holds the lock; None if that cannot be read."""
     try:
         information = msgspec.json.decode(lock.data.get(INFORMATION_KEY, ""))
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
     name = information.get("machineName") if isinstance(information, dict) else None
     return LockInformation(name) if isinstance(name, str) else None
