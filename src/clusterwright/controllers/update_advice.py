@@ -6,23 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusterwright.api.meta import Json
-from clusterwright.controllers.update_patches import patched
-from clusterwright.topology.extensions import CallHandler, ExtensionError, Extensions, ListHandlers
+import msgspec
 
-_NOT_COMPARED: Final = frozenset(
-    {
-        "clusterName",
-        "bootstrap",
-        "infrastructureRef",
-        "providerID",
-        "minReadySeconds",
-        "readinessGates",
-        "deletion",
-        "taints",
-    }
-)
-"""Fields of a Machine that do not tell whether an update in place brought about what is wanted."""
+from clusterwright.api.core import MachineSpec
+from clusterwright.api.meta import Json
+from clusterwright.controllers.update_patches import at, patched
+from clusterwright.topology.extensions import CallHandler, ExtensionError, Extensions, ListHandlers
+from clusterwright.topology.patches.jsonpatch import PatchFailed
+
+_COMPARED: Final = ("version", "failure_domain")
+"""Fields of a Machine that tell whether an update in place brought about what is wanted; the others change without one, or never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +43,16 @@ class Hook:
         return self.matches(after, desired)
 
     def matches(self, current: Mapping[str, Json], desired: Mapping[str, Json]) -> bool:
-        """Whether the patched objects are what is wanted."""
-        for part, wanted in desired.items():
-            ours, theirs = self._changeable(current.get(part) or {}), self._changeable(wanted)
-            if part == self.machine:
-                ours, theirs = ({k: v for k, v in s.items() if k not in _NOT_COMPARED and v not in (None, "")} for s in (ours, theirs))
-            if ours != theirs:
-                return False
-        return True
+        """Whether the patched objects are what is wanted. Raises PatchFailed for what cannot be read."""
+        return all(self._judged(part, current.get(part)) == self._judged(part, wanted) for part, wanted in desired.items())
 
-    def _changeable(self, obj: Mapping[str, Any]) -> Mapping[str, Any]:
-        found: Any = obj
-        for step in self.path:
-            found = (found or {}).get(step)
-        return found or {}
+    def _judged(self, part: str, obj: Json | None) -> Any:
+        """What is compared of a part."""
+        found = at(obj, self.path)
+        if part != self.machine:
+            return found
+        try:
+            spec = msgspec.convert({} if found is None else found, MachineSpec)
+        except msgspec.ValidationError as error:
+            raise PatchFailed(f"{part} cannot be read: {error}") from None
+        return [getattr(spec, field) for field in _COMPARED]

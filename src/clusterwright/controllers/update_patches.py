@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.topology.patches import jsonpatch
 from clusterwright.topology.patches.jsonpatch import PatchFailed
+
+_KINDS: Final[Mapping[str, tuple[str, Callable[[Any, Any], Any]]]] = {
+    "JSONPatch": ("json patch (RFC6902)", jsonpatch.apply),
+    "JSONMergePatch": ("json merge patch (RFC7386)", jsonpatch.merge),
+}
 
 
 def reduced(obj: Mapping[str, Any]) -> Json:
@@ -27,32 +32,47 @@ def patched(document: Json, patch: Mapping[str, Any] | None, allowed: Sequence[s
     kind = patch.get("patchType") or ""
     if not kind:
         raise PatchFailed("failed to apply patch: patchType is not set")
-    if kind not in {"JSONPatch", "JSONMergePatch"}:
+    if kind not in _KINDS:
         raise PatchFailed(f"failed to apply patch: unknown patchType {kind}")
-    name = "json patch (RFC6902)" if kind == "JSONPatch" else "json merge patch (RFC7386)"
-    content = _content(patch, name)
-    if not content:
+    name, applied = _KINDS[kind]
+    text = _text(patch, name)
+    if not text and kind == "JSONMergePatch":
         return document
     try:
-        after = jsonpatch.apply(document, content) if kind == "JSONPatch" else jsonpatch.merge(document, content)
+        content = jsonpatch.decoded(text)
+    except PatchFailed as error:
+        raise PatchFailed(f"failed to apply patch: error decoding {name}: {error}") from None
+    if content is None and kind == "JSONPatch":
+        return document
+    try:
+        after = applied(document, content)
     except PatchFailed as error:
         raise PatchFailed(f"failed to apply patch: error applying {name}: {error}") from None
-    found = _at(after, allowed)
+    if not isinstance(after, Mapping) or not after.get("kind"):
+        raise PatchFailed("failed to apply patch: what it makes of the object has no kind")
+    try:
+        found = at(after, allowed)
+    except PatchFailed:
+        found = None  # what leads there is not ours to change
     return document if found is None else _with(document, allowed, found)
 
 
-def _content(patch: Mapping[str, Any], name: str) -> Any:
-    try:
-        text = base64.b64decode(patch.get("patch") or "", validate=True).decode()
-        return jsonpatch.decoded(text) if text else None
-    except (binascii.Error, UnicodeDecodeError, PatchFailed) as error:
-        raise PatchFailed(f"failed to apply patch: error decoding {name}: {error}") from None
-
-
-def _at(document: Any, path: Sequence[str]) -> Any:
-    for step in path:
-        document = document.get(step) if isinstance(document, Mapping) else None
+def at(document: Any, path: Sequence[str]) -> Any:
+    """What stands below a path; None if nothing does. Raises PatchFailed where something on the way is no object."""
+    for done, step in enumerate(path):
+        if document is None:
+            return None
+        if not isinstance(document, Mapping):
+            raise PatchFailed(f"{'.'.join(path[:done])} is no object")
+        document = document.get(step)
     return document
+
+
+def _text(patch: Mapping[str, Any], name: str) -> str:
+    try:
+        return base64.b64decode(patch.get("patch") or "", validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise PatchFailed(f"failed to apply patch: error decoding {name}: {error}") from None
 
 
 def _with(document: Any, path: Sequence[str], value: Any) -> Any:

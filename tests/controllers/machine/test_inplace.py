@@ -115,6 +115,14 @@ async def test_the_extension_gets_the_objects_without_status(a: Any) -> None:
     assert set(desired["machine"]["metadata"]) == {"name", "namespace", "labels", "annotations"}
 
 
+async def test_the_extension_gets_what_this_pass_has_learnt_of_the_machine(a: Any) -> None:
+    _, running = await run(a, BUSY, infra=a.merged(MARKED, {"spec": {"failureDomain": "b"}}))
+    (call,) = running.world.canned.calls
+
+    assert (await running.machine()).spec.failure_domain == "b"
+    assert call["body"]["desired"]["machine"]["spec"]["failureDomain"] == "b"
+
+
 async def test_a_bootstrap_config_that_is_missing_does_not_hold_up_the_update(a: Any) -> None:
     _, running = await run(a, DONE, bootstrap=None)
 

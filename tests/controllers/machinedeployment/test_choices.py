@@ -205,7 +205,7 @@ def patch(kind: str, content: Any) -> dict[str, str]:
 
 
 def test_d24_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
-    document = {"metadata": {"name": "a"}, "spec": {"template": {"spec": {"size": 1}}}}
+    document = {"kind": "Any", "metadata": {"name": "a"}, "spec": {"template": {"spec": {"size": 1}}}}
     both = {"metadata": {"name": "b"}, "spec": {"template": {"spec": {"size": 2}}}}
 
     assert patched(document, patch("JSONMergePatch", both), ("spec", "template", "spec")) == {**document, "spec": both["spec"]}
@@ -213,7 +213,15 @@ def test_d24_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
     assert patched(document, patch("JSONPatch", moved), ("spec", "template", "spec"))["spec"]["template"]["spec"]["size"] == 3
     gone = patch("JSONMergePatch", {"spec": None})
     assert patched(document, gone, ("spec", "template", "spec")) == document
+    assert patched(document, patch("JSONMergePatch", {"spec": []}), ("spec", "template", "spec")) == document
     assert patched(document, None, ("spec",)) == document
+
+
+@pytest.mark.parametrize(
+    "answer", [patch("JSONPatch", []), patch("JSONPatch", None), patch("JSONMergePatch", {}), {"patchType": "JSONMergePatch"}]
+)
+def test_a_patch_that_says_nothing_changes_nothing(answer: dict[str, str]) -> None:
+    assert patched({"kind": "Any", "spec": {}}, answer, ("spec",)) == {"kind": "Any", "spec": {}}
 
 
 @pytest.mark.parametrize(
@@ -223,20 +231,53 @@ def test_d24_of_a_patch_only_the_allowed_part_is_taken_over() -> None:
         patch("Other", {}),
         patch("JSONPatch", [{"op": "remove", "path": "/nope"}]),
         {"patchType": "JSONPatch", "patch": "***"},
+        {"patchType": "JSONPatch"},
+        patch("JSONPatch", {}),
+        patch("JSONPatch", ""),
+        patch("JSONPatch", [None]),
+        patch("JSONPatch", [{"op": "remove", "path": "/kind"}]),
+        patch("JSONMergePatch", []),
+        patch("JSONMergePatch", None),
+        patch("JSONMergePatch", {"kind": None}),
     ],
 )
 def test_d24_a_patch_that_is_none_is_an_error(answer: dict[str, str]) -> None:
     with pytest.raises(PatchFailed):
-        patched({"spec": {}}, answer, ("spec",))
+        patched({"kind": "Any", "spec": {}}, answer, ("spec",))
 
 
 def test_fields_that_need_no_rollout_are_not_compared() -> None:
     def part(**spec: Any) -> dict[str, Any]:
         return {"machineSet": {"spec": {"template": {"spec": spec}}}}
 
-    assert inplace.HOOK.matches(part(version="v1", taints=[1]), part(version="v1", minReadySeconds=3))
+    taint = {"key": "k", "effect": "NoSchedule", "propagation": "Always"}
+    assert inplace.HOOK.matches(part(version="v1", taints=[taint]), part(version="v1", minReadySeconds=3))
+    assert inplace.HOOK.matches(part(version="v1", notOfThisVersion=1), part(version="v1", failureDomain=""))
     assert not inplace.HOOK.matches(part(version="v1"), part(version="v2"))
     assert not inplace.HOOK.matches(part(version="v1"), part(version="v1", failureDomain="b"))
+
+
+def test_what_belongs_to_machines_is_compared_as_it_is() -> None:
+    def part(spec: Any) -> dict[str, Any]:
+        return {"infrastructureMachineTemplate": {"spec": {"template": spec}}}
+
+    assert inplace.HOOK.matches(part({"spec": {"size": 1}, "metadata": {"labels": {}}}), part({"spec": {"size": 1}}))
+    assert not inplace.HOOK.matches(part({"spec": {}}), part({}))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"machineSet": {"spec": {"template": {"spec": {"version": {}}}}}},
+        {"machineSet": {"spec": {"template": {"spec": []}}}},
+        {"infrastructureMachineTemplate": {"spec": {"template": "large"}}},
+    ],
+)
+def test_what_cannot_be_read_is_an_error_and_no_answer(bad: dict[str, Any]) -> None:
+    good = {part: {"spec": {"template": {"spec": {}}}} for part in bad}
+    for current, desired in ((bad, good), (good, bad)):
+        with pytest.raises(PatchFailed):
+            inplace.HOOK.matches(current, desired)
 
 
 # ------------------------------------------------------------------------------------------- selectors, ownership

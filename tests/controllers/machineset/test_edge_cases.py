@@ -10,7 +10,9 @@ import pytest
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
+from clusterwright.cli import samples
 from clusterwright.conditions import get
+from clusterwright.controllers.external import get_external
 from support.worker_passes import KEY, Json, Plane, objects
 
 SINCE = "2026-05-01T11:00:00Z"
@@ -193,6 +195,41 @@ async def test_s21_machines_stay_where_their_target_would_not_have_them(target: 
 
     assert target in await plane.reconcile("MachineSet")
     assert [m.metadata.deletion_timestamp for m in await plane.machines()] == [None, None]
+
+
+@pytest.mark.parametrize("gate", [True, False])
+async def test_one_that_is_out_of_step_keeps_no_other_from_being_moved(gate: bool) -> None:
+    plane = await started(3, {"features": {"InPlaceUpdates": gate}})
+    old = await the_set(plane)
+    labels = {**old.metadata.labels, "machine-template-hash": "new"}
+    receives = {"in-place-updates.internal.cluster.x-k8s.io/receive-machines-from-machinesets": KEY.name}
+    metadata = {"name": "new", "namespace": KEY.namespace, "labels": labels, "annotations": receives}
+    spec = samples.workers("c", "w", kind="MachineSet", replicas=0)[-1]["spec"]
+    await plane.client.create({"apiVersion": old.api_version, "kind": "MachineSet", "metadata": metadata, "spec": spec})
+    for machine in await plane.machines():
+        await say(plane, machine, Ready="True", Available="True", UpToDate="True")
+    move = {"in-place-updates.internal.cluster.x-k8s.io/move-machines-to-machineset": "new"}
+    await plane.client.patch(MachineSet, KEY, {"metadata": {"annotations": move}, "spec": {"replicas": 0}})
+    broken = (await plane.machines())[0]
+    infra = await get_external(plane.client, broken.spec.infrastructure_ref, KEY.namespace)
+    await plane.client.delete(infra.object.gvk, infra.object.key)
+    error = await plane.reconcile("MachineSet")
+    left = [m.metadata.name for m in await plane.machines() if m.metadata.owner_references[0].name == KEY.name]
+
+    assert broken.metadata.name in error
+    assert len(left) == (0 if gate else 3)
+
+
+async def test_one_that_the_selector_leaves_out_was_let_go_and_is_replaced() -> None:
+    plane = await started(2)
+    released = (await plane.machines())[0]
+    selector = (await the_set(plane)).spec.selector.match_labels
+    label = next(k for k in selector if k != "cluster.x-k8s.io/cluster-name")
+    await plane.client.patch(Machine, released.key, {"metadata": {"labels": {label: "looked-at"}}})
+    await plane.reconcile("MachineSet", times=2)
+
+    assert len(await plane.machines()) == 3
+    assert (await the_set(plane)).status.replicas == 2
 
 
 async def test_s23_machines_that_are_new_say_nothing_yet_of_being_up_to_date() -> None:

@@ -87,7 +87,7 @@ IN_PLACE_UPDATE: Table[MachineSnapshot] = Table(
 
 
 def request(machine: Machine, seen: MachineSnapshot) -> Json:
-    """What the extension is to bring about: the objects as they are, for the owner has changed them already."""
+    """What the extension is to bring about: the objects as they are, for the owner has changed them; the Machine as this pass leaves it."""
     objects = {"machine": models.to_json(machine)}
     for part, lookup in (("infrastructureMachine", seen.infrastructure), ("bootstrapConfig", seen.bootstrap)):
         if isinstance(lookup, Found):

@@ -169,7 +169,7 @@ class Machines(Kind[Machine, Cluster, MachineSnapshot]):
 
     async def _ask(self, run: MachinePass) -> Answer:
         """What the one extension says of the update; raises ExtensionError. One that asked for patience is not asked again before."""
-        request = inplace.request(run.original.object, run.seen)
+        request = inplace.request(run.object, run.seen)
         subject = request["desired"]["machine"]
         found = await self._deps.extensions.handlers(ListHandlers(UPDATE_MACHINE_HOOK, subject))
         if not found:

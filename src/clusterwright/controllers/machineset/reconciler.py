@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace as with_
 from datetime import timedelta
+from enum import Enum
 from typing import Any, Final, assert_never
 from weakref import WeakValueDictionary
 
@@ -32,6 +33,7 @@ from clusterwright.controllers.machineset.conditions_v1beta1 import OWNED_V1BETA
 from clusterwright.controllers.machineset.creation import REFUSED, CreationFailed, Creator
 from clusterwright.controllers.machineset.deletion_order import UnknownOrder, in_order
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
+from clusterwright.controllers.machineset.guards import moves, surplus
 from clusterwright.controllers.machineset.hands import Hands, Run
 from clusterwright.controllers.machineset.inplace import InPlace
 from clusterwright.controllers.machineset.observing import Observer, typed
@@ -46,10 +48,18 @@ from clusterwright.kubeadm.naming import BadNamingTemplate
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
-from clusterwright.runtime.selectors import as_labels
+from clusterwright.runtime.selectors import as_labels, parsed
 
 SHAPE: Final = Shape(kind=MachineSet, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 _SOON: Final = timedelta(seconds=1)
+
+
+class Sync(Enum):
+    """How far the Machines are in step with the template."""
+
+    DONE = "all are"
+    MENDED = "who owns which field had to be mended before"
+    FAILED = "one could not be brought in step"
 
 
 class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
@@ -97,10 +107,11 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         except ApiError as error:
             run.errors.append(error)
         in_step = await self._sync(run, maker)
-        if in_step or run.seen.features.get("InPlaceUpdates"):  # one Machine that is out of step does not hold up the updates of others
+        goes_on = in_step is Sync.FAILED and run.seen.features.get("InPlaceUpdates")  # others are updated all the same
+        if in_step is Sync.DONE or goes_on:
             await self._in_place.trigger(run, maker)
         await self._in_place.give_up(run)
-        if in_step:
+        if in_step is Sync.DONE or (goes_on and surplus(run.seen) and moves(run.seen)):
             await self._scale(run, maker)
 
     def conclude(self, run: Run) -> None:
@@ -187,8 +198,8 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
 
     # --------------------------------------------------------------------------------------------------- sync
 
-    async def _sync(self, run: Run, maker: Maker) -> bool:
-        """Bring every Machine, and what belongs to it, in step with the template; False if that failed, so that none is added or taken."""
+    async def _sync(self, run: Run, maker: Maker) -> Sync:
+        """Bring every Machine, and what belongs to it, in step with the template. Unless that is done none is added or deleted."""
         key, mended, uids, kept = run.object.key, False, set[str](), set[str]()
         try:
             for machine in run.seen.machines or ():
@@ -207,13 +218,14 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
                     mended |= (await self._applier.ensure(key, neighbour, intent, METADATA_MANAGER, heir_of=FIELD_MANAGER)).mended
         except (ApiError, ContractUnknown) as error:
             run.fail(f"failed to keep Machines in step: {error}", error)
-            return False
+            return Sync.FAILED
         finally:
             run.seen = with_(run.seen, kept=frozenset(kept))
         self._applier.keep_only(key, uids)
         if mended:
             run.vote(_SOON)
-        return not mended
+            return Sync.MENDED
+        return Sync.DONE
 
     async def _sync_machine(self, run: Run, maker: Maker, machine: Machine) -> Applied | None:
         """Bring one Machine in step; None if it is gone."""
@@ -305,11 +317,15 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         return in_order(run.seen.machines or (), spec.order if spec else "", run.seen.now)
 
     async def _existing(self, run: Run, family: str) -> tuple[tuple[Machine, ...], int | None]:
-        """The Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have."""
+        """The Machines of ours that there are, whatever a cache says, and how many more the MachineDeployment may have.
+
+        One whose labels were changed so that the selector leaves it out was let go, and is replaced.
+        """
         labels = {MACHINE_DEPLOYMENT_NAME_LABEL: family} if family else as_labels(run.object.spec.selector)
         found = await self._deps.client.live.list(Machine, namespace=run.object.metadata.namespace, labels=labels)
         controllers = [(m, next((r for r in m.metadata.owner_references if r.controller), None)) for m in found]
-        ours = tuple(m for m, r in controllers if r is not None and r.uid == run.object.metadata.uid)
+        uid, selector = run.object.metadata.uid, parsed(run.object.spec.selector)
+        ours = tuple(m for m, r in controllers if r is not None and r.uid == uid and selector.matches(m.metadata.labels))
         limit = run.object.metadata.annotations.get(MAX_REPLICAS_ANNOTATION, "")
         if not family or not limit.isdigit():
             return ours, None
