@@ -136,6 +136,7 @@ class ApiServer(Core):
             resource = self.registry.find(info.group, info.version, info.resource)
             if resource is None or not _scope_fits(resource, info):
                 return self._unknown(info)
+            routing.check_route(request, info, resource)
             accept = request.headers.get("accept", "")
             if accept and accept != "application/json":
                 form = accepted(accept, custom=resource.custom, collection=info.verb in {"list", "watch"})

@@ -60,6 +60,8 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
         return _health(head, parts[1:], query)
     known = head in {"", "api", "apis", "version", "metrics", "openapi", "openid", ".well-known"}
     if known and parts != ["apis"] and (request.method != "GET" if head in _ROUTED else request.method not in {"GET", "HEAD"}):
+        if head == "apis" and all(resource.group != parts[1] for resource in server.registry):
+            return _NOT_FOUND
         raise generic(405, "", "", "", "")
     form = PLAIN
     if head in {"api", "apis"}:

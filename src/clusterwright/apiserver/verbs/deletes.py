@@ -28,8 +28,7 @@ from clusterwright.apiserver.status import (
 )
 from clusterwright.apiserver.storage.store import Entry, object_key
 from clusterwright.apiserver.system.definitions import TABLE as CRD_TABLE
-from clusterwright.apiserver.verbs import lifecycle
-from clusterwright.apiserver.verbs.reads import render_list, selection, snapshot
+from clusterwright.apiserver.verbs import lifecycle, reads
 from clusterwright.apiserver.verbs.writes import attributes_of, put, to_storage
 
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
@@ -40,6 +39,14 @@ _ORPHANED: Final = (
     "propagationPolicy=Orphan to suppress this warning"
 )
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
+_OTHER_KINDS: Final[dict[str, frozenset[str]]] = {
+    "v1": frozenset({"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"}),
+    "meta.k8s.io/v1": frozenset(
+        {"CreateOptions", "GetOptions", "ListOptions", "PartialObjectMetadata", "PartialObjectMetadataList", "PatchOptions", "Table"}
+        | {"TableOptions", "UpdateOptions"}
+    ),
+}
+"""What else can be read where DeleteOptions are expected, and is refused then."""
 
 
 def options_of(call: Call) -> Json:
@@ -59,11 +66,7 @@ def options_of(call: Call) -> Json:
         except (bodies.Malformed, DecodeError) as e:
             raise bad_request(f"couldn't get version/kind; json parse error: {e}") from None
         options = bodies.as_object(value, "", request.body)
-        kind = options.get("kind")
-        if kind not in {None, "", "DeleteOptions"}:
-            scheme = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
-            version = options.get("apiVersion") or "v1"
-            raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"')
+        _check_kind(str(options.get("kind") or "DeleteOptions"), str(options.get("apiVersion") or "meta.k8s.io/v1"))
     else:
         for name in ("propagationPolicy", "dryRun", "gracePeriodSeconds", "orphanDependents"):
             if name in query:
@@ -77,6 +80,17 @@ def options_of(call: Call) -> Json:
     return check_options(options)
 
 
+def _check_kind(kind: str, version: str) -> None:
+    if version.count("/") > 1:
+        raise bad_request(f"unexpected GroupVersion string: {version}")
+    if kind == "DeleteOptions":
+        return
+    if kind in _OTHER_KINDS.get(version, ()):
+        raise bad_request(f"converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
+    scheme = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+    raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"')
+
+
 def check_options(options: Json) -> Json:
     """The options, if they are valid; raises StatusError."""
     _check_types(options)
@@ -84,7 +98,7 @@ def check_options(options: Json) -> Json:
     policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
     if policy is not None and orphan is not None:
         errors.append(invalid("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set"))
-    elif policy is not None and policy not in _POLICIES:
+    if policy is not None and policy not in _POLICIES:
         errors.append(not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
     dry = options.get("dryRun") or []
     if any(v != "All" for v in dry):
@@ -265,12 +279,13 @@ def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:
 
 async def delete_collection(call: Call) -> Response:
     """DELETE of a collection: all that the selectors choose."""
+    reads.check_options(call, watch=False)
+    selects = reads.selection(call)
     options = await call.off(options_of, call)
-    selects = selection(call)
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
-    entries, list_meta = await snapshot(call, selects, limit)
+    entries, list_meta = await reads.snapshot(call, selects, limit, paged=True)
     for entry in entries:
         current = call.table.objects.get(entry.key)
         if current is not None:
             await delete_entry(call, current, options)
-    return await render_list(call, entries, list_meta)
+    return await reads.render_list(call, entries, list_meta)

@@ -43,9 +43,6 @@ async def get(call: Call) -> Response:
     resource, info = call.resource, call.info
     if "export" in call.query:
         raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
-    entry = call.table.objects.get(object_key(info.namespace if resource.namespaced else "", info.name))
-    if entry is None:
-        raise not_found(resource.group, resource.plural, info.name)
     wanted = call.query.get("resourceVersion")
     if wanted not in {None, "", "0"}:
         assert wanted is not None
@@ -53,6 +50,9 @@ async def get(call: Call) -> Response:
             raise bad_version(wanted)
         if int(wanted) > call.server.store.revision:
             raise too_large(int(wanted), call.server.store.revision)
+    entry = call.table.objects.get(object_key(info.namespace if resource.namespaced else "", info.name))
+    if entry is None:
+        raise not_found(resource.group, resource.plural, info.name)
     await call.server.store.durable(entry.rv)
     if not call.is_plain:
         await call.prepare((entry,))
@@ -67,10 +67,12 @@ def bad_version(text: str) -> Exception:
     return failure(500, "", shown)
 
 
-def too_large(rv: int, current: int) -> Exception:
-    """504: a revision from the future."""
-    details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}
-    return failure(504, "Timeout", f"Timeout: Too large resource version: {rv}, current: {current}", details, retry_after=1)
+def too_large(rv: int, current: int, *, exact: bool = False) -> Exception:
+    """504: a revision from the future. Who does not ask for `exact`ly this one is told to come again."""
+    details: Json = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
+    if not exact:
+        details["retryAfterSeconds"] = 1
+    return failure(504, "Timeout", f"Timeout: Too large resource version: {rv}, current: {current}", details, retry_after=0 if exact else 1)
 
 
 def selection(call: Call) -> Callable[[Entry], bool] | None:
@@ -127,13 +129,18 @@ def _attribute(attribute: str, value: str, *, equal: bool) -> Callable[[Entry], 
 
 
 def check_options(call: Call, *, watch: bool) -> None:
-    """Whether the options of a list or watch fit together; raises StatusError."""
+    """Whether the options of a list or watch can be read, and fit together; raises StatusError."""
     query = call.query
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     initial = query.get("sendInitialEvents")
     errors: list[FieldError] = []
-    if query.get("timeoutSeconds"):
-        integer(query["timeoutSeconds"])
+    for name in ("timeoutSeconds", "limit"):
+        if query.get(name):
+            integer(query[name])
+    if query.get("labelSelector"):
+        label_selector(query["labelSelector"])
+    if query.get("fieldSelector"):
+        field_requirements(query["fieldSelector"])
     if watch:
         if query.get("continue") and not match and initial is None and version in {"", "0"}:  # initial events are the default then
             errors.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
@@ -196,23 +203,23 @@ async def list_objects(call: Call) -> Response:
     check_options(call, watch=False)
     selects = selection(call)
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
-    entries, list_meta = await snapshot(call, selects, limit)
+    entries, list_meta = await snapshot(call, selects, limit, paged=limit > 0)
     await call.server.store.durable(min(int(list_meta["resourceVersion"]), call.server.store.revision))
     call.heavy = len(entries) > _MANY
     return await render_list(call, entries, list_meta)
 
 
-async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int) -> tuple[list[Entry], Json]:
-    """The entries of a list (or one page of it) and its metadata."""
+async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int, *, paged: bool) -> tuple[list[Entry], Json]:
+    """The entries of a list (or one page of it) and its metadata; where it is read in pages, a version that is named is meant exactly."""
     server, table, query = call.server, call.table, call.query
     namespace = call.info.namespace if call.resource.namespaced else ""
     version, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue", "")
     rv, start = server.store.revision, ""
     source: Iterator[Entry]
     if token:
+        token_rv, start = _read_token(token)
         if version not in {"", "0"}:
             raise bad_request("specifying resource version is not allowed when using continue")
-        token_rv, start = _read_token(token)
         after = f"{namespace}/{start}" if namespace else start
         if token_rv > 0:
             rv = token_rv
@@ -223,11 +230,12 @@ async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: i
                 shown = invalid("resourceVersion", version, f'strconv.ParseUint: parsing "{version}": invalid syntax')
                 raise bad_request(f"invalid resource version: {shown}")
             wanted = int(version)
+            exact = match == "Exact" or (paged and not match and wanted > 0)
             if wanted > rv:
-                raise too_large(wanted, rv)
+                raise too_large(wanted, rv, exact=exact)
             if wanted == 0 and match != "Exact":
                 limit = 0
-            elif match == "Exact" or (limit and not match and wanted):
+            elif exact:
                 rv = wanted
         source = table.at(rv, namespace)
     try:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from clusterwright.api.wire import Response
+from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.encoding.negotiation import patch_media
+from clusterwright.apiserver.interfaces import Resource
+from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import StatusError, bad_request, failure, generic, not_acceptable, not_found
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.verbs import (
@@ -68,6 +71,29 @@ SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
 """Subresources of single kinds, by group, plural and name."""
 
 
+def check_route(request: Request, info: RequestInfo, resource: Resource) -> None:
+    """Whether there is such a method at this path, and for a patch such a media type; raises StatusError.
+
+    That is asked before the form of the answer: who asks for what there is not need not be able to read it.
+    """
+    verb = info.verb
+    if info.subresource:
+        return
+    if not resource.custom and (request.method == "HEAD" or (resource.namespaced and not info.namespace and verb not in _READS)):
+        raise generic(405, "", "", "", "")  # no route of theirs
+    if (verb != "get" and verb not in resource.verbs) or verb not in VERBS:
+        raise _not_allowed(info, resource)
+    if not resource.custom and verb == "create" and info.name and info.path.rstrip("/").endswith("/" + info.name):
+        raise generic(405, "", "", "", "")
+    nameless = verb in {"update", "patch"} and not info.name
+    if nameless and not resource.custom:
+        raise generic(405, "", "", "", "")
+    if verb == "patch":
+        patch_media(request.headers.get("content-type", ""), custom=resource.custom)
+    if nameless:
+        raise bad_request("name must be provided")
+
+
 async def dispatch(call: Call) -> Response | Stream:
     """Answer a request to a resource; raises StatusError."""
     info, resource, verb = call.info, call.resource, call.info.verb
@@ -75,24 +101,13 @@ async def dispatch(call: Call) -> Response | Stream:
         raise failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", {})
     if info.subresource:
         return await _subresource(call)
-    if not resource.custom and (call.request.method == "HEAD" or (resource.namespaced and not info.namespace and verb not in _READS)):
-        raise generic(405, "", "", "", "")  # no route of theirs
-    if verb != "get" and verb not in resource.verbs:
-        raise _not_allowed(call)
     if verb == "create":
-        if not resource.custom and info.name and info.path.rstrip("/").endswith("/" + info.name):
-            raise generic(405, "", "", "", "")
         special = CREATES.get((resource.group, resource.plural))
         if special is not None and call.form.render == "Table" and "get" not in resource.verbs:
             accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
             raise not_acceptable(f"only the following media types are accepted: {accepted}")
         return await (special or writes.create)(call)
-    if verb in {"update", "patch"} and not info.name:
-        raise bad_request("name must be provided") if resource.custom else generic(405, "", "", "", "")
-    answer = VERBS.get(verb)
-    if answer is None:
-        raise _not_allowed(call)
-    return await answer(call)
+    return await VERBS[verb](call)
 
 
 def _limit(call: Call) -> int:
@@ -106,11 +121,11 @@ async def _subresource(call: Call) -> Response | Stream:
     resource, info = call.resource, call.info
     if info.subresource == "status" and resource.status:
         if info.verb not in _OBJECT_LIKE:
-            raise _not_allowed(call)
+            raise _not_allowed(info, resource)
         return await VERBS[info.verb](call)
     if info.subresource == "scale" and resource.scale is not None:
         if info.verb not in _OBJECT_LIKE:
-            raise _not_allowed(call)
+            raise _not_allowed(info, resource)
         return await scale.answer(call)
     special = SUBRESOURCES.get((resource.group, resource.plural, info.subresource))
     if special is not None:
@@ -118,9 +133,9 @@ async def _subresource(call: Call) -> Response | Stream:
     raise not_found(resource.group, resource.plural, info.name) if resource.custom else generic(404, "", "", "", "")
 
 
-def _not_allowed(call: Call) -> StatusError:
+def _not_allowed(info: RequestInfo, resource: Resource) -> StatusError:
     """405: custom resources name the verb and the kind, for other paths nothing but the method is known."""
-    resource, verb = call.resource, call.info.verb
+    verb = info.verb
     if not resource.custom:
         return generic(405, "", "", "", "")
     text = f'{verb if verb in VERBS else ""} is not supported on resources of kind "{resource.plural}.{resource.group}"'
