@@ -398,7 +398,7 @@ class Controller:
 
 
 def _decoded(informer: Informer, kind: Kind, entry: Entry | None) -> Any:
-    return None if entry is None else informer.decode(kind, entry)
+    return None if entry is None else informer.told(kind, entry)
 
 
 def _reason(kind: str, key: ObjectKey, old: Entry | None, new: Entry | None, initial: bool) -> str:

@@ -59,6 +59,9 @@ class Informer:
         self._older_memo: dict[tuple[ObjectKey, Any], tuple[Entry, Any]] = {}
         self._decoded: set[Any] = set()
         """The models that were asked for."""
+        self._told: tuple[Entry | None, ...] = ()
+        """The last change, and what has been decoded of it, by entry and kind."""
+        self._told_models: dict[tuple[int, Any], Any] = {}
         self._read = EntryReader().read
         self._on_synced: list[Callable[[], None]] = []
         if metrics:
@@ -125,12 +128,25 @@ class Informer:
         at = (entry.key, kind)
         remembered = self._memo.get(at) or self._older_memo.get(at)
         if remembered is None or remembered[0] is not entry:
-            remembered = (entry, models.decode(kind, entry.raw))
+            model = models.decode(kind, entry.raw)
+            if self.find(entry.key) is not entry:
+                return model  # of the past: what is there now stays remembered
+            remembered = (entry, model)
         if len(self._memo) >= _REMEMBERED:
             # two generations: what is asked for again moves to the younger one, the rest is forgotten with the older
             self._older_memo, self._memo = self._memo, {}
         self._memo[at] = remembered
         return remembered[1]
+
+    def told(self, kind: Any, entry: Entry) -> Any:
+        """The model of an entry for those who hear of changes: one for all of them, untyped ones too. Nobody may change it."""
+        if not any(entry is one for one in self._told):
+            return self.decode(kind, entry)
+        at = (id(entry), kind)
+        model = self._told_models.get(at)
+        if model is None:
+            model = self._told_models[at] = self.decode(kind, entry)
+        return model
 
     # Our own writes.
 
@@ -291,8 +307,11 @@ class Informer:
         self._gone[uid] = None
 
     def _tell(self, old: Entry | None, new: Entry | None, *, initial: bool) -> None:
+        self._told, self._told_models = (old, new), {}
         for handler in self._handlers:
             handler(old, new, initial)
+        if new is None:  # as above
+            self._told, self._told_models = (), {}
 
     # Indexes.
 

@@ -46,7 +46,10 @@ class Reconciler(Protocol):
 
 
 Mapper = Callable[[Any, Reader], Awaitable[Sequence[ObjectKey]]]
-"""Which requests an object (typed for a typed watch, else Unstructured) stands for. Called for old and new state."""
+"""Which requests an object (typed for a typed watch, else Unstructured) stands for. Called for old and new state.
+
+What it is given is everybody's: it may not be changed. So for predicates and patience.
+"""
 
 Predicate = Callable[[Any | None, Any | None], bool]
 """Whether a change counts: (old, new), None where the object was or is not there."""
