@@ -67,6 +67,12 @@ class Registry:
         """Serve these."""
         self._change({**self._own, **index(resources)})
 
+    def share(self, other: Registry) -> None:
+        """Serve what another registry with the same base serves."""
+        self._own = other._own
+        self.generation += 1
+        self._versions = other._versions.copy()
+
     def remove(self, group: str, plural: str) -> None:
         """Serve this resource no longer, in any version."""
         self._change({k: r for k, r in self._own.items() if (k[0], k[2]) != (group, plural)})

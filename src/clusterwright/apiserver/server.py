@@ -237,6 +237,11 @@ class ApiServer(Core):
         loading.load(self, objects)
         self.drain()
 
+    def load_from(self, other: ApiServer) -> None:
+        """The same, at once, from a server into which they were loaded; whatever is written to either later is its own."""
+        self.registry.share(other.registry)
+        self.store.share(other.store)
+
 
 def _parse(request: Request, query: Mapping[str, str]) -> RequestInfo:
     watch = query.get("watch") is not None and query["watch"].lower() not in {"false", "0", ""}

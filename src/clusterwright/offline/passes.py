@@ -72,8 +72,9 @@ def run_passes(bundle: Bundle, subjects: Iterable[str], controller: str = "") ->
     async def all_of_them() -> Json:
         keys = sample_keys()
         prepared = await with_stand_ins(complete(bundle), now, keys)
+        first = World(prepared, now, keys)
         for subject in wanted:
-            passes[subject] = await _one(World(prepared, now, keys), subject, controller)
+            passes[subject] = await _one(World(prepared, now, keys, like=first), subject, controller)
         return {}
 
     if wanted:

@@ -89,7 +89,8 @@ class StandingClock:
 class World:
     """A bundle, brought to life for one pass."""
 
-    def __init__(self, bundle: Bundle, now: datetime, keys: KeySource) -> None:
+    def __init__(self, bundle: Bundle, now: datetime, keys: KeySource, *, like: World | None = None) -> None:
+        """Make a world. `like`: one of the same bundle, in which nothing was done: what its servers hold need not be loaded again."""
         observation = bundle.observation
         self.now = now
         self.journal = Journal()
@@ -99,6 +100,8 @@ class World:
         self._keys = keys
         self._features = {**DEFAULT_FEATURES, **observation.features}
         self._has_owners = any(o["metadata"].get("managedFields") for o in bundle.objects if isinstance(o.get("metadata"), dict))
+        self._like = like
+        self._servers: list[ApiServer] = []
         self.client: Client = self._cluster(bundle.objects, faults(observation))
         workload = {_key(name): cluster for name, cluster in observation.workload_clusters.items()}
         clients = {key: self._cluster(c.objects, faults(c), serves_all=True) for key, c in workload.items() if c.connected}
@@ -110,7 +113,11 @@ class World:
         server = ApiServer(
             now=lambda: self.now, random=self._random, resources=_lenient_resources(), namespaces=(), require_namespaces=False
         )
-        server.load([without_silent_zeros(o) for o in objects])
+        if self._like is None:
+            server.load([without_silent_zeros(o) for o in objects])
+        else:
+            server.load_from(self._like._servers[len(self._servers)])
+        self._servers.append(server)
         serve = partial(_serve, server) if serves_all else None
         return ObservedClient(RestClient(InProcessTransport(server)), failing, self.journal, serve)
 

@@ -169,6 +169,7 @@ def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, hand
     for entry in managers.values():
         by_version[entry.api_version] = union(by_version.get(entry.api_version, {}), entry.fields)
     ordered = [version, *(v for v in by_version if v != version)]
+    present_here = with_named_fields(field_set(converted, kind), kind)
     whole, current = converted, pruned
     for each in ordered:
         owned = by_version.get(each)
@@ -178,16 +179,16 @@ def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, hand
         if whole_there is None or current_there is None:
             continue
         there = type_of(handlers[each])
-        present = with_named_fields(field_set(whole_there, there), there)
+        is_here = whole_there is converted and there is kind
+        present = present_here if is_here else with_named_fields(field_set(whole_there, there), there)
         remaining = with_named_fields(field_set(current_there, there), there)
         cut = difference(present, union(remaining, with_named_fields(owned, there)))
         whole, current = whole_there, remove(whole_there, cut, there)
     back = versioned(current, version, handlers)
     if back is None:
         return merged
-    present = with_named_fields(field_set(converted, kind), kind)
     remaining = with_named_fields(field_set(back, kind), kind)
-    result = remove(converted, intersection(difference(present, remaining), owned_before), kind)
+    result = remove(converted, intersection(difference(present_here, remaining), owned_before), kind)
     final = versioned(result, api_version, handlers)
     return final if final is not None else result
 

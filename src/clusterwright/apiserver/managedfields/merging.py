@@ -303,8 +303,12 @@ def _field_set(value: Any, kind: MergeType, out: Set) -> None:
             return
         fields = kind.fields
         for key, item in value.items():
+            inner = _child(kind, key)
+            if inner.atomic or inner.kind == SCALAR:
+                out[f"f:{key}"] = _LEAF
+                continue
             child: Set = {}
-            _field_set(item, _child(kind, key), child)
+            _field_set(item, inner, child)
             if item is None or item == {} or key not in fields:
                 child["."] = DOT
             if child:

@@ -120,16 +120,16 @@ def _without(a: Set, path: tuple[str, ...]) -> Set:
 
 def with_named_fields(a: Set, kind: MergeType | None) -> Set:
     """The set with every named field of a struct that it passes through: members of maps and items of lists stay as they are."""
+    if kind is None:
+        return a
     out: Set = {}
     for key, child in a.items():
-        if key == ".":
+        if key == "." or (len(child) == 1 and "." in child):  # a leaf, as most are
             out[key] = child
             continue
-        field = None
-        if kind is not None:
-            field = kind.element if kind.kind == LIST else kind.child(key[2:]) if key[:2] == "f:" else kind.element
-        node = with_named_fields(child, field)
-        if key[:2] == "f:" and kind is not None and key[2:] in kind.fields and "." not in node:
+        is_field = key[:2] == "f:"
+        node = with_named_fields(child, kind.child(key[2:]) if is_field and kind.kind != LIST else kind.element)
+        if is_field and key[2:] in kind.fields and "." not in node:
             node = {".": DOT, **node}
         out[key] = node
     return out

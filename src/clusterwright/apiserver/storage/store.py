@@ -277,6 +277,14 @@ class Store:
         table.objects[entry.key] = entry
         self.revision = max(self.revision, entry.rv)
 
+    def share(self, other: Store) -> None:
+        """Seed an empty store with all that another one holds; entries are never changed, so that both have the same."""
+        self.revision = other.revision
+        for name, theirs in other.tables.items():
+            table = self.table(name)
+            table.objects, table.keys = theirs.objects.copy(), theirs.keys.copy()
+        self.seeded()
+
     def seeded(self) -> None:
         """End of seeding: there is no history before now."""
         for table in self.tables.values():
