@@ -11,6 +11,7 @@ import pytest
 from apiserver.apiserver_testing import CRDS, JSON_PATCH, MERGE, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.audit import in_process
+from clusterwright.golang.quoting import quote
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -522,3 +523,17 @@ async def test_tabs_are_white_space_within_brackets(api: Api):
 
     assert (made.status, made["data"]) == (201, {"a": "b\tc"})
     assert (await api.do("POST", CONFIGMAPS, b"apiVersion: v1\n\tkind: ConfigMap", "application/yaml")).status == 400
+
+
+@pytest.mark.parametrize("version", ["²", "٣", "9" * 5000, "-1", "1_0", " 1"])
+async def test_a_version_that_is_no_number_is_said_to_be_none(api: Api, version: str):
+    problem = "value out of range" if version.startswith("9") else "invalid syntax"
+    made = await api.post(WIDGETS, widget("v"))
+    for path, query in ((WIDGETS, {}), (WIDGETS, {"watch": "true"}), (f"{WIDGETS}/v", {})):
+        answer = await api.get(path, resourceVersion=version, **query)
+        assert answer.status in {400, 500}
+        assert f"strconv.ParseUint: parsing {quote(version)}: {problem}" in answer["message"]
+    changed = {**made.json, "metadata": {**made["metadata"], "resourceVersion": version}}
+    answer = await api.put(f"{WIDGETS}/v", changed)
+    assert answer.status == 500
+    assert answer["message"] == f"strconv.ParseUint: parsing {quote(version)}: {problem}"

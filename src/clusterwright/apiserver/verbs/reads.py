@@ -28,6 +28,7 @@ from clusterwright.apiserver.status import (
     not_supported,
 )
 from clusterwright.apiserver.storage.store import Entry, Gone, object_key
+from clusterwright.golang.numbers import parse_uint
 
 _encode = msgspec.json.Encoder().encode
 _MANY: Final = 50
@@ -46,10 +47,9 @@ async def get(call: Call) -> Response:
     wanted = call.query.get("resourceVersion")
     if wanted not in {None, "", "0"}:
         assert wanted is not None
-        if not wanted.isdigit():
-            raise bad_version(wanted)
-        if int(wanted) > call.server.store.revision:
-            raise too_large(int(wanted), call.server.store.revision)
+        version = revision_of(wanted)
+        if version > call.server.store.revision:
+            raise too_large(version, call.server.store.revision)
     entry = call.table.objects.get(object_key(info.namespace if resource.namespaced else "", info.name))
     if entry is None:
         raise not_found(resource.group, resource.plural, info.name)
@@ -61,10 +61,12 @@ async def get(call: Call) -> Response:
     return call.answer(200, call.load(entry), call.raw(entry))
 
 
-def bad_version(text: str) -> Exception:
-    """500, as kube-apiserver answers a resourceVersion that is no number."""
-    shown = str(invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax'))
-    return failure(500, "", shown)
+def revision_of(text: str) -> int:
+    """The revision that a resourceVersion names; raises StatusError (500, as kube-apiserver answers what is no number)."""
+    try:
+        return parse_uint(text)
+    except ValueError as e:
+        raise failure(500, "", str(invalid("resourceVersion", text, str(e)))) from None
 
 
 def too_large(rv: int, current: int, *, exact: bool = False) -> Exception:
@@ -226,10 +228,10 @@ async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: i
         source = table.at(rv, namespace, after)
     else:
         if version:
-            if not version.isdigit():
-                shown = invalid("resourceVersion", version, f'strconv.ParseUint: parsing "{version}": invalid syntax')
-                raise bad_request(f"invalid resource version: {shown}")
-            wanted = int(version)
+            try:
+                wanted = parse_uint(version)
+            except ValueError as e:
+                raise bad_request(f"invalid resource version: {invalid('resourceVersion', version, str(e))}") from None
             exact = match == "Exact" or (paged and not match and wanted > 0)
             if wanted > rv:
                 raise too_large(wanted, rv, exact=exact)

@@ -16,7 +16,7 @@ from clusterwright.apiserver.encoding.negotiation import PROTOBUF, YAML, boolean
 from clusterwright.apiserver.status import StatusError, failure, not_acceptable
 from clusterwright.apiserver.storage.store import Entry, Event
 from clusterwright.apiserver.storage.streams import QUEUE_LIMIT, Feed, Stream, Watcher, line, replay
-from clusterwright.apiserver.verbs.reads import bad_version, check_options, selection, too_large
+from clusterwright.apiserver.verbs.reads import check_options, revision_of, selection, too_large
 
 _encode = msgspec.json.Encoder().encode
 _BATCH = 500
@@ -32,9 +32,7 @@ async def watch(call: Call) -> Response | Stream:
     query, store, table = call.query, call.server.store, call.table
     selects = selection(call)
     timeout = integer(query["timeoutSeconds"]) if query.get("timeoutSeconds") else 0
-    version = query.get("resourceVersion", "")
-    if version and not version.isdigit():
-        raise bad_version(version)
+    asked = revision_of(query["resourceVersion"]) if query.get("resourceVersion") else 0
     namespace = call.info.namespace if call.resource.namespaced else ""
     if namespace:
         inner = selects
@@ -53,20 +51,20 @@ async def watch(call: Call) -> Response | Stream:
     initial = query.get("sendInitialEvents")
     bookmarks = boolean(query.get("allowWatchBookmarks"), "allowWatchBookmarks")
     visible = store.visible_revision
-    if version not in {"", "0"} and int(version) > store.revision:
+    if asked > store.revision:
         if initial is not None and boolean(initial, ""):
-            raise too_large(int(version), store.revision)
-        watcher.last_rv = int(version)
+            raise too_large(asked, store.revision)
+        watcher.last_rv = asked
     feed: Feed = watcher if call.versions.immediate else _Relay(call, watcher)
     if initial is not None and boolean(initial, "sendInitialEvents"):
         _initial(call, feed, namespace, visible)
         if bookmarks:
             feed.push(bookmark(call, visible, end=True))
-    elif version in {"", "0"} and (initial is None or boolean(initial, "")):
+    elif asked == 0 and (initial is None or boolean(initial, "")):
         _initial(call, feed, namespace, visible)
-    elif version not in {"", "0"}:
+    elif asked:
         try:
-            replay(table, int(version), visible, feed)
+            replay(table, asked, visible, feed)
         except StatusError as e:  # an event of the stream, not an answer
             stream.push(_error(call, e))
             stream.close()

@@ -34,6 +34,7 @@ from clusterwright.apiserver.status import (
 from clusterwright.apiserver.storage.store import Entry, object_key
 from clusterwright.apiserver.system import namespaces
 from clusterwright.apiserver.verbs import incoming, lifecycle
+from clusterwright.golang.numbers import parse_uint
 
 _encode = msgspec.json.Encoder().encode
 _decode_raw = msgspec.json.Decoder().decode
@@ -93,7 +94,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
     if dry_run and revision != "0":
         meta["resourceVersion"] = revision
-    elif revision.isdigit() and int(revision) != 0:
+    elif _is_revision(revision):
         raise failure(500, "", "resourceVersion should not be set on objects to be created")
     written = await to_storage(call, obj)
     key = object_key(meta.get("namespace") or "", meta["name"])
@@ -166,6 +167,13 @@ def other_uid(call: Call, key: str, name: str, uid: str, found: str) -> StatusEr
     return conflict(call.resource.group, call.resource.plural, name, text)
 
 
+def _is_revision(text: str) -> bool:
+    try:
+        return parse_uint(text) != 0
+    except ValueError:
+        return False
+
+
 def _registry_path(resource: Resource) -> str:
     return f"{resource.group}/{resource.plural}" if resource.custom else resource.plural
 
@@ -201,8 +209,10 @@ async def replace_object(
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid_error(resource.group, resource.plural, call.info.name, [error])
     elif revision != str(entry.rv):
-        if not revision.isdigit():
-            raise failure(500, "", f'strconv.ParseUint: parsing "{revision}": invalid syntax')
+        try:
+            parse_uint(revision)
+        except ValueError as e:
+            raise failure(500, "", str(e)) from None
         raise conflict(resource.group, resource.plural, call.info.name, STALE)
     _require_kind(call, obj)
     meta["resourceVersion"] = before["resourceVersion"]
