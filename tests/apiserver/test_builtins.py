@@ -13,8 +13,8 @@ from apiserver.apiserver_testing import CRDS, Api, configmap
 from clusterwright.api import kubernetes as models
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.schema.goscalars import canonical_quantity
 from clusterwright.apiserver.schema.gotypes import json_fields, struct, table
+from clusterwright.golang.quantities import parse_quantity
 
 HANDLERS = {(r.group, r.kind): r.handler for r in RESOURCES}
 
@@ -171,7 +171,7 @@ async def test_definitions_warn_of_what_they_will_not_get(api: Api):
     [("1000m", "1"), ("0.5", "500m"), ("1024Ki", "1Mi"), ("1e3", "1e3"), ("1.5Gi", "1536Mi"), ("100n", "100n"), ("0", "0"), ("-1k", "-1k")],
 )
 def test_quantities_have_one_form(text: str, canonical: str):
-    assert canonical_quantity(text) == canonical
+    assert parse_quantity(text).canonical() == canonical
 
 
 JSON = st.recursive(

@@ -113,14 +113,14 @@ def test_no_durations(text: Any) -> None:
     ("given", "canonical"),
     [
         ("1000m", "1"), ("0.5", "500m"), ("1024Mi", "1Gi"), ("1500Mi", "1500Mi"), ("100000", "100k"), ("1e3", "1e3"), (5, "5"), ("0", "0"),
-        ("-1", "-1"), ("1536Ki", "1536Ki"), ("0.5Gi", "512Mi"), ("1E", "1E"), ("1E3", "1e3"), ("0.0000000001", "1n"),
+        ("-1", "-1"), ("1536Ki", "1536Ki"), ("0.5Gi", "512Mi"), ("1E", "1E"), ("1E3", "1E3"), ("6.037", "6.037"), ("Gi", "0"), ("1e30", "1e30"), ("0.0000000001", "1n"),
     ],
 )  # fmt: skip
 def test_quantities(given: Any, canonical: str) -> None:
     assert values.quantity(given) == canonical
 
 
-@pytest.mark.parametrize("given", ["", "1x", "Gi", "1.2.3", None, [], "1" * 100, "1e99999"])
+@pytest.mark.parametrize("given", ["", "1x", "1.2.3", None, [], "1" * 2000, "1e99999"])
 def test_no_quantities(given: Any) -> None:
     with pytest.raises(values.Unreadable):
         values.quantity(given)

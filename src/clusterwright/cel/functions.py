@@ -10,7 +10,7 @@ from clusterwright.cel.formatting import format_values, to_string
 from clusterwright.cel.moments import EARLIEST, Duration, Parts, Timestamp, parse_duration, parse_timestamp, zone_offset
 from clusterwright.cel.overloads import Library, checked, checked_uint
 from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, UInt
-from clusterwright.golang.numbers import parse_float, parse_int, parse_uint
+from clusterwright.golang.numbers import parse_float, parse_int, parse_uint, to_double
 from clusterwright.golang.regex import BadPattern, Pattern, compile_go, matcher
 
 LIBRARY: Final = Library()
@@ -30,14 +30,6 @@ def _to_int(value: Any) -> int:
 
 def _to_uint(value: float) -> UInt:
     return checked_uint(int(value) if 0 <= value < 1 << 64 else -1)
-
-
-def to_double(value: float) -> float:
-    """A number as a double; JSON has larger ones than any."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def _parsed(kind: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -12,8 +12,9 @@ from typing import Any, Final
 from clusterwright.cel.formats import LONG_NAME, is_cidr, is_uri
 from clusterwright.cel.overloads import Cidr, Ip, Library, NamedFormat, Overload
 from clusterwright.cel.types import Type
-from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, Quantity, parse_quantity, parse_semver
+from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, parse_semver
 from clusterwright.golang.netip import address_problem, prefix_problem
+from clusterwright.golang.quantities import Quantity, parse_quantity
 from clusterwright.golang.quoting import quote
 from clusterwright.golang.urls import RequestUrl, parse_request_uri
 
@@ -25,9 +26,16 @@ LIBRARY: Final = Library()
 def _is_quantity(text: str) -> bool:
     try:
         parse_quantity(text)
-    except CelError:
+    except ValueError:
         return False
     return True
+
+
+def _parsed_quantity(text: str) -> Quantity:
+    try:
+        return parse_quantity(text)
+    except ValueError as e:
+        raise CelError(str(e)) from None
 
 
 def _quantity(value: Quantity | int) -> Quantity:
@@ -35,7 +43,7 @@ def _quantity(value: Quantity | int) -> Quantity:
 
 
 def _negative(value: Quantity) -> Quantity:
-    return Quantity(-value.amount, value.scale)
+    return Quantity(value.amount.copy_negate(), value.scale)
 
 
 def _is_integer(value: Quantity) -> bool:
@@ -52,7 +60,7 @@ def _quantity_int(value: Quantity) -> int:
     return int(value.amount)
 
 
-LIBRARY.define("quantity(string) quantity", parse_quantity)
+LIBRARY.define("quantity(string) quantity", _parsed_quantity)
 LIBRARY.define("isQuantity(string) bool", _is_quantity)
 LIBRARY.define("sign(quantity) int", lambda q: _compare(q.amount, 0))
 LIBRARY.define("quantity.isInteger() bool", _is_integer)

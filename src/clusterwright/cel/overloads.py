@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from clusterwright.cel.moments import Duration, Timestamp
 from clusterwright.cel.types import DYN, Type, comparable
-from clusterwright.cel.values import INT_MAX, INT_MIN, CelError, Optional, Quantity, Semver, TypeValue, UInt
+from clusterwright.cel.values import INT_MAX, INT_MIN, CelError, Optional, Semver, TypeValue, UInt
+from clusterwright.golang.quantities import Quantity
 from clusterwright.golang.urls import RequestUrl
 
 Implementation = Callable[..., Any]

@@ -5,26 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from decimal import ROUND_CEILING, Decimal, localcontext
 from typing import Any, Final
 
-from clusterwright.golang.times import parse_rfc3339
+from clusterwright.golang.quantities import parse_quantity
+from clusterwright.golang.times import NANOSECONDS, parse_duration, parse_rfc3339
 
 SECOND: Final = 1_000_000_000
 INT32: Final = (-(1 << 31), (1 << 31) - 1)
 INT64: Final = (-(1 << 63), (1 << 63) - 1)
 ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 
-_UNITS: Final = {
-    "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND,
-}  # fmt: skip
-_PART: Final = re.compile(r"([0-9]*)(\.[0-9]*)?(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE_UTC: Final = len(ZERO_TIME)
-_QUANTITY: Final = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?", re.ASCII)
 _TOKEN: Final = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}", re.ASCII)
-_BINARY: Final = {suffix: 1024 ** (power + 1) for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
-_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BY_POWER: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 
 
 class Unreadable(ValueError):
@@ -48,20 +40,10 @@ def duration(text: Any) -> int:
     """Nanoseconds of a Go duration such as `1h30m`."""
     if not isinstance(text, str):
         raise Unreadable("a duration is a string such as 10m0s")
-    rest = text[1:] if text[:1] in {"+", "-"} else text
-    if rest == "0":
-        return 0
-    total, position = 0, 0
-    while position < len(rest):
-        part = _PART.match(rest, position)
-        if part is None or (not part[1] and part[2] in {None, "."}):
-            break
-        unit = _UNITS[part[3]]
-        total += int(part[1] or 0) * unit + (int(int(part[2][1:]) * (unit / 10 ** len(part[2][1:]))) if part[2] and part[2] != "." else 0)
-        position = part.end()
-    if not rest or position < len(rest) or total > INT64[1]:
+    found = parse_duration(text)
+    if found is None:
         raise Unreadable(f"{text!r} is not a duration such as 10m0s")
-    return -total if text[0] == "-" else total
+    return found
 
 
 def duration_text(nanoseconds: int) -> str:
@@ -70,8 +52,8 @@ def duration_text(nanoseconds: int) -> str:
         return "0s"
     sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
     if rest < SECOND:
-        unit = next(unit for unit in ("ms", "µs", "ns") if rest >= _UNITS[unit])
-        return f"{sign}{_fraction(rest, _UNITS[unit])}{unit}"
+        unit = next(unit for unit in ("ms", "µs", "ns") if rest >= NANOSECONDS[unit])
+        return f"{sign}{_fraction(rest, NANOSECONDS[unit])}{unit}"
     minutes, rest = divmod(rest, 60 * SECOND)
     hours, minutes = divmod(minutes, 60)
     seconds = f"{_fraction(rest, SECOND)}s"
@@ -126,37 +108,9 @@ def encoded_bytes(text: Any) -> str:
 
 
 def quantity(value: Any) -> str:
-    """A quantity in its canonical form: no more digits than needed, a suffix whose number is whole."""
+    """A quantity in its canonical form."""
     text = value if isinstance(value, str) else str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
-        raise Unreadable(f"{text!r} is not a quantity such as 500m")
-    sign, number, suffix = found[1], found[2], found[3] or ""
-    if len(number) > 64 or len(suffix) > 4:
-        raise Unreadable(f"{text[:64]!r} is not a quantity such as 500m")
-    with localcontext(prec=1200):
-        nano = int((Decimal(number) * _scale(suffix) * 10**9).to_integral_value(ROUND_CEILING))
-    if not nano:
-        return "0"
-    nano = min(nano, INT64[1] * 10**9)
-    minus = "-" if sign == "-" else ""
-    whole, rest = divmod(nano, 10**9)
-    if suffix.endswith("i") and not rest and whole >= 1024:
-        power = next((name for name in reversed(_BINARY) if whole % _BINARY[name] == 0), "")
-        return f"{minus}{whole // _BINARY[power] if power else whole}{power}"
-    exponent = 0
-    for candidate in range(-9, 19, 3):
-        if nano % 10 ** (candidate + 9) == 0:
-            exponent = candidate
-    whole = nano // 10 ** (exponent + 9)
-    if suffix[:1] in {"e", "E"} and suffix[1:]:
-        return f"{minus}{whole}e{exponent}" if exponent else f"{minus}{whole}"
-    return f"{minus}{whole}{_BY_POWER[exponent]}"
-
-
-def _scale(suffix: str) -> Decimal:
-    if suffix in _BINARY:
-        return Decimal(_BINARY[suffix])
-    if suffix in _DECIMAL:
-        return Decimal(10) ** _DECIMAL[suffix]
-    return Decimal(10) ** int(suffix[1:])
+    try:
+        return parse_quantity(text).canonical()
+    except ValueError:
+        raise Unreadable(f"{text[:64]!r} is not a quantity such as 500m") from None

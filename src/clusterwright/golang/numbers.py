@@ -54,6 +54,14 @@ def parse_float(text: str) -> float:
     return value
 
 
+def to_double(value: float) -> float:
+    """A number as a double; JSON has larger ones than any."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def _parse(function: str, text: str, bits: int) -> int:
     if not _DIGITS.fullmatch(text):
         raise ValueError(f"strconv.{function}: parsing {quote(text)}: invalid syntax")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import math
 from datetime import datetime, timedelta
 from random import Random
+from typing import Final
 
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+from clusterwright.golang import times
+
+_LONGEST: Final = timedelta(days=365 * 1000)
+"""Of a stage; whoever waits so long need not be told how much longer."""
 
 
 class BadDuration(ValueError):
@@ -16,18 +19,10 @@ class BadDuration(ValueError):
 
 def parse_duration(text: str, field: str) -> timedelta:
     """A Go duration (`1m30s`, `0`); empty means zero."""
-    sign, body = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
-    if body in {"", "0"}:
-        return timedelta()
-    seconds, end = 0.0, 0
-    for part in _PART.finditer(body):
-        if part.start() != end:
-            break
-        seconds += float(part[1]) * _UNITS[part[2]]
-        end = part.end()
-    if end != len(body):
+    found = times.parse_duration(text) if text else 0
+    if found is None:
         raise BadDuration(f"{field}: {text!r} is not a duration such as 10s or 1m30s")
-    return timedelta(seconds=sign * seconds)
+    return timedelta(microseconds=found / 1000)
 
 
 def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str) -> timedelta:
@@ -35,9 +30,12 @@ def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str) 
     duration = parse_duration(startup_duration, f"{field}.startupDuration")
     try:
         jitter = float(startup_jitter or "0")
+        if not math.isfinite(jitter):
+            raise ValueError(startup_jitter)
     except ValueError as error:
         raise BadDuration(f"{field}.startupJitter: {startup_jitter!r} is not a number") from error
-    return duration + Random(seed).random() * jitter * duration
+    seconds = duration.total_seconds() * (1 + Random(seed).random() * jitter)
+    return timedelta(seconds=max(-_LONGEST.total_seconds(), min(seconds, _LONGEST.total_seconds())))
 
 
 def remaining(since: datetime, needed: timedelta, now: datetime) -> timedelta | None:

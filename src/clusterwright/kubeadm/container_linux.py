@@ -147,6 +147,7 @@ def _mapping(node: yaml.MappingNode, schema: Mapping[str, Any], where: str, find
 
 
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_LONGEST_INTEGER = 80  # characters: 64 bits, written in bits, with underscores here and there
 _INTEGER = re.compile(r"[-+]?(?:0o?[0-7]+|0x[0-9a-fA-F]+|0b[01]+|[1-9][0-9_]*|0)")
 
 
@@ -156,7 +157,7 @@ def _scalar(node: yaml.ScalarNode, schema: str, where: str, findings: list[Findi
         return text
     if schema == BOOL and node.style is None and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
-    if schema == INT and node.style is None and _INTEGER.fullmatch(text):
+    if schema == INT and node.style is None and len(text) <= _LONGEST_INTEGER and _INTEGER.fullmatch(text):
         return parse_integer(text)
     findings.append(error(f"{where}: not {'a boolean' if schema == BOOL else 'an integer'}, line {node.start_mark.line + 1}"))
     return None

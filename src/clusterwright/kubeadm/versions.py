@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from clusterwright.golang.numbers import parse_uint
 from clusterwright.golang.quoting import quote
 
 _IDENTIFIERS = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*")
@@ -51,13 +52,20 @@ def _compare_builds(one: str, other: str) -> int | None:
         if part == that:
             continue
         if part.isdigit() and that.isdigit():
-            if int(part) != int(that):
-                return -1 if int(part) < int(that) else 1
+            size, other_size = _size(part), _size(that)
+            if size != other_size:
+                return -1 if size < other_size else 1
         elif part.isdigit() or that.isdigit():
             return -1 if part.isdigit() else 1
         else:
             return None
     return (len(parts) > len(others)) - (len(parts) < len(others))
+
+
+def _size(digits: str) -> tuple[int, str]:
+    """For comparison of numbers of any length."""
+    digits = digits.lstrip("0")
+    return len(digits), digits
 
 
 def parse_version(text: str) -> Version:
@@ -94,7 +102,7 @@ def _number(part: str, of: str) -> int:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
     if not part.isascii() or not part.isdigit():
         raise ValueError(f"Invalid character(s) found in {of} number {quote(part)}")
-    return int(part)
+    return parse_uint(part)
 
 
 def _suffixes(suffix: str) -> tuple[str, str]:
@@ -108,6 +116,8 @@ def _suffixes(suffix: str) -> tuple[str, str]:
         for identifier in pre.split("."):
             if identifier.isdigit() and len(identifier) > 1 and identifier[0] == "0":
                 raise ValueError(f'Numeric PreRelease version must not contain leading zeroes "{identifier}"')
+            if identifier.isdigit():
+                parse_uint(identifier)
     if plus and _IDENTIFIERS.fullmatch(build) is None:
         raise ValueError(f"Invalid build meta data {build!r}")
     return pre, build

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
@@ -134,7 +135,7 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
         raise ConnectionFailed("the answer to the request for an upgrade is no HTTP/1.1 response") from error
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = first.split(" ", 2)
-    if len(head) > _MAX_HEAD or len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
+    if len(head) > _MAX_HEAD or len(parts) < 2 or not parts[0].startswith("HTTP/1.") or re.fullmatch("[0-9]{3}", parts[1]) is None:
         raise ConnectionFailed("the answer to the request for an upgrade is no HTTP/1.1 response")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     return int(parts[1]), headers
@@ -144,6 +145,6 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
     """What a refusal says, as far as it says how long it is; a Status is short."""
     length = headers.get("content-length", "")
     try:
-        return await reader.readexactly(min(int(length), _MAX_BODY)) if length.isdigit() else b""
+        return await reader.readexactly(min(int(length), _MAX_BODY)) if re.fullmatch("[0-9]{1,18}", length) else b""
     except asyncio.IncompleteReadError as error:
         return error.partial

@@ -5,6 +5,7 @@ HTTP/2 itself is `h2`'s. A message is one byte (0: not compressed), its length i
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -176,7 +177,7 @@ class Channel:
     @staticmethod
     def _result(headers: dict[str, str], data: bytearray) -> bytes:
         status = headers.get("grpc-status", "")
-        if not status.isdigit():
+        if re.fullmatch("[0-9]{1,9}", status) is None:
             raise GrpcError(UNAVAILABLE, f"no gRPC answer, but HTTP status {headers.get(':status', 'missing')}")
         if int(status) != OK:
             raise GrpcError(int(status), unquote(headers.get("grpc-message", "")) or f"gRPC status {status}")

@@ -5,6 +5,7 @@ No connection pool, no redirects, no cookies: the stream is a tunnel to exactly 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from clusterwright.api.wire import Duplex
@@ -50,7 +51,7 @@ class HttpStream:
     async def _answer(self) -> Answer:
         status_line = await self._line()
         parts = status_line.split(b" ", 2)
-        if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit():
+        if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or re.fullmatch(rb"[0-9]{3}", parts[1]) is None:
             raise ProtocolError("the answer is no HTTP/1.1 response")
         status = int(parts[1])
         headers: dict[str, str] = {}
@@ -64,7 +65,7 @@ class HttpStream:
         if headers.get("transfer-encoding", "").lower() == "chunked":
             return Answer(status, await self._chunks())
         length = headers.get("content-length")
-        if length is None or not length.isdigit():
+        if length is None or re.fullmatch("[0-9]{1,18}", length) is None:
             raise ProtocolError("the answer has neither Content-Length nor chunks")
         return Answer(status, await self._exactly(int(length)))
 

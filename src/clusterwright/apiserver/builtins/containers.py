@@ -10,7 +10,7 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO, PORT_RANGE
 from clusterwright.apiserver.names import dns_label, qualified_name
 from clusterwright.apiserver.status import FieldError, duplicate, forbidden, invalid, not_supported, required
-from clusterwright.cel.values import parse_quantity
+from clusterwright.golang.quantities import parse_quantity
 
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
@@ -282,7 +282,8 @@ def _fractions(resources: Json, path: str) -> Iterator[str]:
     for name in ("memory", "ephemeral-storage"):
         for group in ("limits", "requests"):
             amount = (resources.get(group) or {}).get(name)
-            if amount is not None and (parse_quantity(amount).amount * 1000) % 1000:
+            size = None if amount is None else parse_quantity(amount).amount
+            if size is not None and size != size.to_integral_value():
                 yield f'{path}.{group}[{name}]: fractional byte value "{amount}" is invalid, must be an integer'
 
 

@@ -10,6 +10,7 @@ import msgspec
 import yaml
 
 from clusterwright.apiserver.status import bad_request, failure, not_acceptable, unsupported_media_type
+from clusterwright.golang.numbers import parse_int
 from clusterwright.golang.quoting import quote
 from clusterwright.golang.times import parse_duration
 
@@ -153,12 +154,9 @@ def boolean(text: str | None, name: str) -> bool:
 def integer(text: str) -> int:
     """An int64 query parameter; raises StatusError (400) in Go's words."""
     try:
-        value = int(text)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
-    if not -(2**63) <= value < 2**63:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return value
+        return parse_int(text, 64)
+    except ValueError as e:
+        raise bad_request(str(e)) from None
 
 
 def check_timeout(text: str) -> None:

@@ -12,6 +12,7 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import Column, KindHandler
 from clusterwright.apiserver.status import bad_request
 from clusterwright.cel.formatting import show_double
+from clusterwright.golang.numbers import parse_int
 from clusterwright.golang.quoting import quote
 
 NAME: Final = Column(
@@ -85,7 +86,10 @@ def _cell(column: Column, obj: Json, now: datetime) -> Any:
                 return value
             if type(value) is float:
                 return int(value)
-            return int(value) if isinstance(value, str) and re.fullmatch(r"[+-]?\d+", value) else None
+            try:
+                return parse_int(value, 64) if isinstance(value, str) else None
+            except ValueError:
+                return None
         case "number":
             return value if isinstance(value, (int, float)) and type(value) is not bool else None
         case "boolean":
@@ -215,13 +219,22 @@ def _every(value: Any) -> list[Any]:
     return list(value) if type(value) is list else list(value.values()) if type(value) is dict else []
 
 
+def _number(text: str) -> int:
+    try:
+        return parse_int(text, 64)
+    except ValueError:
+        raise PathError(text) from None
+
+
 def _indexed(text: str) -> Any:
     if text == "*":
         return _every
     if ":" in text:
-        parts = [int(p) if p else None for p in text.split(":")]
+        parts = [_number(p) if p else None for p in text.split(":")]
+        if 0 in parts[2:]:
+            raise PathError(text)
         return lambda value: value[slice(*parts)] if type(value) is list else []
-    wanted = [int(p) for p in text.split(",")]
+    wanted = [_number(p) for p in text.split(",")]
     return lambda value: [value[i] for i in wanted if type(value) is list and -len(value) <= i < len(value)]
 
 

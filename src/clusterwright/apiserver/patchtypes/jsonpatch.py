@@ -9,6 +9,7 @@ import msgspec
 from clusterwright.api.jsonvalues import equal, pointer_steps
 from clusterwright.apiserver.schema.goscalars import json_type
 from clusterwright.apiserver.status import bad_request, failure
+from clusterwright.golang.numbers import atoi
 
 
 class _Failed(Exception):
@@ -99,9 +100,9 @@ def _operate(document: Any, operation: dict[str, Any], copied: list[int]) -> Any
 
 def _index(step: str, length: int, path: str) -> int:
     try:
-        index = int(step)
-    except ValueError:
-        raise _Failed(f'path {path}: strconv.Atoi: parsing "{step}": invalid syntax') from None
+        index = atoi(step)
+    except ValueError as e:
+        raise _Failed(f"path {path}: {e}") from None
     if index < 0:
         index += length
     if not 0 <= index < length or (step[:1] == "0" and len(step) > 1):

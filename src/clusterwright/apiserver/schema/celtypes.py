@@ -10,10 +10,10 @@ from typing import Any, Final
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.cost import Shape
 from clusterwright.cel.formats import parse_duration
-from clusterwright.cel.functions import to_double
 from clusterwright.cel.moments import Duration, parse_timestamp
 from clusterwright.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Field, Type, escape, map_of
 from clusterwright.cel.values import CelError
+from clusterwright.golang.numbers import to_double
 
 
 def _to_float(value: Any) -> Any:

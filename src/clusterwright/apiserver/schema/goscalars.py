@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from typing import Any, Final
 
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.schema.times import micro_time, second_time
-from clusterwright.cel.values import EXACT, CelError, parse_quantity
 from clusterwright.golang.encodings import decode_base64
+from clusterwright.golang.quantities import parse_quantity
 from clusterwright.golang.times import parse_duration, parse_problem
 
 Json = dict[str, Any]
@@ -130,38 +130,6 @@ def _duration(value: Any, path: str, unknown: list[str]) -> str | None:
     return value
 
 
-_DECIMAL_SUFFIXES: Final = (("E", 18), ("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0), ("m", -3), ("u", -6), ("n", -9))
-_BINARY_SUFFIXES: Final = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
-
-
-def canonical_quantity(text: str) -> str:
-    """A quantity in its canonical form (`1000m` is `1`); raises CelError."""
-    amount = parse_quantity(text).amount
-    with localcontext(EXACT):
-        return _canonical(text, amount) if amount else "0"
-
-
-def _canonical(text: str, amount: Decimal) -> str:
-    if text.endswith("i"):
-        if amount == amount.to_integral_value():
-            whole = int(amount)
-            for suffix, bits in _BINARY_SUFFIXES:
-                if abs(whole) >= 1 << bits and whole % (1 << bits) == 0:
-                    return f"{whole >> bits}{suffix}"
-            return str(whole)
-    elif re.search(r"[eE][+-]?[0-9]+$", text):
-        whole, exponent = int(amount.scaleb(9)), -9
-        while whole % 1000 == 0:
-            whole //= 1000
-            exponent += 3
-        return f"{whole}e{exponent}" if exponent else str(whole)
-    for suffix, power in _DECIMAL_SUFFIXES:
-        scaled = amount.scaleb(-power)
-        if scaled == scaled.to_integral_value():
-            return f"{int(scaled)}{suffix}"
-    raise AssertionError(text)  # a quantity is a number of the least suffix
-
-
 def _plain(amount: Decimal) -> str:
     return format(amount.normalize(), "f")
 
@@ -172,8 +140,8 @@ def _quantity(value: Any, path: str, unknown: list[str]) -> str:
     if type(value) is bool or not isinstance(value, (str, int, float)):
         raise mismatch(value, path, "resource.Quantity")
     try:
-        return canonical_quantity(value if isinstance(value, str) else _plain(Decimal(str(value))))
-    except CelError as e:
+        return parse_quantity(value if isinstance(value, str) else _plain(Decimal(str(value)))).canonical()
+    except ValueError as e:
         raise DecodeError(str(e)) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -117,7 +118,7 @@ def _put(server: Core, item: Mapping[str, Any]) -> None:
     resource = resource_for(server, gvk, namespaced=bool(namespace))
     key = object_key(namespace if resource.namespaced else "", name)
     version = str(meta.get("resourceVersion") or "")
-    rv = int(version) if version.isdigit() and int(version) > 0 else server.store.next_revision()
+    rv = int(version) if re.fullmatch("[1-9][0-9]{0,17}", version) else server.store.next_revision()
     obj: Json = msgspec.json.decode(_encode(item))
     obj["metadata"]["resourceVersion"] = str(rv)
     for field in ("labels", "annotations"):

@@ -28,6 +28,7 @@ from clusterwright.api.wellknown import (
     UNINITIALIZED_TAINT,
 )
 from clusterwright.controllers.machine.snapshot import OwnerFacts
+from clusterwright.golang.numbers import atoi
 
 BOOKKEEPING = (CLUSTER_NAME_ANNOTATION, CLUSTER_NAMESPACE_ANNOTATION, MACHINE_ANNOTATION, OWNER_KIND_ANNOTATION, OWNER_NAME_ANNOTATION)
 """Annotations that every Node of ours has; they are not listed among those that come from the Machine."""
@@ -220,9 +221,10 @@ def is_outdated(machine_set: OwnerFacts | None, deployment: OwnerFacts | None) -
 
 
 def _revision(owner: OwnerFacts) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", owner.revision):
-        raise NodeSyncError(f"{owner.described}: annotation {REVISION_ANNOTATION} is no number: {owner.revision!r}")
-    return int(owner.revision)
+    try:
+        return atoi(owner.revision)
+    except ValueError:
+        raise NodeSyncError(f"{owner.described}: annotation {REVISION_ANNOTATION} is no number: {owner.revision!r}") from None
 
 
 # -------------------------------------------------------------------------------------------------------- health

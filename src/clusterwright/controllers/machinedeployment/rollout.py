@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from clusterwright.api.core import MachineDeployment, MachineSet
 from clusterwright.api.wellknown import DESIRED_REPLICAS_ANNOTATION, MAX_REPLICAS_ANNOTATION
-from clusterwright.controllers.intstr import scaled
+from clusterwright.controllers.intstr import count, scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _is_saturated(new: Sized, replicas: int) -> bool:
 
 def _share(sized: Sized, replicas: int, surge: int, left: int) -> int:
     """How much of what is left to distribute falls to a MachineSet, by its size when the replicas changed."""
-    before = int(sized.annotated_max) if sized.annotated_max.isdigit() else 0
+    before = count(sized.annotated_max) or 0
     if replicas == 0:
         share = -sized.wanted
     elif before <= 0:

@@ -24,6 +24,7 @@ from clusterwright.api.wellknown import (
 from clusterwright.conditions import delete_condition, get, v1beta1
 from clusterwright.controllers.applying import Applied, Applier
 from clusterwright.controllers.external import ContractUnknown, get_external
+from clusterwright.controllers.intstr import count
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import with_condition, with_v1beta1, with_v1beta1_status
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
@@ -326,10 +327,10 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         controllers = [(m, next((r for r in m.metadata.owner_references if r.controller), None)) for m in found]
         uid, selector = run.object.metadata.uid, parsed(run.object.spec.selector)
         ours = tuple(m for m, r in controllers if r is not None and r.uid == uid and selector.matches(m.metadata.labels))
-        limit = run.object.metadata.annotations.get(MAX_REPLICAS_ANNOTATION, "")
-        if not family or not limit.isdigit():
+        limit = count(run.object.metadata.annotations.get(MAX_REPLICAS_ANNOTATION, ""))
+        if not family or limit is None:
             return ours, None
-        return ours, int(limit) - sum(r is not None and r.kind == "MachineSet" for _, r in controllers)
+        return ours, limit - sum(r is not None and r.kind == "MachineSet" for _, r in controllers)
 
     async def _create(self, run: Run, maker: Maker) -> None:
         """Create what is missing, one after the other; the first that cannot be created ends it."""

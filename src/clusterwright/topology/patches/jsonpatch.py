@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from clusterwright.api.jsonvalues import equal, merge_patched, pointer_steps
+from clusterwright.golang.numbers import atoi
 from clusterwright.topology.paths import copied
 
 _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
@@ -64,9 +65,10 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
 
 
 def _index(step: str, length: int, path: str) -> int:
-    if not (step.removeprefix("-").isascii() and step.removeprefix("-").isdigit()):
-        raise PatchFailed(f"invalid array index {step!r} in path '{path}'")
-    index = int(step)
+    try:
+        index = atoi(step)
+    except ValueError:
+        raise PatchFailed(f"invalid array index {step!r} in path '{path}'") from None
     if index < 0:
         index += length
     if not 0 <= index < length:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from clusterwright import gotemplate
 from clusterwright.api.meta import Json
+from clusterwright.golang.numbers import to_double
 from clusterwright.golang.quoting import quote
 from clusterwright.golang.yaml import BadYaml, to_json
 from clusterwright.gotemplate.sprig import FUNCTIONS
@@ -77,7 +78,7 @@ def _doubles(value: Any) -> Any:
     if isinstance(value, list):
         return [_doubles(v) for v in value]
     if isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return to_double(value)
     return value
 
 

@@ -13,6 +13,7 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.schema.structural import apply_defaults, copy_json, unknown_fields
 from clusterwright.apiserver.schema.validation import find_errors
 from clusterwright.apiserver.status import ErrorType, FieldError, invalid, required, type_invalid
+from clusterwright.golang.numbers import to_double
 from clusterwright.golang.quoting import quote
 from clusterwright.topology.variables.schema import VALUE, compiled
 
@@ -155,6 +156,6 @@ def _as_double(value: Any) -> Any:
     if isinstance(value, list):
         return [_as_double(v) for v in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        double = float(value)
+        double = to_double(value)
         return int(Decimal(repr(double))) if double.is_integer() and abs(double) < _EXACT else double
     return value

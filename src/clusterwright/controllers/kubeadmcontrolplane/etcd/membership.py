@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -117,4 +118,4 @@ class Membership:
 
 
 def _hex(member_id: str) -> str:
-    return f"{int(member_id):x}" if member_id.isdigit() else member_id
+    return f"{int(member_id):x}" if re.fullmatch("[0-9]{1,20}", member_id) else member_id

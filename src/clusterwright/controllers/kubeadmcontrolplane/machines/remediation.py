@@ -57,7 +57,7 @@ class RemediationData:
                 time=datetime.fromisoformat(stamp).astimezone(UTC) if stamp else None,
                 retry_count=int(data.get("retryCount", 0)),
             )
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise GarbledHistory("failed to unmarshal remediation data") from error
 
 
