@@ -9,6 +9,7 @@ import pytest
 
 from clusterwright import conversion
 from clusterwright.conversion import values
+from clusterwright.golang.times import format_duration
 
 BOOTSTRAP, CONTROL_PLANE, CORE = (f"{group}cluster.x-k8s.io" for group in ("bootstrap.", "controlplane.", ""))
 
@@ -100,7 +101,7 @@ def test_what_cannot_be_read_is_named() -> None:
 )  # fmt: skip
 def test_durations(text: str, nanoseconds: int, printed: str) -> None:
     assert values.duration(text) == nanoseconds
-    assert values.duration_text(nanoseconds) == printed
+    assert format_duration(nanoseconds) == printed
 
 
 @pytest.mark.parametrize("text", ["", "5", "1d", "1h 2m", ".s", "-", "s", "1", "9999999h", "1h-2m", None, 5, True, []])

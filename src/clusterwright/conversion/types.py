@@ -21,6 +21,7 @@ from clusterwright.api.constraints import REQUIRED, Format
 from clusterwright.api.meta import Always, KeepEmpty, Object
 from clusterwright.conversion import values
 from clusterwright.conversion.values import Unreadable
+from clusterwright.golang.times import format_duration
 
 Go = dict[str, Any]
 """A struct that was read: its fields that are not zero."""
@@ -138,7 +139,7 @@ INT32: Final = Leaf("int", _int32, 0, 0)
 INT64: Final = Leaf("int", _integer(values.INT64), 0, 0)
 NUMBER: Final = Leaf("number", _number, 0, 0)
 TIME: Final = Leaf("time", values.time, "", None, values.time_text)
-DURATION: Final = Leaf("duration", values.duration, 0, "0s", values.duration_text)
+DURATION: Final = Leaf("duration", values.duration, 0, "0s", format_duration)
 QUANTITY: Final = Leaf("quantity", values.quantity, "0", "0")
 INT_OR_STRING: Final = Leaf("int-or-string", _int_or_string, None, 0)
 BYTES: Final = Leaf("bytes", values.encoded_bytes, None, None)

@@ -8,7 +8,7 @@ import re
 from typing import Any, Final
 
 from clusterwright.golang.quantities import parse_quantity
-from clusterwright.golang.times import NANOSECONDS, parse_duration, parse_rfc3339
+from clusterwright.golang.times import parse_duration, parse_rfc3339
 
 SECOND: Final = 1_000_000_000
 INT32: Final = (-(1 << 31), (1 << 31) - 1)
@@ -44,28 +44,6 @@ def duration(text: Any) -> int:
     if found is None:
         raise Unreadable(f"{text!r} is not a duration such as 10m0s")
     return found
-
-
-def duration_text(nanoseconds: int) -> str:
-    """Go's spelling of a duration: `0s`, `59s`, `1h0m0s`, `1.5s`, `500ms`."""
-    if nanoseconds == 0:
-        return "0s"
-    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
-    if rest < SECOND:
-        unit = next(unit for unit in ("ms", "µs", "ns") if rest >= NANOSECONDS[unit])
-        return f"{sign}{_fraction(rest, NANOSECONDS[unit])}{unit}"
-    minutes, rest = divmod(rest, 60 * SECOND)
-    hours, minutes = divmod(minutes, 60)
-    seconds = f"{_fraction(rest, SECOND)}s"
-    if hours:
-        return f"{sign}{hours}h{minutes}m{seconds}"
-    return f"{sign}{minutes}m{seconds}" if minutes else f"{sign}{seconds}"
-
-
-def _fraction(value: int, unit: int) -> str:
-    whole, rest = divmod(value, unit)
-    digits = str(rest).rjust(len(str(unit)) - 1, "0").rstrip("0") if rest else ""
-    return f"{whole}.{digits}" if digits else str(whole)
 
 
 def seconds(nanoseconds: int) -> int:

@@ -76,6 +76,26 @@ def parse_duration(text: str) -> int | None:
     return -total if negative else total
 
 
+def format_duration(nanoseconds: int) -> str:
+    """A duration as time.Duration prints itself: `0s`, `59s`, `1h0m0s`, `1.5s`, `500ms`."""
+    if nanoseconds == 0:
+        return "0s"
+    sign, rest = "-" * (nanoseconds < 0), abs(nanoseconds)
+    if rest < NANOSECONDS["s"]:
+        unit = next(unit for unit in ("ms", "\u00b5s", "ns") if rest >= NANOSECONDS[unit])
+        return f"{sign}{_fraction(rest, NANOSECONDS[unit])}{unit}"
+    minutes, rest = divmod(rest, NANOSECONDS["m"])
+    hours, minutes = divmod(minutes, 60)
+    seconds = f"{_fraction(rest, NANOSECONDS['s'])}s"
+    return sign + (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + seconds
+
+
+def _fraction(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    digits = str(rest).rjust(len(str(unit)) - 1, "0").rstrip("0") if rest else ""
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
 _LAYOUT: Final = (
     ("2006", r"[0-9]{4}"), ("-", "-"), ("01", "[0-9]{2}"), ("-", "-"), ("02", "[0-9]{2}"), ("T", "T"), ("15", "[0-9]{2}"),
     (":", ":"), ("04", "[0-9]{2}"), (":", ":"), ("05", "[0-9]{2}"),

@@ -35,7 +35,6 @@ from clusterwright.gotemplate.values import (
     Kind,
     Opaque,
     TemplateError,
-    Window,
     concatenate,
     is_true,
     kind_of,
@@ -74,7 +73,7 @@ class Evaluation:
 
     def spend(self, *values: Any) -> None:
         """Count a step, and more for long values that it copies or looks through."""
-        self._steps += 1 + sum(len(value) for value in map(unbox, values) if isinstance(value, str | Window | Mapping)) // _SIZE_PER_STEP
+        self._steps += 1 + sum(len(value) for value in map(unbox, values) if isinstance(value, str | list | Mapping)) // _SIZE_PER_STEP
         if self._steps > MAX_STEPS:
             raise TemplateError("the template takes too many steps")
 
@@ -101,6 +100,7 @@ class Evaluation:
         """The value of a function other than `and` and `or`; the caller's own functions come before Go's."""
         self.spend(*arguments)
         if own := self._functions.get(name):
+            self._steps += getattr(own, "steps", 0)
             try:
                 result = own(*map(unbox, arguments))
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:

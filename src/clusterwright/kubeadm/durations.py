@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from clusterwright.golang.times import parse_duration
+from clusterwright.golang import times
 
 
 def format_duration(seconds: int) -> str:
     """`50s`, `1m0s`, `1h0m0s`; zero is `0s`."""
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
+    return times.format_duration(seconds * 10**9)
 
 
 def parse_seconds(text: str) -> int:
     """Whole seconds of a duration, truncated towards zero. Raises ValueError."""
-    found = parse_duration(text)
+    found = times.parse_duration(text)
     if found is None:
         raise ValueError(f"{text!r} is not a duration")
     return abs(found) // 10**9 * (-1 if found < 0 else 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, Final
 
+from clusterwright.gotemplate.sprig.lists import MOST_VALUES
 from clusterwright.gotemplate.sprig.signatures import Library, Strings
 from clusterwright.gotemplate.sprig.strings import text_of
 from clusterwright.gotemplate.values import is_true
@@ -29,13 +30,19 @@ def _unset(target: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _merge(target: dict[str, Any], *sources: dict[str, Any], overwrite: bool) -> dict[str, Any]:
     """Maps are merged into each other; an empty value is filled, a full one replaced only on demand, and never by an empty one."""
-    for source in sources:
+    left = MOST_VALUES
+    waiting = [(target, source) for source in reversed(sources)]
+    while waiting:
+        into, source = waiting.pop()
+        left -= 1 + len(source)
+        if left < 0:
+            raise ValueError("there is too much to merge")
         for key, value in source.items():
-            old = target.get(key)
+            old = into.get(key)
             if isinstance(old, dict) and isinstance(value, dict):
-                _merge(old, value, overwrite=overwrite)
-            elif key not in target or (not is_true(old) and is_true(value)) or (overwrite and is_true(value)):
-                target[key] = deepcopy(value)
+                waiting.append((old, value))
+            elif key not in into or (not is_true(old) and is_true(value)) or (overwrite and is_true(value)):
+                into[key] = deepcopy(value)
     return target
 
 

@@ -7,20 +7,35 @@ from typing import Any, Final
 from clusterwright.gotemplate.sprig.numbers import to_int
 from clusterwright.gotemplate.sprig.signatures import Library, Lists, Strings
 from clusterwright.gotemplate.sprig.strings import text_of, texts_of
-from clusterwright.gotemplate.values import is_true, kind_of
+from clusterwright.gotemplate.values import is_true, kind_of, to_bytes
 
 LIBRARY: Final = Library()
+MOST_VALUES: Final = 100_000
+"""That are looked at to compare, or to merge."""
 
 
 def same(a: Any, b: Any) -> bool:
-    """Go's deep equality: values of different types are never equal."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)
+    """Go's deep equality: values of different types are never equal. Raises ValueError where there is too much to compare."""
+    waiting = [(a, b)]
+    looked_at = 0
+    while waiting:
+        a, b = waiting.pop()
+        looked_at += 1
+        if looked_at > MOST_VALUES:  # a list may hold the same one twice, which holds the same one twice, and so on
+            raise ValueError("there is too much to compare")
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, dict):
+            if a.keys() != b.keys():
+                return False
+            waiting.extend((a[k], b[k]) for k in a)
+        elif isinstance(a, list):
+            if len(a) != len(b):
+                return False
+            waiting.extend(zip(a, b, strict=True))
+        elif a != b:
+            return False
+    return True
 
 
 def _elements(value: Any, purpose: str) -> list[Any]:
@@ -62,7 +77,7 @@ def _slice(value: Any, *bounds: Any) -> Any:
 
 
 def _sorted(value: Any) -> Strings:
-    return Strings(sorted(texts_of(value), key=str.encode) if isinstance(value, (list, tuple)) else [text_of(value)])
+    return Strings(sorted(texts_of(value), key=to_bytes) if isinstance(value, (list, tuple)) else [text_of(value)])
 
 
 def _with_must(names: str, parameters: str, function: Any) -> None:

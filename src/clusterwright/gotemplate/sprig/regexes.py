@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from clusterwright.golang.regex import BadPattern, Match, compile_go
 from clusterwright.gotemplate.sprig.signatures import Library, Strings
+from clusterwright.gotemplate.values import bounded
 
 LIBRARY: Final = Library()
 _define = LIBRARY.define
@@ -39,11 +40,15 @@ def _expanded(match: Match, template: str) -> str:
 
 
 def _replaced(pattern: str, text: str, replacement: str, *, literally: bool = False) -> str:
-    out, position = [], 0
-    for match in _matches(pattern, text):
-        out += [text[position : match.start()], replacement if literally else _expanded(match, replacement)]
-        position = match.end()
-    return "".join([*out, text[position:]])
+    def parts() -> Iterator[str]:
+        position = 0
+        for match in _matches(pattern, text):
+            yield text[position : match.start()]
+            yield replacement if literally else _expanded(match, replacement)
+            position = match.end()
+        yield text[position:]
+
+    return "".join(bounded(parts()))
 
 
 def _found_all(pattern: str, text: str, count: int) -> Strings:

@@ -99,8 +99,8 @@ class Library:
     def __init__(self) -> None:
         self.functions: dict[str, Function] = {}
 
-    def define(self, names: str, parameters: str, function: Function) -> None:
-        """A function under each of the names. Parameters are types; the last may end in `...`."""
+    def define(self, names: str, parameters: str, function: Function, *, steps: int = 0) -> None:
+        """A function under each of the names. Parameters are types; the last may end in `...`. `steps`: what a call costs besides."""
         wanted = parameters.split()
         rest = _CHECKS[wanted.pop().removesuffix("...")] if parameters.endswith("...") else None
         checks = [_CHECKS[w] for w in wanted]
@@ -112,5 +112,6 @@ class Library:
             fixed = [check(a) for check, a in zip(checks, arguments, strict=False)]
             return function(*fixed, *(rest(a) for a in arguments[len(checks) :])) if rest is not None else function(*fixed)
 
+        checked.steps = steps  # type: ignore[attr-defined]  # functions have attributes
         for name in names.split():
             self.functions[name] = checked

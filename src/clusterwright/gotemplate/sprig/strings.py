@@ -16,11 +16,10 @@ from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate.printing import sprint, sprintf
 from clusterwright.gotemplate.sprig.cases import dashed, pascal
 from clusterwright.gotemplate.sprig.signatures import Library, StringMap, Strings
-from clusterwright.gotemplate.values import Opaque, from_bytes, to_bytes
+from clusterwright.gotemplate.values import MAX_TEXT, Opaque, from_bytes, to_bytes
 
 LIBRARY: Final = Library()
 _define = LIBRARY.define
-_LONGEST: Final = 1 << 20
 
 
 def text_of(value: Any) -> str:
@@ -92,13 +91,15 @@ def _swap_case(text: str) -> str:
 
 def _wrap(width: int, line_break: str, text: str) -> str:
     width = max(width, 1)
-    raw, offset, lines = to_bytes(text), 0, []
+    raw, offset = to_bytes(text), 0
+    lines: list[str] = []
     while len(raw) - offset > width:
         if raw[offset : offset + 1] == b" ":
             offset += 1
             continue
         blank = raw.rfind(b" ", offset, offset + width + 1)
         end = blank if blank >= offset else offset + width
+        check_length(len(lines) * len(line_break))
         lines.append(from_bytes(raw[offset:end]) + (line_break or "\n"))
         offset = end + (blank >= offset)
     return "".join(lines) + from_bytes(raw[offset:])
@@ -112,15 +113,44 @@ def _indent(spaces: int, text: str) -> str:
     if spaces < 0:
         raise ValueError("strings: negative Repeat count")
     pad = _repeat(spaces, " ")
-    return pad + text.replace("\n", f"\n{pad}")
+    return pad + replaced("\n", f"\n{pad}", text)
 
 
 def _repeat(count: int, text: str) -> str:
     if count < 0:
         raise ValueError("strings: negative Repeat count")
-    if count * len(text) > _LONGEST:
-        raise ValueError("the text becomes too long")
+    check_length(count * len(text))
     return text * count
+
+
+def check_length(length: int) -> None:
+    """Raises ValueError for a text that becomes longer than any may: before it is made."""
+    if length > MAX_TEXT:
+        raise ValueError("the text becomes too long")
+
+
+def replaced(old: str, new: str, text: str) -> str:
+    """Go's strings.ReplaceAll."""
+    check_length(len(text) + (text.count(old) if old else len(text) + 1) * (len(new) - len(old)))
+    return text.replace(old, new)
+
+
+def _joined(separator: str, value: Any) -> str:
+    parts = texts_of(value)
+    check_length(sum(map(len, parts)) + len(separator) * (len(parts) - 1))
+    return separator.join(parts)
+
+
+def _shuffled(text: str) -> str:
+    """In an order that is the text's own, and always the same."""
+    seed = hashlib.sha256(f"{text}/".encode(errors="replace"))
+
+    def place(character: str) -> bytes:
+        own = seed.copy()
+        own.update(character.encode(errors="replace"))
+        return own.digest()
+
+    return "".join(sorted(text, key=place))
 
 
 def split(text: str, separator: str, count: int = -1) -> list[str]:
@@ -184,7 +214,7 @@ _define("trimPrefix", "string string", lambda prefix, s: s.removeprefix(prefix))
 _define("nospace", "string", lambda s: re.sub(r"\s", "", s))
 _define("initials", "string", _initials)
 _define("swapcase", "string", _swap_case)
-_define("shuffle", "string", lambda s: "".join(sorted(s, key=lambda c: hashlib.sha256(f"{s}/{c}".encode(errors="replace")).digest())))
+_define("shuffle", "string", _shuffled)
 _define("snakecase", "string", lambda s: dashed(s, "_"))
 _define("kebabcase", "string", lambda s: dashed(s, "-"))
 _define("camelcase", "string", pascal)
@@ -198,11 +228,11 @@ _define("squote", "any...", lambda *v: " ".join(f"'{sprint([x])}'" for x in v if
 _define("cat", "any...", lambda *v: sprintf(" ".join("%v" for x in v if x is not None), [x for x in v if x is not None]))
 _define("indent", "int string", _indent)
 _define("nindent", "int string", lambda spaces, s: "\n" + _indent(spaces, s))
-_define("replace", "string string string", lambda old, new, s: s.replace(old, new))
+_define("replace", "string string string", replaced)
 _define("plural", "string string int", lambda one, many, count: one if count == 1 else many)
 _define("toString", "any", text_of)
 _define("toStrings", "any", lambda v: Strings(texts_of(v)))
-_define("join", "string any", lambda separator, v: separator.join(texts_of(v)))
+_define("join", "string any", _joined)
 _define("split", "string string", lambda separator, s: _numbered(split(s, separator)))
 _define("splitn", "string int string", lambda separator, n, s: _numbered(split(s, separator, n)))
 _define("splitList", "string string", lambda separator, s: Strings(split(s, separator)))

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from clusterwright.golang.times import format_duration, parse_duration
 from clusterwright.gotemplate.sprig.signatures import Library
 from clusterwright.gotemplate.values import Int, Opaque
 
@@ -17,8 +18,6 @@ _LAYOUT: Final = {
     "1": "%m", "2": "%d", "3": "%I", "4": "%M", "5": "%S",
 }  # fmt: skip
 _TOKENS: Final = re.compile("|".join(re.escape(t) for t in sorted(_LAYOUT, key=len, reverse=True)))
-_UNITS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-_DURATION: Final = re.compile(r"([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h)")
 _ROUNDED: Final = (("y", 365 * 86400), ("mo", 30 * 86400), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _ZERO: Final = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -37,32 +36,10 @@ class Time(Opaque):
 
 def _nanoseconds(text: str) -> int:
     """A duration as Go writes it; raises ValueError."""
-    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
-    if rest == "0":
-        return 0
-    parts = _DURATION.findall(rest)
-    if not parts or "".join(n + u for n, u in parts) != rest or any(n in ("", ".") for n, _ in parts):
+    found = parse_duration(text)
+    if found is None:
         raise ValueError(f'time: invalid duration "{text}"')
-    return sign * int(sum(float(number) * _UNITS[unit] for number, unit in parts))
-
-
-def shown(nanoseconds: int) -> str:
-    """A duration as Go prints it: `1h0m0s`, `1.5s`, `2ms`."""
-    if nanoseconds == 0:
-        return "0s"
-    sign, size = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
-    if size < 10**9:
-        unit = "ns" if size < 10**3 else "µs" if size < 10**6 else "ms"
-        return f"{sign}{_fraction(size, _UNITS[unit])}{unit}"
-    minutes, rest = divmod(size, 60 * 10**9)
-    hours, minutes = divmod(minutes, 60)
-    return sign + (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{_fraction(rest, 10**9)}s"
-
-
-def _fraction(value: int, unit: int) -> str:
-    whole, rest = divmod(value, unit)
-    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0") if unit > 1 else ""
-    return f"{whole}.{digits}" if digits else str(whole)
+    return found
 
 
 def _duration(seconds: Any) -> str:
@@ -70,7 +47,7 @@ def _duration(seconds: Any) -> str:
         number = int(seconds) if re.fullmatch(r"[+-]?[0-9]+", seconds) else 0
     else:
         number = int(seconds) if isinstance(seconds, int) and not isinstance(seconds, (bool, Int)) else 0
-    return shown(number * 10**9)
+    return format_duration(number * 10**9)
 
 
 def _rounded(duration: Any) -> str:

@@ -10,11 +10,13 @@ from urllib.parse import unquote, urlsplit
 
 from clusterwright.gotemplate.sprig.lists import same
 from clusterwright.gotemplate.sprig.signatures import Library, go_type
-from clusterwright.gotemplate.values import Kind, Opaque, is_true, kind_of, without_surrogates
+from clusterwright.gotemplate.values import Kind, Opaque, bounded, is_true, kind_of, without_surrogates
 
 LIBRARY: Final = Library()
 _define = LIBRARY.define
 _HTML: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_MOST_PARTS: Final = 1 << 18
+"""Of a JSON text: a list may hold the same one twice, which holds the same one twice, and so on."""
 _KINDS: Final = {Kind.NIL: "invalid", Kind.SLICE: "slice", Kind.MAP: "map", Kind.STRUCT: "struct"}
 
 
@@ -42,31 +44,37 @@ def _positional(value: float) -> str:
     return f"{value:.{places}f}"
 
 
-def _json(value: Any, indent: str | None, escaped: bool, depth: int = 0) -> str:
+def _write(value: Any, out: list[str], indent: str | None, escaped: bool, depth: int = 0) -> None:
+    if len(out) > _MOST_PARTS:
+        raise ValueError("the text becomes too long")
     if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    if isinstance(value, int):
-        return str(int(value))
-    if isinstance(value, float):
-        return _number(value)
-    if isinstance(value, (str, Opaque)):
+        out.append({True: "true", False: "false", None: "null"}[value])
+    elif isinstance(value, int):
+        out.append(str(int(value)))
+    elif isinstance(value, float):
+        out.append(_number(value))
+    elif isinstance(value, (str, Opaque)):
         text = json.dumps(without_surrogates(str(value)), ensure_ascii=False)
-        return "".join(_HTML.get(c, c) if escaped or c in "\u2028\u2029" else c for c in text)
-    opening, closing = ("[", "]") if isinstance(value, (list, tuple)) else ("{", "}")
-    if isinstance(value, (list, tuple)):
-        parts = [_json(v, indent, escaped, depth + 1) for v in value]
+        out.append("".join(_HTML.get(c, c) if escaped or c in "\u2028\u2029" else c for c in text))
     else:
-        colon = ": " if indent is not None else ":"
-        parts = [f"{_json(k, None, escaped)}{colon}{_json(v, indent, escaped, depth + 1)}" for k, v in sorted(value.items())]
-    if not parts or indent is None:
-        return f"{opening}{','.join(parts)}{closing}"
-    line = "\n" + indent * (depth + 1)
-    return f"{opening}{line}{f',{line}'.join(parts)}\n{indent * depth}{closing}"
+        is_list = isinstance(value, (list, tuple))
+        line = "\n" + indent * (depth + 1) if indent is not None and value else ""
+        before = ("[" if is_list else "{") + line
+        for key, item in enumerate(value) if is_list else sorted(value.items()):
+            out.append(before)
+            if not is_list:
+                _write(key, out, None, escaped)
+                out.append(": " if indent is not None else ":")
+            _write(item, out, indent, escaped, depth + 1)
+            before = f",{line}"
+        out.append(("" if value else before) + line[: len(line) - len(indent or "")] + ("]" if is_list else "}"))
 
 
 def to_json(value: Any, *, indent: str | None = None, escaped: bool = True) -> str:
     """A value as Go's encoder writes it."""
-    return _json(value, indent, escaped)
+    out: list[str] = []
+    _write(value, out, indent, escaped)
+    return "".join(bounded(out))
 
 
 def _leniently(write: Any, otherwise: Any) -> Any:

@@ -21,6 +21,8 @@ _PLAIN: Final = _PATTERN.replace("(v", "v").replace("(-", "(?:-").replace(f"({_P
 _VALID: Final = re.compile(rf"\s*(?:{_OPERATORS})\s*{_PLAIN}\s*(?:(?:\s+|,\s*)(?:{_OPERATORS})\s*{_PLAIN}\s*)*")
 _RANGE: Final = re.compile(rf"\s*({_PLAIN})\s+-\s+({_PLAIN})\s*")
 _ANY: Final = ("x", "X", "*")
+_LONGEST: Final = 512
+"""Characters of a constraint: these patterns look for more than one way through a text."""
 
 
 def _prerelease_key(pre: str) -> tuple[Any, ...]:
@@ -195,6 +197,8 @@ _CHECKS: Final[Mapping[str, Callable[[Version, _Constraint], bool]]] = {
 
 def satisfies(constraint: str, text: str) -> bool:
     """Whether a version is within a constraint. Pre-releases are only where a part of the constraint names one. Raises ValueError."""
+    if len(constraint) > _LONGEST:
+        raise ValueError("improper constraint: it is too long")
     alternatives = []
     for alternative in _RANGE.sub(lambda m: f">= {m[1]}, <= {m[2]} ", constraint).split("||"):
         if _VALID.fullmatch(alternative) is None:
