@@ -1,5 +1,6 @@
 """A cluster's whole life in virtual time, while everything between controllers and API server goes wrong."""
 
+from functools import cache
 from random import Random
 
 import pytest
@@ -84,16 +85,21 @@ def test_without_faults():
     assert outcome.crashes == 0
 
 
-@pytest.mark.parametrize("seed", range(4))
+@cache
+def lived(seed):
+    return run(seed, lifecycle, ALL_FAULTS)
+
+
+@pytest.mark.parametrize("seed", range(2))
 def test_while_everything_goes_wrong(seed):
-    outcome = run(seed, lifecycle, ALL_FAULTS)
+    outcome = lived(seed)
 
     assert outcome.violation is None, outcome.trace[-40:]
     assert outcome.crashes > 0  # the controllers died on the way, and went on
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", [2, 3, *range(100, 140)])
 def test_while_everything_goes_wrong_for_long(seed):
     outcome = run(seed, lifecycle, ALL_FAULTS)
 
@@ -101,6 +107,4 @@ def test_while_everything_goes_wrong_for_long(seed):
 
 
 def test_the_same_seed_lives_the_same_life():
-    first, again = (run(5, lifecycle, ALL_FAULTS.scaled(0.3)) for _ in range(2))
-
-    assert first.digest == again.digest
+    assert run(0, lifecycle, ALL_FAULTS).digest == lived(0).digest

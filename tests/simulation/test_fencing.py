@@ -74,7 +74,7 @@ def test_who_stood_still_writes_nothing_more():
 
 
 def test_without_a_fence_the_same_runs_show_its_writes():
-    found = [run(seed, scenario(AlwaysOpen, pauses=1)).violation for seed in range(3)]
+    found = (run(seed, scenario(AlwaysOpen, pauses=1)).violation for seed in range(3))
 
     assert any(violation is not None and "PATCH" in str(violation) for violation in found)
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.runtime.manager import Manager, Options
 from clusterwright.runtime.reconcile import Result
@@ -62,10 +64,17 @@ def scenario(*, elect=True):
 
 
 def test_never_two_leaders_at_work_and_always_one_in_the_end():
-    outcomes = [run(seed, scenario(), ALL_FAULTS.scaled(1.5)) for seed in range(25)]
+    outcomes = [run(seed, scenario(), ALL_FAULTS.scaled(1.5)) for seed in range(12)]
 
     assert [(o.seed, str(o.violation)) for o in outcomes if o.violation] == []
     assert sum(o.crashes for o in outcomes) > 10
+
+
+@pytest.mark.soak
+def test_never_two_leaders_at_work_in_many_runs():
+    outcomes = [run(seed, scenario(), ALL_FAULTS.scaled(1.5)) for seed in range(12, 200)]
+
+    assert [(o.seed, str(o.violation)) for o in outcomes if o.violation] == []
 
 
 def test_without_election_the_same_runs_show_both_at_work():

@@ -28,17 +28,17 @@ def test_without_faults_the_desired_state_is_reached_with_few_requests():
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
 def test_the_sample_controller_survives_seeded_runs(plan):
-    outcomes = [run(seed, scenario(sound), plan) for seed in range(60)]
+    outcomes = [run(seed, scenario(sound), plan) for seed in range(30)]
 
     assert [(o.seed, str(o.violation), o.trace[-30:]) for o in outcomes if o.violation] == []
     # the runs were hard: processes died in them
-    assert sum(o.crashes for o in outcomes) > 10
+    assert sum(o.crashes for o in outcomes) > 5
 
 
 def test_a_broken_controller_is_caught_by_the_same_runs():
-    caught = [seed for seed in range(30) if run(seed, scenario(broken), ALL_FAULTS).violation]
+    caught = [seed for seed in range(20) if run(seed, scenario(broken), ALL_FAULTS).violation]
 
-    assert len(caught) > 15
+    assert len(caught) > 10
 
 
 def test_the_same_seed_gives_the_same_trace_and_another_seed_another():

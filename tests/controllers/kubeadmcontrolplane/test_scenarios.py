@@ -135,7 +135,6 @@ def test_scenario_on_a_good_day(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 SLICE = [
-    ("1 to 3 to 5 to 3 to 1", 3),
     ("1 to 3 to 5 to 3 to 1", 290),  # a worker that was cancelled while its pass failed lived on
     ("upgrade across a minor version", 2),
 ]
