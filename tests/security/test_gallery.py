@@ -34,6 +34,8 @@ TIMES = 10.0
 """How many times as long as in an idle run the second client may wait."""
 LEAST = 0.15
 """Seconds that it may wait in any case, and that the server may work meanwhile."""
+PAUSE = 0.015
+"""Seconds between its requests: a stall that counts is ten times as long, and to ask without end is work for the server, too."""
 TRIES = 5
 MEMORY = 400 * 1024
 """kB that the server may hold after everything."""
@@ -71,7 +73,7 @@ class Target:
             status, _ = await self.send("second", "GET", f"{CONFIG_MAPS}/seed")
             found.append(Wait(time.perf_counter() - started, self.worked - worked))
             assert status == 200
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(PAUSE)
         await under_way
         return found
 
