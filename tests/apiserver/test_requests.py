@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.apiserver_testing import CRDS, JSON_PATCH, MERGE, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
+from apiserver.apiserver_testing import APPLY, CRDS, JSON_PATCH, MERGE, WIDGETS, Api, Clock, configmap, make_server, widget, widget_crds
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.audit import in_process
 from clusterwright.golang.quoting import quote
@@ -537,3 +537,28 @@ async def test_a_version_that_is_no_number_is_said_to_be_none(api: Api, version:
     answer = await api.put(f"{WIDGETS}/v", changed)
     assert answer.status == 500
     assert answer["message"] == f"strconv.ParseUint: parsing {quote(version)}: {problem}"
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/yaml"])
+async def test_whole_numbers_of_custom_resources_are_integers_however_they_were_written(api: Api, media: str):
+    def body(size: str, name: str = "n") -> bytes:
+        text = (
+            '{"apiVersion": "widgets.example.com/v1", "kind": "Widget", "metadata": {"name": "%s"}, "spec": {"color": "red", "size": %s}}'
+        )
+        return (text % (name, size)).encode() + (b"\n# YAML" if media.endswith("yaml") else b"")
+
+    made = await api.do("POST", WIDGETS, body("5.0"), media)
+    assert (made.status, str(made["spec"]["size"])) == (201, "5")
+    applied = await api.do("PATCH", f"{WIDGETS}/n", body("1e1"), APPLY, fieldManager="m", force="true")
+    assert (applied.status, str(applied["spec"]["size"])) == (200, "10")
+    merged = await api.do("PATCH", f"{WIDGETS}/n", b'{"spec": {"size": 70e-1}}', MERGE)
+    assert (merged.status, str(merged["spec"]["size"])) == (200, "7")
+    refused = await api.do("POST", WIDGETS, body("1e400", "m"), media)
+    assert refused.status == 400
+    builtin = configmap("n", immutable=1.0)
+    assert (await api.post(CONFIGMAPS, builtin)).status == 400
+
+
+async def test_yaml_numbers_with_an_exponent_are_numbers(api: Api):
+    text = b"apiVersion: widgets.example.com/v1\nkind: Widget\nmetadata: {name: e}\nspec: {color: red, size: 1e1}\n"
+    assert (await api.do("POST", WIDGETS, text, "application/yaml"))["spec"]["size"] == 10

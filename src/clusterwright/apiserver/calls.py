@@ -252,9 +252,9 @@ def read_body(call: Call) -> tuple[Json, list[str]]:
     else:
         try:
             if media == negotiation.JSON:
-                value = bodies.decode_json(body)
+                value = bodies.decode_json(body, free=call.resource.custom)
             else:
-                value, duplicates = bodies.decode_yaml_strictly(body)
+                value, duplicates = bodies.decode_yaml_strictly(body, free=call.resource.custom)
         except bodies.Malformed as e:
             raise bodies.unrecognized(kind, f"couldn't get version/kind; json parse error: {e}", body) from None
         if media == negotiation.JSON and call.query.get("fieldValidation") != "Ignore":

@@ -46,12 +46,26 @@ class Malformed(Exception):
     """Not JSON (or YAML); the text is what Go's decoder would say, as nearly as we know it."""
 
 
-def decode_json(body: bytes) -> Any:
-    """Data of a JSON body; raises Malformed."""
+def _free_number(text: str) -> int | float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return int(value) if value.is_integer() and abs(value) < 2**63 else value
+
+
+_decode_free = msgspec.json.Decoder(float_hook=_free_number).decode
+
+
+def decode_json(body: bytes, *, free: bool = False) -> Any:
+    """Data of a JSON body; raises Malformed.
+
+    `free`: no type of Go reads it, as with custom resources. Then a whole number is an integer, also if it was written with a
+    fraction or an exponent: clients that want one could not read it otherwise.
+    """
     if len(body) > VALUES and weight(body) > VALUES and _has_too_many(body):
         raise Malformed(_TOO_MANY.format(VALUES))
     try:
-        value = _decode(body)
+        value = _decode_free(body) if free else _decode(body)
     except UNREADABLE as e:
         raise Malformed(_explain(body, e)) from None
     if body.count(b"[") + body.count(b"{") > DEPTH and too_deep(value, DEPTH):
@@ -116,6 +130,8 @@ def _explain(body: bytes, error: Exception) -> str:
         return "unexpected end of JSON input"
     if said := jsonerrors.explain(body):
         return said
+    if (at := text.find("json: cannot unmarshal number")) >= 0:  # said by ourselves
+        return text[at : text.index(" - at", at)] if " - at" in text else text[at:]
     return "invalid JSON: " + text[:200]
 
 
@@ -124,11 +140,11 @@ def decode_yaml(body: bytes) -> Any:
     return decode_yaml_strictly(body)[0]
 
 
-def decode_yaml_strictly(body: bytes) -> tuple[Any, list[str]]:
-    """Data of a YAML body, and what is to be said of its repeated keys; raises Malformed."""
+def decode_yaml_strictly(body: bytes, *, free: bool = False) -> tuple[Any, list[str]]:
+    """Data of a YAML body, `free` as in JSON, and what is to be said of its repeated keys; raises Malformed."""
     if body.lstrip()[:1] in {b"{", b"["}:
         try:
-            value = decode_json(body)
+            value = decode_json(body, free=free)
             if not duplicate_fields(body, value):
                 return value, []
         except Malformed:
@@ -144,7 +160,8 @@ def decode_yaml_strictly(body: bytes) -> tuple[Any, list[str]]:
             loader.dispose()
     if too_deep(value, DEPTH):
         raise Malformed("exceeded max depth")
-    return _plain(value), loader.repeated
+    value = _plain(value)
+    return decode_json(_encode(value), free=True) if free else value, loader.repeated
 
 
 class _Loader(yamlreader.SafeLoader):  # type: ignore[misc]  # libyaml's, or Python's own
@@ -179,6 +196,7 @@ _Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:[yY]|[nN])$"), list("yYnN"))  # as Go's reader has it
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789"))
 _Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
 

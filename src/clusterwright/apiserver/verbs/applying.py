@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, strictness
@@ -50,7 +52,8 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
     resource = call.resource
     try:
         body = call.request.body
-        applied, repeated = await call.off(bodies.decode_yaml_strictly, body) if call.heavy else bodies.decode_yaml_strictly(body)
+        read = partial(bodies.decode_yaml_strictly, body, free=resource.custom)
+        applied, repeated = await call.off(read) if call.heavy else read()
     except bodies.Malformed as e:
         raise bad_request(f"error decoding YAML: {e}") from None
     if applied is None:

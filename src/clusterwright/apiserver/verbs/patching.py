@@ -72,7 +72,7 @@ def _changed(call: Call, media: str, fresh: Json, value: Any, duplicates: list[s
 
 def _patch_value(call: Call, media: str) -> Any:
     try:
-        value = bodies.decode_json(call.request.body)
+        value = bodies.decode_json(call.request.body, free=call.resource.custom)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding patch: {e}") from None
     if media == negotiation.MERGE_PATCH and value is None:
@@ -86,7 +86,7 @@ def _patch_value(call: Call, media: str) -> Any:
 def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
     """The patch applied to a copy that is ours; `value` None: decode it again."""
     if value is None:
-        value = bodies.decode_json(call.request.body)
+        value = bodies.decode_json(call.request.body, free=call.resource.custom)
     if media == negotiation.JSON_PATCH:
         return jsonpatch.json_patch(fresh, value)
     if media == negotiation.MERGE_PATCH:
