@@ -12,7 +12,7 @@ import posixpath
 import re
 import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -349,7 +349,7 @@ def _key_usage(*, encipherment: bool, cert_sign: bool) -> x509.KeyUsage:
 def _authority_key_identifier(authority: x509.Certificate, key: PrivateKey) -> x509.AuthorityKeyIdentifier:
     try:
         known = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
-    except x509.ExtensionNotFound:
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):  # it has none, or none that can be read
         return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(known.value)
 
@@ -399,17 +399,35 @@ def decode_certificate(pem: bytes) -> x509.Certificate:
     return decode_certificates(pem)[0]
 
 
-_PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----[ \t]*\r?\n(.*?)-----END \1-----", re.DOTALL)
+_PEM_BEGIN = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----[ \t]*\r?\n")
+_UNENDED = 16
+"""Kinds of PEM blocks that begin and never end, after which no more is looked for: whoever sends them must not make it long."""
+
+
+def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The kinds and contents of the blocks of a PEM text; what does not end is none."""
+    end, unended = 0, set[bytes]()
+    for begin in _PEM_BEGIN.finditer(pem):
+        if begin.start() < end or begin[1] in unended:
+            continue
+        found = pem.find(b"-----END %b-----" % begin[1], begin.end())
+        if found >= 0:
+            yield begin[1], pem[begin.end() : found]
+            end = found
+            continue
+        unended.add(begin[1])
+        if len(unended) == _UNENDED:
+            return
 
 
 def decode_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
     """Every certificate of a PEM bundle, in order; other blocks, and blocks with headers, are skipped. Raises CertificateError."""
     found: list[x509.Certificate] = []
-    for match in _PEM_BLOCK.finditer(pem):
-        if match[1] != b"CERTIFICATE" or b":" in match[2]:
+    for kind, content in _blocks(pem):
+        if kind != b"CERTIFICATE" or b":" in content:
             continue
         try:
-            found.append(_load_certificate(b64decode(match[2])))
+            found.append(load_certificate(b64decode(content)))
         except ValueError as error:
             raise CertificateError("unable to parse a certificate of the PEM data") from error
     if not found:
@@ -417,11 +435,17 @@ def decode_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
     return tuple(found)
 
 
-def _load_certificate(der: bytes) -> x509.Certificate:
+def load_certificate(der: bytes) -> x509.Certificate:
+    """A certificate, of whose key something is known. Raises ValueError."""
     with warnings.catch_warnings():
         # other implementations make CAs with serial number 0; theirs must work with us
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
-        return x509.load_der_x509_certificate(der)
+        try:
+            loaded = x509.load_der_x509_certificate(der)
+            loaded.public_key()
+        except (x509.InvalidVersion, UnsupportedKey) as error:
+            raise ValueError(str(error)) from error
+    return loaded
 
 
 def discovery_hashes(ca_bundle: bytes) -> tuple[str, ...]:

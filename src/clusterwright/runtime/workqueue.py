@@ -176,11 +176,7 @@ class WorkQueue:
 
     def _push(self, key: ObjectKey, priority: Priority) -> None:
         self._ready[priority].append(key)
-        while self._getters:
-            getter = self._getters.popleft()
-            if not getter.done():
-                getter.set_result(None)
-                break
+        self._wake_next()
 
     async def get(self) -> Request:
         """The next key, which is then being worked on until `done`; raises ShutDown."""

@@ -10,7 +10,6 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from cryptography import x509
 from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import GroupVersionKind, Object
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Duplex, Request, Transport
+from clusterwright.kubeadm.certificates import load_certificate
 from clusterwright.runtime.cache import Cache, CachedClient
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ConnectionFailed
@@ -190,7 +190,7 @@ def digest(kubeconfig: bytes) -> str:
 
 def certificate_expiry(der: bytes) -> datetime:
     """NotAfter of an API server's certificate; raises ValueError for anybody else's."""
-    certificate = x509.load_der_x509_certificate(der)
+    certificate = load_certificate(der)
     names = [str(a.value) for a in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if "kube-apiserver" not in names:
         raise ValueError("the certificate is not an API server's")
