@@ -24,6 +24,9 @@ def judged(schema: dict[str, Any], value: Any) -> list[str]:
     ("schema", "value", "text"),
     [
         ({"type": "integer"}, 1.5, '[v].value: Invalid value: "1.5": must be of type integer: "number"'),
+        ({"type": "integer"}, 1 << 63, f'[v].value: Invalid value: "{1 << 63}": must be of type integer: "number"'),
+        ({"type": "string"}, -(1 << 63) - 1, f'[v].value: Invalid value: "{-(1 << 63) - 1}": must be of type string: "number"'),
+        ({"type": "string"}, -(1 << 63), f'[v].value: Invalid value: "{-(1 << 63)}": must be of type string: "integer"'),
         ({"type": "string", "maxLength": 3}, "abcd", "[v].value: Too long: may not be more than 3 bytes"),
         (
             {"type": "array", "items": {"type": "integer"}, "maxItems": 1},

@@ -100,22 +100,25 @@ def _naming(blueprint: Blueprint, *path: str) -> str:
 
 def _infrastructure(blueprint: Blueprint, current: Current) -> Json:
     cluster, template = current.cluster, blueprint.infrastructure_cluster
-    name = at(cluster, "spec", "infrastructureRef", "name") or _cluster_name(
-        cluster, _naming(blueprint, "infrastructure"), template["kind"].removesuffix("Template"), "IC"
-    )
+    present, kind = at(cluster, "spec", "infrastructureRef", "name"), template["kind"].removesuffix("Template")
+    name = _cluster_name(present, cluster, _naming(blueprint, "infrastructure"), kind, "IC")
     return objects.object_from_template(template, cluster, name, owners=objects.shim_owners(cluster, current.infrastructure_cluster))
 
 
-def _cluster_name(cluster: Json, template: str, kind: str, slot: str) -> str:
+def _cluster_name(present: str | None, cluster: Json, template: str, kind: str, slot: str) -> str:
     data = {"cluster": {"name": cluster["metadata"]["name"]}}
-    return _named(kind, template or names.CLUSTER_TEMPLATE, data, cluster, slot)
+    return _named(present, kind, template, names.CLUSTER_TEMPLATE, data, cluster, slot)
 
 
-def _named(what: str, template: str, data: Mapping[str, Any], cluster: Json, slot: str) -> str:
+def _named(present: str | None, what: str, template: str, default: str, data: Mapping[str, Any], cluster: Json, slot: str) -> str:
+    """What is there keeps its name. A template that names nothing is an error all the same: whoever comes next could not be named."""
+    if present and not template:
+        return present
     try:
-        return names.templated(template, data, _uid(cluster), slot)
+        made = names.templated(template or default, data, _uid(cluster), slot)
     except names.BadName as error:
         raise names.BadName(f"failed to generate name for {what}: {error}") from None
+    return present or made
 
 
 def _control_plane_machine(blueprint: Blueprint, current: Current) -> Json | None:
@@ -164,9 +167,8 @@ def _control_plane(blueprint: Blueprint, current: Current, machine: Json | None,
     cluster, template = current.cluster, blueprint.control_plane
     if blueprint.contract is None:
         raise _Problem(f"failed to get contract version for the ControlPlane object: {blueprint.contract_problem}")
-    name = at(cluster, "spec", "controlPlaneRef", "name") or _cluster_name(
-        cluster, _naming(blueprint, "controlPlane"), template["kind"].removesuffix("Template"), "CP"
-    )
+    present, kind = at(cluster, "spec", "controlPlaneRef", "name"), template["kind"].removesuffix("Template")
+    name = _cluster_name(present, cluster, _naming(blueprint, "controlPlane"), kind, "CP")
     try:
         version = yield from control_plane_version(current, progress, runtime_sdk=runtime_sdk)
     except (UpgradeError, ExtensionError) as error:
@@ -295,6 +297,4 @@ def _worker_version(
 def _worker_name(
     present: CurrentWorker | None, kind: str, of_class: Json, default: str, data: Mapping[str, Any], cluster: Json, slot: str
 ) -> str:
-    if present is not None:
-        return present.name
-    return _named(kind, at(of_class, "naming", "template") or default, data, cluster, slot)
+    return _named(present.name if present else None, kind, at(of_class, "naming", "template") or "", default, data, cluster, slot)

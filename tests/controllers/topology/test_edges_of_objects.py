@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -129,6 +130,22 @@ async def test_30_a_class_of_workers_that_nobody_uses_must_be_whole_too() -> Non
     assert p.actions == []
 
 
+async def test_a_machine_template_that_cannot_be_read_is_told_with_who_refers_to_it() -> None:
+    p = await Passes().run()
+    plane = await p.one("KubeadmControlPlane", PLANE)
+    where = f"failed to get InfrastructureMachineTemplate for KubeadmControlPlane default/{plane['metadata']['name']}"
+
+    async def refer(**change: str) -> None:
+        reference = plane["spec"]["machineTemplate"]["spec"]["infrastructureRef"] | change
+        await p.change(plane, {"spec": {"machineTemplate": {"spec": {"infrastructureRef": reference}}}})
+        await p.run()
+
+    await refer(name="missing")
+    assert f"{where}: failed to retrieve DevMachineTemplate default/missing" in p.error
+    await refer(kind="UnheardOfTemplate")
+    assert f"{where}: failed to align ref apiVersion: " in p.error
+
+
 async def test_33_deployments_of_others_are_not_seen() -> None:
     p = await Passes(workers={"a": 1}).run()
     twin = await p.one("MachineDeployment")
@@ -197,6 +214,26 @@ async def test_43_names_stay_when_their_template_changes() -> None:
 
     assert p.error == ""
     assert (await p.one("MachineDeployment"))["metadata"]["name"] == before
+
+
+@pytest.mark.parametrize(
+    ("part", "named"),
+    [
+        (("infrastructure",), "DevCluster"),
+        (("controlPlane",), "KubeadmControlPlane"),
+        (("workers", "machineDeployments", 0), "MachineDeployment"),
+    ],
+)
+async def test_a_template_that_names_nothing_is_told_also_where_all_have_their_names(part: tuple[Any, ...], named: str) -> None:
+    p = await Passes(workers={"a": 1}).run()
+    spec = dict((await p.client.get(kind("ClusterClass"), CLASS)).json)["spec"]
+    reduce(lambda found, step: found[step], part, spec)["naming"] = {"template": "{{ .nobody.knows }}"}
+    await p.client.patch(kind("ClusterClass"), CLASS, {"spec": {part[0]: spec[part[0]]}})
+    await p.client.patch(ClusterClass, CLASS, {"status": {"observedGeneration": 2}}, subresource="status")
+    await p.run()
+
+    assert f"failed to generate name for {named}" in p.error
+    assert (await p.condition())[:2] == ("False", "ReconcileFailed")
 
 
 async def test_44_labels_of_a_template_go_to_templates_and_not_to_objects() -> None:

@@ -208,7 +208,7 @@ def _number_check(node: Node) -> Check:
 
 def is_whole(value: float) -> bool:
     """Whether a number with a point or an exponent counts as an integer: those that doubles have all of."""
-    return value.is_integer() and abs(value) < 1 << 53
+    return abs(value) < 1 << 53 and value.is_integer()
 
 
 def truncated(limit: Any) -> Any:

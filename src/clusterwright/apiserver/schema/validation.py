@@ -42,15 +42,18 @@ def find_errors(node: Node, value: Any, path: str = "", *, old: Any = ABSENT, pr
     return out
 
 
+_BEYOND_INT64: Final = 1 << 63
+
+
 def _type_of(value: Any) -> str:
     kind = type(value)
     if kind is bool:
         return "boolean"
     if kind is str:
         return "string"
-    if kind is int:
+    if kind is int and -_BEYOND_INT64 <= value < _BEYOND_INT64:
         return "integer"
-    if kind is float:
+    if kind is int or kind is float:  # a whole number that no int64 holds is read as a float
         return "number"
     return "array" if kind is list else "object"
 
