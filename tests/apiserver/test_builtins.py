@@ -223,3 +223,21 @@ def test_the_table_of_types_is_closed():
         for field in entry["f"].values():
             bare = field["t"].lstrip("*[]{}")
             assert "." not in bare or bare in table(), (name, field)
+
+
+async def test_a_definition_without_stored_versions_has_the_one_to_be_stored(api: Api):
+    assert (await api.post(CRDS, crd(obj(a={"type": "string"})))).status == 201
+    name = crd(obj())["metadata"]["name"]
+    answer = await api.merge(f"{CRDS}/{name}/status", {"status": {"storedVersions": []}})
+    assert (answer.status, answer["status"]["storedVersions"]) == (200, ["v1"])
+
+
+async def test_what_a_rule_may_cost_is_said_beside_what_is_wrong_with_it(api: Api):
+    numbers = {"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}
+    said = causes(await api.post(CRDS, crd(obj(a={"type": "array", "items": numbers}))))
+    assert [text.split(": ", 2)[2][:30] for text in said] == [
+        '"self == oldSelf": oldSelf can',
+        "estimated rule cost exceeds bu",
+        "contributed to estimated rule ",
+        "x-kubernetes-validations estim",
+    ]

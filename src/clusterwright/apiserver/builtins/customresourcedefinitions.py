@@ -202,10 +202,10 @@ def _spec(spec: Json) -> list[FieldError]:
         seen.add(name)
     shared = [key for key in _SHARED if _shared(versions, key)]
     if len(seen) != len(versions):
-        errors.append(invalid("spec.versions", shown_versions(versions, shared), "must contain unique version names"))
+        errors.append(invalid("spec.versions", shown_versions(spec.get("versions"), shared), "must contain unique version names"))
     if sum(1 for v in versions if v.get("storage")) != 1:
         text = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", shown_versions(versions, shared), text))
+        errors.append(invalid("spec.versions", shown_versions(spec.get("versions"), shared), text))
     names = spec.get("names") or {}
     errors.extend(required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not names.get(f))
     errors.extend(_names(names, "spec.names"))

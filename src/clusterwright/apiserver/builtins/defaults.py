@@ -237,7 +237,7 @@ def csi_driver(obj: Json) -> None:
 
 
 def custom_resource_definition(obj: Json) -> None:
-    """Names that follow from others, and no conversion."""
+    """Names that follow from others, no conversion, and what is stored in the version to be stored."""
     spec = obj.setdefault("spec", {})
     names = spec.setdefault("names", {})
     kind = names.get("kind") or ""
@@ -251,5 +251,5 @@ def custom_resource_definition(obj: Json) -> None:
         if isinstance(client.get("service"), dict):
             fill(client["service"], port=443)
     status = obj.setdefault("status", {})
-    stored = status.get("storedVersions") or []
-    status["storedVersions"] = stored or None
+    stored = [version.get("name") for version in spec.get("versions") or () if version.get("storage")][:1]
+    status["storedVersions"] = status.get("storedVersions") or stored or None

@@ -158,8 +158,10 @@ def shown_rule(rule: Mapping[str, Any]) -> Verbatim:
     return _shown(_RULE(rule))
 
 
-def shown_versions(versions: Sequence[Json], shared: Sequence[str]) -> Verbatim:
+def shown_versions(versions: Sequence[Json] | None, shared: Sequence[str]) -> Verbatim:
     """Versions, without what all of them share: it stands at the top of the spec."""
+    if versions is None:
+        return _shown(None)
     return _shown([_VERSION({key: value for key, value in version.items() if key not in shared}) for version in versions])
 
 

@@ -69,7 +69,7 @@ def _validate_schema(source: Schema, path: str, has_status: bool) -> list[FieldE
     problems: list[FieldError] = []
     rules: list[FieldError] = []
     _walk(source, path, _Context(root=True), problems, rules, node)
-    costs = cost_errors(node, path, root=True) if node is not None and node.has_rules and not problems and not rules else []
+    costs = cost_errors(node, path, root=True) if node is not None and node.has_rules and not problems else []
     found = [*errors, *problems, *rules, *costs]
     return [invalid(path, "", shapeless)] if shapeless and not found else found
 

@@ -45,7 +45,7 @@ def cost_errors(node: Node, field: str, *, root: bool = False, messages: bool = 
 
 def _exceeded(field: str, what: str, cost: int, limit: int) -> FieldError:
     factor = cost / limit
-    shown = "more than 100x" if factor > 100 else f"{factor:.1f}x"
+    shown = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
     return forbidden(field, f"{what} exceeds budget by factor of {shown} {_ADVICE}")
 
 
