@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from types import FunctionType
@@ -36,11 +37,17 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: obje
     return [] if any(mark.name == "soak" for mark in getattr(obj, "pytestmark", ())) else None
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """What thousands of collected tests and their modules hold will not go: the garbage collector need not look at it again and again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
