@@ -12,15 +12,15 @@ from clusterwright.cli import samples
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.faults import FAULT
 from clusterwright.simulation.plane import Plane, plane
-from offline.faulty import PAUSED, SLOW, Fault, Make
-from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, DEV_MACHINE, MACHINE, NAMESPACE, admitting, key, machines, up
+from offline.faulty import PAUSED, SLOW, Fault, Make, in_cluster
+from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, DEV_MACHINE, MACHINE, NAMESPACE, admitting, key, machines
 
 _POLICY = "admissionregistration.k8s.io/v1"
 
 
+@in_cluster
 async def denied(p: Plane) -> None:
     """A policy that lets nobody make Machines any more, then a MachineDeployment that wants one."""
-    await up(p)
     rule = {"apiGroups": ["cluster.x-k8s.io"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["machines"]}
     await p.client.create(
         {
@@ -45,9 +45,9 @@ async def denied(p: Plane) -> None:
     await p.client.patch(DEPLOYMENT, key("md"), {"spec": {"replicas": 2}})
 
 
+@in_cluster
 async def beyond_repair(p: Plane) -> None:
     """A health check that may repair nothing."""
-    await up(p)
     check = samples.machine_health_check("c", "mhc", labels={"pool": "md"})
     check["spec"]["remediation"] = {"triggerIf": {"unhealthyLessThanOrEqualTo": 0}}
     await p.apply([check])
@@ -56,8 +56,8 @@ async def beyond_repair(p: Plane) -> None:
 
 
 def pool(change: Callable[[list[Json]], list[Json]]) -> Make:
+    @in_cluster
     async def make(p: Plane) -> None:
-        await up(p)
         await p.apply(change(samples.machine_pool("c", "pool", replicas=1)))
 
     return make
@@ -105,9 +105,9 @@ def bad_patch(objects: list[Json]) -> list[Json]:
     return objects
 
 
+@in_cluster
 async def network_never(p: Plane) -> None:
     """A ClusterResourceSet that names a Secret which nobody has made."""
-    await up(p)
     await p.client.patch(CLUSTER, key("c"), {"metadata": {"labels": {"network": "yes"}}})
     await p.apply(
         [
@@ -125,9 +125,9 @@ async def network_never(p: Plane) -> None:
     )
 
 
+@in_cluster
 async def network_garbled(p: Plane) -> None:
     """A ClusterResourceSet whose ConfigMap nobody can read."""
-    await up(p)
     await p.client.patch(CLUSTER, key("c"), {"metadata": {"labels": {"network": "yes"}}})
     metadata = {"name": "cni", "namespace": NAMESPACE}
     spec = {
@@ -143,15 +143,15 @@ async def network_garbled(p: Plane) -> None:
     )
 
 
+@in_cluster
 async def rolled_out_to_nowhere(p: Plane) -> None:
-    await up(p)
     reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "nowhere"}
     await p.client.patch(CONTROL_PLANE, key("c"), {"spec": {"machineTemplate": {"spec": {"infrastructureRef": reference}}}})
 
 
+@in_cluster
 async def never_drained(p: Plane) -> None:
     """A Pod that its budget does not let go."""
-    await up(p)
     (worker,) = await machines(p, control_plane=False)
     client = p.workload("c").client
     labels = {"app": "db"}
@@ -179,15 +179,15 @@ async def never_drained(p: Plane) -> None:
 _POD = GroupVersionKind("", "v1", "Pod")
 
 
+@in_cluster
 async def too_new(p: Plane) -> None:
     """Workers of a version that their control plane does not know yet."""
-    await up(p)
     await p.client.patch(DEPLOYMENT, key("md"), {"spec": {"template": {"spec": {"version": "v1.36.0"}}}})
 
 
+@in_cluster
 async def behind_an_upgrade(p: Plane) -> None:
     """Workers that are wanted while their control plane is on its way to another version, and never gets there."""
-    await up(p)
     stuck = slow("DevMachineTemplate", "")(samples.control_plane("c", replicas=1))
     template = next(o for o in stuck if o["kind"] == "DevMachineTemplate")
     template["metadata"]["name"] = "c-slow"

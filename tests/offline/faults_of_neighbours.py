@@ -21,8 +21,8 @@ from clusterwright.runtimesdk.client import PostFailed
 from clusterwright.runtimesdk.registry import Handler
 from clusterwright.simulation.plane import Plane, management_server, plane, prepare
 from clusterwright.webhooks import embedded
-from offline.faulty import Fault, Make, Stage
-from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, key, up, whole
+from offline.faulty import Fault, Make, Stage, in_cluster
+from offline.live import CLUSTER, CONTROL_PLANE, DEPLOYMENT, key, whole
 from support.extension import InProcess, example_module
 
 HELD = frozenset({State.WAITING})
@@ -55,9 +55,8 @@ DEAD_PORT = {"url": "https://127.0.0.1:9/validate"}
 
 
 def webhook_down_then(configuration: Json, kind: GroupVersionKind, name: str, patch: Json) -> Make:
+    @in_cluster
     async def make(p: Plane) -> None:
-        await up(p)
-        await asyncio.sleep(60)
         await p.client.create(configuration)
         await p.client.patch(kind, key(name), patch)
 

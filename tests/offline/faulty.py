@@ -17,6 +17,15 @@ BAD = frozenset({State.BROKEN, State.WAITING})
 PAUSED = "cluster.x-k8s.io/paused"
 
 
+_IN_CLUSTER: set[Make] = set()
+
+
+def in_cluster(make: Make) -> Make:
+    """What is done to a cluster, of one and one, that has been up for a minute."""
+    _IN_CLUSTER.add(make)
+    return make
+
+
 @dataclass(frozen=True)
 class Fault:
     """What is done, and what is then true: the objects that may be named (alternatives by `|`), and a word of who must act."""
@@ -28,6 +37,11 @@ class Fault:
     states: frozenset[State] = BAD
     """After a minute; what only takes long is no trouble yet. After ten minutes all of them are."""
     stage: Stage = plane
+
+    @property
+    def is_in_cluster(self) -> bool:
+        """Whether there must be one first."""
+        return self.make in _IN_CLUSTER
 
 
 SLOW = frozenset({State.PROGRESSING})

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
-from clusterwright.offline.verdict import Verdict
+from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
-from clusterwright.simulation.plane import Plane
+from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
 from offline import faults_of_kinds, faults_of_neighbours
-from offline.faulty import BAD, PAUSED, SLOW, Fault, Make
+from offline.faulty import BAD, PAUSED, SLOW, Fault, Make, Stage, in_cluster
 from offline.live import (
     CLUSTER,
     CONFIG_TEMPLATE,
@@ -41,14 +42,14 @@ from offline.live import (
     up,
     whole,
 )
+from support.moments import Moment, moment
 
 HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"
 
 
 def annotated(fault: str, *, control_plane: bool) -> Make:
+    @in_cluster
     async def make(p: Plane) -> None:
-        await up(p)
-        await asyncio.sleep(60)
         name = (await machines(p, control_plane=control_plane))[0]
         await p.annotate(DEV_MACHINE, name, {FAULT: fault})
 
@@ -58,9 +59,8 @@ def annotated(fault: str, *, control_plane: bool) -> Make:
 def unmade(kind: GroupVersionKind, name: str, *, then: Json | None = None) -> Make:
     """An object that is deleted in a cluster that is up; `then` the spec of the MachineDeployment is changed."""
 
+    @in_cluster
     async def make(p: Plane) -> None:
-        await up(p)
-        await asyncio.sleep(60)
         await p.client.delete(kind, key(name))
         if then is not None:
             await p.client.patch(DEPLOYMENT, key("md"), {"spec": then})
@@ -69,9 +69,8 @@ def unmade(kind: GroupVersionKind, name: str, *, then: Json | None = None) -> Ma
 
 
 def changed(kind: GroupVersionKind, name: str, patch: Json) -> Make:
+    @in_cluster
     async def make(p: Plane) -> None:
-        await up(p)
-        await asyncio.sleep(60)
         await p.client.patch(kind, key(name), patch)
 
     return make
@@ -89,8 +88,8 @@ def without(kind: str, name: str) -> Make:
 def held(kind: GroupVersionKind, which: str, *, whole_cluster: bool = False) -> Make:
     """An object whose deletion a finalizer of somebody else holds up; `which` may be `worker`, for its Machine's name."""
 
+    @in_cluster
     async def make(p: Plane) -> None:
-        await up(p)
         name = (await machines(p, control_plane=False))[0] if which == "worker" else which
         found = await p.client.get(kind, key(name))
         await p.client.patch(kind, key(name), {"metadata": {"finalizers": [*found.metadata.finalizers, "example.com/keep"]}})
@@ -127,16 +126,15 @@ def without_template(objects: list[Json]) -> list[Json]:
     return [o for o in objects if o["kind"] != "DevClusterTemplate"]
 
 
+@in_cluster
 async def hooked(p: Plane) -> None:
-    await up(p)
     name = (await machines(p, control_plane=False))[0]
     await p.annotate(MACHINE, name, {HOOK: "backup-operator"})
     await p.client.delete(MACHINE, key(name))
 
 
+@in_cluster
 async def unreachable(p: Plane) -> None:
-    await up(p)
-    await asyncio.sleep(60)
     await p.annotate(DEV_CLUSTER, "c", {FAULT: "api-server-unreachable"})
 
 
@@ -148,20 +146,20 @@ async def unlabelled(p: Plane) -> None:
     await p.apply(whole())
 
 
+@in_cluster
 async def paused_worker(p: Plane) -> None:
-    await up(p)
     name = (await machines(p, control_plane=False))[0]
     await p.annotate(MACHINE, name, {PAUSED: ""})
     await p.client.delete(MACHINE, key(name))
 
 
+@in_cluster
 async def vanished(p: Plane) -> None:
-    await up(p)
     await p.client.delete(DEV_MACHINE, key((await machines(p, control_plane=False))[0]))
 
 
+@in_cluster
 async def scaled_without_template(p: Plane) -> None:
-    await up(p)
     await p.client.delete(DEV_TEMPLATE, key("c-control-plane"))
     await p.client.patch(CONTROL_PLANE, key("c"), {"spec": {"replicas": 3}})
 
@@ -250,6 +248,22 @@ def is_named(verdict: Verdict, truth: str) -> bool:
     return any(fnmatch.fnmatchcase(f"{kind}/{rest.rpartition('/')[2]}", one) for one in truth.split("|"))
 
 
+@asynccontextmanager
+async def lived(stage: Stage) -> AsyncIterator[Plane]:
+    """A cluster that has been up for a minute, and was looked at."""
+    async with stage(LoopClock(START)) as p:
+        await up(p)
+        await asyncio.sleep(60)
+        assert (await look(p)).verdict.state is State.FINE
+        yield p
+
+
+@pytest.fixture(scope="module")
+def settled() -> Iterator[Moment[Plane]]:
+    with moment(lambda: lived(plane)) as made:
+        yield made
+
+
 def test_the_gallery_is_large_enough() -> None:
     assert len({f.name for f in FAULTS}) == len(FAULTS) >= 40
 
@@ -257,17 +271,20 @@ def test_the_gallery_is_large_enough() -> None:
 @pytest.mark.parametrize(
     "fault", [f if n % 3 == 0 else pytest.param(f, marks=pytest.mark.soak) for n, f in enumerate(FAULTS)], ids=lambda f: f.name
 )
-def test_the_verdict_names_what_was_done(fault: Fault) -> None:
-    async def main() -> list[Verdict]:
-        async with fault.stage(LoopClock(START)) as p:
-            await fault.make(p)
-            found = []
-            for pause in (5, 55, 540):
-                await asyncio.sleep(pause)
-                found.append((await look(p)).verdict)
-            return found
+def test_the_verdict_names_what_was_done(fault: Fault, settled: Moment[Plane]) -> None:
+    async def play(p: Plane) -> list[Verdict]:
+        await fault.make(p)
+        found = []
+        for pause in (5, 55, 540):
+            await asyncio.sleep(pause)
+            found.append((await look(p)).verdict)
+        return found
 
-    early, minute, late = run_virtual(main())
+    async def all_of_it() -> list[Verdict]:
+        async with lived(fault.stage) if fault.is_in_cluster else fault.stage(LoopClock(START)) as p:
+            return await play(p)
+
+    early, minute, late = settled.then(play) if fault.is_in_cluster and fault.stage is plane else run_virtual(all_of_it())
     told = "\n".join(v.headline for v in (early, minute, late))
     for verdict in (early, minute, late):
         assert "does not exist" not in verdict.what or is_named(verdict, fault.truth), told
