@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -16,6 +17,7 @@ from clusterwright.offline.bundle import assemble
 from clusterwright.offline.explain import Answer, explain
 from clusterwright.offline.record import record
 from clusterwright.offline.survey import Surveyor
+from clusterwright.offline.verdict import State
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import sample_keys
@@ -61,6 +63,16 @@ async def up(p: Plane, replicas: int = 1, workers: int = 1) -> None:
     """Have it, and wait until it is there."""
     await p.apply(whole(replicas, workers))
     await p.until_available("c", control_plane=replicas, workers=workers, within=600)
+
+
+@asynccontextmanager
+async def lived(stage: AbstractAsyncContextManager[Plane], replicas: int = 1, workers: int = 1) -> AsyncIterator[Plane]:
+    """A plane on which it has been there for a minute, and was looked at."""
+    async with stage as p:
+        await up(p, replicas, workers)
+        await asyncio.sleep(60)
+        assert (await look(p)).verdict.state is State.FINE
+        yield p
 
 
 async def look(p: Plane, subject: str = SUBJECT, client: Client | None = None) -> Answer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -11,37 +13,50 @@ from clusterwright.cli import samples
 from clusterwright.offline.breaches import breach_of_definition, without_endpoint
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.clock import LoopClock
-from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
 from offline.live import key, look
+from support.moments import Moment, moment
 from support.provider import GROUP, definition
 
 MINE = GroupVersionKind(GROUP, "v1", "ExampleMachine")
 
 
-def explained(machines: Json, patches: tuple[Json, ...] = (), after: float = 60) -> Verdict:
+@asynccontextmanager
+async def led() -> AsyncIterator[Plane]:
+    """A cluster that has a control plane, and no workers yet."""
+    async with plane(LoopClock(START)) as p:
+        await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)])
+        await p.until_available("c")
+        await look(p)
+        yield p
+
+
+@pytest.fixture(scope="module")
+def settled() -> Iterator[Moment[Plane]]:
+    with moment(led) as made:
+        yield made
+
+
+def explained(settled: Moment[Plane], machines: Json, patches: tuple[Json, ...] = (), after: float = 60) -> Verdict:
     """What is said of a cluster whose only worker's infrastructure is of a provider that writes no more than this."""
 
-    async def main() -> Verdict:
-        async with plane(LoopClock(START)) as p:
-            await p.client.create(machines)
-            await p.client.create(definition("ExampleMachineTemplate"))
-            await p.apply([*samples.cluster("c", has_control_plane_object=True), *samples.control_plane("c", replicas=1)])
-            await p.until_available("c")
-            made = [o for o in samples.workers("c", "md", replicas=1) if o["kind"] != "DevMachineTemplate"]
-            deployment = next(o for o in made if o["kind"] == "MachineDeployment")
-            reference = {"apiGroup": GROUP, "kind": "ExampleMachineTemplate", "name": "small"}
-            deployment["spec"]["template"]["spec"]["infrastructureRef"] = reference
-            template = {"metadata": {"name": "small", "namespace": "default"}, "spec": {"template": {"spec": {}}}}
-            await p.apply([{"apiVersion": f"{GROUP}/v1", "kind": "ExampleMachineTemplate", **template}, *made])
-            await asyncio.sleep(10)
-            if patches:
-                await write(p, patches)
-            await asyncio.sleep(after)
-            return (await look(p)).verdict
+    async def main(p: Plane) -> Verdict:
+        await p.client.create(machines)
+        await p.client.create(definition("ExampleMachineTemplate"))
+        made = [o for o in samples.workers("c", "md", replicas=1) if o["kind"] != "DevMachineTemplate"]
+        deployment = next(o for o in made if o["kind"] == "MachineDeployment")
+        reference = {"apiGroup": GROUP, "kind": "ExampleMachineTemplate", "name": "small"}
+        deployment["spec"]["template"]["spec"]["infrastructureRef"] = reference
+        template = {"metadata": {"name": "small", "namespace": "default"}, "spec": {"template": {"spec": {}}}}
+        await p.apply([{"apiVersion": f"{GROUP}/v1", "kind": "ExampleMachineTemplate", **template}, *made])
+        await asyncio.sleep(10)
+        if patches:
+            await write(p, patches)
+        await asyncio.sleep(after)
+        return (await look(p)).verdict
 
-    return run_virtual(main())
+    return settled.then(main)
 
 
 async def write(p: Plane, patches: tuple[Json, ...]) -> None:
@@ -72,8 +87,10 @@ READY = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "l
     ],
     ids=["old contract", "ready condition only", "no provider ID", "no boolean", "provider ID of the wrong type"],
 )
-def test_what_the_contract_asks_for_and_an_object_does_not_say_is_named(patches: tuple[Json, ...], field: str, said: str) -> None:
-    verdict = explained(definition("ExampleMachine"), patches)
+def test_what_the_contract_asks_for_and_an_object_does_not_say_is_named(
+    settled: Moment[Plane], patches: tuple[Json, ...], field: str, said: str
+) -> None:
+    verdict = explained(settled, definition("ExampleMachine"), patches)
 
     assert verdict.state is State.BROKEN
     assert verdict.object.startswith("ExampleMachine/default/md-")
@@ -82,15 +99,15 @@ def test_what_the_contract_asks_for_and_an_object_does_not_say_is_named(patches:
     assert "authors" in verdict.who
 
 
-def test_an_object_that_nobody_reconciles_is_named_whatever_its_group() -> None:
-    verdict = explained(definition("ExampleMachine"))
+def test_an_object_that_nobody_reconciles_is_named_whatever_its_group(settled: Moment[Plane]) -> None:
+    verdict = explained(settled, definition("ExampleMachine"))
 
     assert verdict.object.startswith("ExampleMachine/default/md-")
     assert "nothing has reconciled it since it was made" in verdict.what
 
 
-def test_a_label_that_names_a_version_which_is_not_served_is_named() -> None:
-    verdict = explained(definition("ExampleMachine", {"cluster.x-k8s.io/v1beta2": "v2"}))
+def test_a_label_that_names_a_version_which_is_not_served_is_named(settled: Moment[Plane]) -> None:
+    verdict = explained(settled, definition("ExampleMachine", {"cluster.x-k8s.io/v1beta2": "v2"}))
 
     assert verdict.object == f"CustomResourceDefinition/examplemachines.{GROUP}"
     assert "cluster.x-k8s.io/v1beta2=v2, but v2 is not served; served: v1" in verdict.what
@@ -104,10 +121,10 @@ def test_a_definition_that_is_not_found_by_its_name_is_named() -> None:
     assert breach_of_definition(Unstructured(definition("ExampleMachine"))) is None
 
 
-def test_a_provider_that_is_at_it_is_not_accused() -> None:
+def test_a_provider_that_is_at_it_is_not_accused(settled: Moment[Plane]) -> None:
     working = {**READY, "status": "False", "reason": "Creating", "message": "the VM is being created"}
 
-    verdict = explained(definition("ExampleMachine"), ({"status": {"conditions": [working]}},), after=20)
+    verdict = explained(settled, definition("ExampleMachine"), ({"status": {"conditions": [working]}},), after=20)
 
     assert "the VM is being created" in verdict.what
     assert "contract" not in verdict.what

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import pytest
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.cli import samples
 from clusterwright.inmemory.faults import FAULT
-from clusterwright.offline.verdict import State, Verdict
+from clusterwright.offline.verdict import Verdict
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
 from offline import faults_of_kinds, faults_of_neighbours
-from offline.faulty import BAD, PAUSED, SLOW, Fault, Make, Stage, in_cluster
+from offline.faulty import BAD, PAUSED, SLOW, Fault, Make, in_cluster
 from offline.live import (
     CLUSTER,
     CONFIG_TEMPLATE,
@@ -37,12 +36,12 @@ from offline.live import (
     SECRET,
     admitting,
     key,
+    lived,
     look,
     machines,
-    up,
     whole,
 )
-from support.moments import Moment, moment
+from support.moments import Moment
 
 HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"
 
@@ -248,22 +247,6 @@ def is_named(verdict: Verdict, truth: str) -> bool:
     return any(fnmatch.fnmatchcase(f"{kind}/{rest.rpartition('/')[2]}", one) for one in truth.split("|"))
 
 
-@asynccontextmanager
-async def lived(stage: Stage) -> AsyncIterator[Plane]:
-    """A cluster that has been up for a minute, and was looked at."""
-    async with stage(LoopClock(START)) as p:
-        await up(p)
-        await asyncio.sleep(60)
-        assert (await look(p)).verdict.state is State.FINE
-        yield p
-
-
-@pytest.fixture(scope="module")
-def settled() -> Iterator[Moment[Plane]]:
-    with moment(lambda: lived(plane)) as made:
-        yield made
-
-
 def test_the_gallery_is_large_enough() -> None:
     assert len({f.name for f in FAULTS}) == len(FAULTS) >= 40
 
@@ -281,7 +264,7 @@ def test_the_verdict_names_what_was_done(fault: Fault, settled: Moment[Plane]) -
         return found
 
     async def all_of_it() -> list[Verdict]:
-        async with lived(fault.stage) if fault.is_in_cluster else fault.stage(LoopClock(START)) as p:
+        async with lived(fault.stage(LoopClock(START))) if fault.is_in_cluster else fault.stage(LoopClock(START)) as p:
             return await play(p)
 
     early, minute, late = settled.then(play) if fault.is_in_cluster and fault.stage is plane else run_virtual(all_of_it())

@@ -33,29 +33,28 @@ from clusterwright.simulation.plane import Plane, plane, prepare
 from clusterwright.simulation.world import START
 from clusterwright.webhooks import embedded
 from offline.live import CONTROL_PLANE, CRD, DEV_MACHINE, MACHINE, NAMESPACE, SECRET, key, look, machines, up, whole
+from support.moments import Moment
 
 MANAGER = GroupVersionKind("apps", "v1", "Deployment")
 RBAC = "rbac.authorization.k8s.io"
 
 
-def test_a_kind_that_is_not_in_its_groups_preferred_version_is_read_where_it_is_served() -> None:
-    async def main() -> Answer:
-        async with plane(LoopClock(START)) as p:
-            await up(p)
-            schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-            version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-            names = {"kind": "OtherCluster", "listKind": "OtherClusterList", "plural": "otherclusters", "singular": "othercluster"}
-            spec: Json = {"group": DEV_MACHINE.group, "scope": "Namespaced", "names": names, "versions": [version]}
-            metadata = {"name": f"otherclusters.{DEV_MACHINE.group}"}
-            await p.client.create(
-                {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
-            )
-            await asyncio.sleep(5)
-            groups = await p.client.raw_get(f"/apis/{DEV_MACHINE.group}")
-            assert b'"preferredVersion":{"groupVersion":"infrastructure.cluster.x-k8s.io/v1","version":"v1"}' in groups.replace(b" ", b"")
-            return await look(p)
+def test_a_kind_that_is_not_in_its_groups_preferred_version_is_read_where_it_is_served(settled: Moment[Plane]) -> None:
+    async def main(p: Plane) -> Answer:
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+        names = {"kind": "OtherCluster", "listKind": "OtherClusterList", "plural": "otherclusters", "singular": "othercluster"}
+        spec: Json = {"group": DEV_MACHINE.group, "scope": "Namespaced", "names": names, "versions": [version]}
+        metadata = {"name": f"otherclusters.{DEV_MACHINE.group}"}
+        await p.client.create(
+            {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
+        )
+        await asyncio.sleep(5)
+        groups = await p.client.raw_get(f"/apis/{DEV_MACHINE.group}")
+        assert b'"preferredVersion":{"groupVersion":"infrastructure.cluster.x-k8s.io/v1","version":"v1"}' in groups.replace(b" ", b"")
+        return await look(p)
 
-    answer = run_virtual(main())
+    answer = settled.then(main)
     assert answer.causes == []
     assert answer.verdict.state is State.FINE
 
@@ -101,37 +100,33 @@ async def alarm(p: Plane, name: str | None) -> None:
     await p.workload("c").annotate_etcd(machine, {etcd.ALARMS: name})
 
 
-def test_an_alarm_that_no_watch_reports_is_seen_at_once_by_explain_and_soon_by_the_controller() -> None:
-    async def main() -> tuple[Answer, Answer]:
-        async with plane(LoopClock(START)) as p:
-            await up(p)
-            await asyncio.sleep(30)
-            await alarm(p, "NOSPACE")
-            during = await look(p)
-            await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "False", within=90)
-            await alarm(p, None)
-            await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "True", within=90)
-            await asyncio.sleep(5)
-            return during, await look(p)
+def test_an_alarm_that_no_watch_reports_is_seen_at_once_by_explain_and_soon_by_the_controller(settled: Moment[Plane]) -> None:
+    async def main(p: Plane) -> tuple[Answer, Answer]:
+        await asyncio.sleep(30)
+        await alarm(p, "NOSPACE")
+        during = await look(p)
+        await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "False", within=90)
+        await alarm(p, None)
+        await p.until_condition(KubeadmControlPlane, "c", "EtcdClusterHealthy", "True", within=90)
+        await asyncio.sleep(5)
+        return during, await look(p)
 
-    during, after = run_virtual(main())
+    during, after = settled.then(main)
     assert during.verdict.state is State.BROKEN
     assert "NOSPACE" in during.verdict.what
     assert "etcdctl" in during.verdict.command
     assert after.verdict.state is State.FINE, after.verdict.headline
 
 
-def test_a_kubeconfig_that_is_deleted_is_made_again() -> None:
-    async def main() -> Answer:
-        async with plane(LoopClock(START)) as p:
-            await up(p)
-            await asyncio.sleep(30)
-            await p.client.delete(SECRET, key("c-kubeconfig"))
-            await p.until(lambda: _is_there(p), "the kubeconfig is back", within=30)
-            await asyncio.sleep(30)
-            return await look(p)
+def test_a_kubeconfig_that_is_deleted_is_made_again(settled: Moment[Plane]) -> None:
+    async def main(p: Plane) -> Answer:
+        await asyncio.sleep(30)
+        await p.client.delete(SECRET, key("c-kubeconfig"))
+        await p.until(lambda: _is_there(p), "the kubeconfig is back", within=30)
+        await asyncio.sleep(30)
+        return await look(p)
 
-    assert run_virtual(main()).verdict.state is State.FINE
+    assert settled.then(main).verdict.state is State.FINE
 
 
 async def _is_there(p: Plane) -> bool:
@@ -211,55 +206,51 @@ def test_the_controllers_that_run_are_asked_for_their_gates_and_what_they_decide
 
 
 @pytest.mark.parametrize("is_about_the_gone", [True, False], ids=["of something gone", "old"])
-def test_events_of_yesterday_are_no_cause(is_about_the_gone: bool) -> None:
-    async def main() -> Answer:
-        async with plane(LoopClock(START)) as p:
-            await up(p)
-            named = "Machine c-gone1" if is_about_the_gone else "the machine"
-            told = p.clock.now() + timedelta(seconds=300 if is_about_the_gone else 0)
-            event: Json = {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"name": "old", "namespace": NAMESPACE},
-                "involvedObject": {
-                    "apiVersion": CONTROL_PLANE.api_version,
-                    "kind": "KubeadmControlPlane",
-                    "namespace": NAMESPACE,
-                    "name": "c",
-                },
-                "type": "Warning",
-                "reason": "Failed",
-                "message": f"error of {named}: cannot be created",
-                "lastTimestamp": f"{told:%Y-%m-%dT%H:%M:%SZ}",
-            }
-            await p.client.create(event)
-            await asyncio.sleep(60)
-            (machine,) = await machines(p, control_plane=True)
-            await p.annotate(DEV_MACHINE, machine, {FAULT: "kubelet-stops"})
-            await asyncio.sleep(60)
-            return await look(p)
+def test_events_of_yesterday_are_no_cause(is_about_the_gone: bool, settled: Moment[Plane]) -> None:
+    async def main(p: Plane) -> Answer:
+        named = "Machine c-gone1" if is_about_the_gone else "the machine"
+        told = p.clock.now() + timedelta(seconds=300 if is_about_the_gone else 0)
+        event: Json = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "old", "namespace": NAMESPACE},
+            "involvedObject": {
+                "apiVersion": CONTROL_PLANE.api_version,
+                "kind": "KubeadmControlPlane",
+                "namespace": NAMESPACE,
+                "name": "c",
+            },
+            "type": "Warning",
+            "reason": "Failed",
+            "message": f"error of {named}: cannot be created",
+            "lastTimestamp": f"{told:%Y-%m-%dT%H:%M:%SZ}",
+        }
+        await p.client.create(event)
+        await asyncio.sleep(60)
+        (machine,) = await machines(p, control_plane=True)
+        await p.annotate(DEV_MACHINE, machine, {FAULT: "kubelet-stops"})
+        await asyncio.sleep(60)
+        return await look(p)
 
-    answer = run_virtual(main())
+    answer = settled.then(main)
     assert answer.verdict.state is State.BROKEN
     assert "cannot be created" not in str(answer.to_json())
 
 
 @pytest.mark.parametrize("pause", [0, 90], ids=["at once", "one after the other"])
-def test_a_lost_quorum_is_named_with_its_members(pause: int) -> None:
-    async def main() -> tuple[list[Answer], list[str], Unstructured]:
-        async with plane(LoopClock(START)) as p:
-            await up(p, replicas=3, workers=0)
-            names = await machines(p, control_plane=True)
-            for name in names[:2]:
-                await p.annotate(DEV_MACHINE, name, {FAULT: "etcd-stops"})
-                await asyncio.sleep(pause)
-            answers = []
-            for seconds in (5, 55, 540):
-                await asyncio.sleep(seconds)
-                answers.append(await look(p))
-            return answers, names, await p.client.get(MACHINE, key(names[0]))
+def test_a_lost_quorum_is_named_with_its_members(pause: int, three: Moment[Plane]) -> None:
+    async def main(p: Plane) -> tuple[list[Answer], list[str], Unstructured]:
+        names = await machines(p, control_plane=True)
+        for name in names[:2]:
+            await p.annotate(DEV_MACHINE, name, {FAULT: "etcd-stops"})
+            await asyncio.sleep(pause)
+        answers = []
+        for seconds in (5, 55, 540):
+            await asyncio.sleep(seconds)
+            answers.append(await look(p))
+        return answers, names, await p.client.get(MACHINE, key(names[0]))
 
-    answers, names, machine = run_virtual(main())
+    answers, names, machine = three.then(main)
     for answer in answers:
         verdict = answer.verdict
         assert (verdict.state, verdict.object) == (State.BROKEN, "KubeadmControlPlane/default/c")
@@ -276,16 +267,14 @@ def test_a_lost_quorum_is_named_with_its_members(pause: int) -> None:
     assert member.status != "True"
 
 
-def test_a_member_that_does_not_answer_is_not_called_healthy() -> None:
-    async def main() -> tuple[Answer, list[str], list[Unstructured]]:
-        async with plane(LoopClock(START)) as p:
-            await up(p, replicas=3, workers=0)
-            names = await machines(p, control_plane=True)
-            await p.annotate(DEV_MACHINE, names[0], {FAULT: "etcd-stops"})
-            await asyncio.sleep(60)
-            return await look(p), names, [await p.client.get(MACHINE, key(name)) for name in names]
+def test_a_member_that_does_not_answer_is_not_called_healthy(three: Moment[Plane]) -> None:
+    async def main(p: Plane) -> tuple[Answer, list[str], list[Unstructured]]:
+        names = await machines(p, control_plane=True)
+        await p.annotate(DEV_MACHINE, names[0], {FAULT: "etcd-stops"})
+        await asyncio.sleep(60)
+        return await look(p), names, [await p.client.get(MACHINE, key(name)) for name in names]
 
-    answer, names, found = run_virtual(main())
+    answer, names, found = three.then(main)
     assert "quorum" not in answer.verdict.headline
     assert names[0] in answer.verdict.object
     said = [get(conditions_of(m), "EtcdMemberHealthy") for m in found]
@@ -347,29 +336,25 @@ def test_a_crd_without_a_contract_label_is_named_with_the_label() -> None:
     assert verdict.command.startswith("kubectl label crd devclusters.infrastructure.cluster.x-k8s.io cluster.x-k8s.io/v1beta")
 
 
-def test_other_objects_of_the_cluster_are_asked_too() -> None:
-    async def main() -> Answer:
-        async with plane(LoopClock(START)) as p:
-            await up(p)
-            await asyncio.sleep(30)
-            (machine,) = await machines(p, control_plane=True)
-            await alarm(p, "CORRUPT")
-            return await look(p, f"Machine/{NAMESPACE}/{machine}")
+def test_other_objects_of_the_cluster_are_asked_too(settled: Moment[Plane]) -> None:
+    async def main(p: Plane) -> Answer:
+        await asyncio.sleep(30)
+        (machine,) = await machines(p, control_plane=True)
+        await alarm(p, "CORRUPT")
+        return await look(p, f"Machine/{NAMESPACE}/{machine}")
 
-    assert "CORRUPT" in run_virtual(main()).verdict.what
+    assert "CORRUPT" in settled.then(main).verdict.what
 
 
-def test_the_infrastructure_of_a_machine_is_not_to_be_created_by_hand() -> None:
-    async def main() -> Answer:
-        async with plane(LoopClock(START)) as p:
-            await up(p)
-            (machine,) = await machines(p, control_plane=False)
-            await p.client.patch(MACHINE, key(machine), {"metadata": {"annotations": {"cluster.x-k8s.io/skip-remediation": ""}}})
-            await p.client.delete(DEV_MACHINE, key(machine))
-            await asyncio.sleep(90)
-            return await look(p)
+def test_the_infrastructure_of_a_machine_is_not_to_be_created_by_hand(settled: Moment[Plane]) -> None:
+    async def main(p: Plane) -> Answer:
+        (machine,) = await machines(p, control_plane=False)
+        await p.client.patch(MACHINE, key(machine), {"metadata": {"annotations": {"cluster.x-k8s.io/skip-remediation": ""}}})
+        await p.client.delete(DEV_MACHINE, key(machine))
+        await asyncio.sleep(90)
+        return await look(p)
 
-    verdict = run_virtual(main()).verdict
+    verdict = settled.then(main).verdict
     assert verdict.object.startswith(f"DevMachine/{NAMESPACE}/md-")
     assert "create DevMachine" not in verdict.next
     assert verdict.command.startswith(f"kubectl -n {NAMESPACE} delete machine")

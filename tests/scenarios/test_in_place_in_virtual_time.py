@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -32,6 +32,7 @@ from clusterwright.simulation.world import START, Violation, run
 from clusterwright.simulation.world import World as Faulty
 from clusterwright.webhooks import embedded
 from support.extension import InProcess, example_module
+from support.moments import Moment, moment
 
 HOUR = 3600.0
 OLD, NEW = "v1.34.0", "v1.34.1"
@@ -91,6 +92,12 @@ async def world(extension: Any = None, **rolling: Any) -> AsyncIterator[World]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def settled() -> Iterator[Moment[World]]:
+    with moment(world) as made:
+        yield made
+
+
 def virtual(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     run_virtual(scenario())
 
@@ -108,39 +115,36 @@ async def _watched(w: World, seen: dict[str, int]) -> None:
 # ------------------------------------------------------------------------------------------------- a MachineDeployment
 
 
-def test_a_whole_deployment_is_updated_in_place_and_the_budgets_hold() -> None:
-    async def scenario() -> None:
-        async with world() as w:
-            before = await w.workers()
-            hosts = {d.metadata.name: d.metadata.uid for d in await w.p.client.list(DevMachine)}
-            seen: dict[str, int] = {}
-            watching = asyncio.create_task(_watched(w, seen))
-            await w.change(version=NEW)
-            await w.until_rolled_out(NEW)
-            watching.cancel()
-            after = await w.workers()
+def test_a_whole_deployment_is_updated_in_place_and_the_budgets_hold(settled: Moment[World]) -> None:
+    async def scenario(w: World) -> None:
+        before = await w.workers()
+        hosts = {d.metadata.name: d.metadata.uid for d in await w.p.client.list(DevMachine)}
+        seen: dict[str, int] = {}
+        watching = asyncio.create_task(_watched(w, seen))
+        await w.change(version=NEW)
+        await w.until_rolled_out(NEW)
+        watching.cancel()
+        after = await w.workers()
 
-            kept = before.keys() & after.keys()
-            assert len(kept) >= 2, "three Machines are moved, one made to begin with; the one too many at the end may be any"
-            assert {n: before[n].metadata.uid for n in kept} == {n: after[n].metadata.uid for n in kept}
-            still = {d.metadata.name: d.metadata.uid for d in await w.p.client.list(DevMachine)}
-            assert all(still[n] == hosts[n] for n in kept), "hosts stay"
-            assert all(d.metadata.labels.get("cluster.x-k8s.io/cluster-name") for d in await w.p.client.list(DevMachine)), (
-                "with their labels"
-            )
-            assert seen == {"most": 4, "least available": 3}
-            assert [hook for hook, _ in w.post.calls].count("UpdateMachine") >= 2 * len(kept)
-            for machine in after.values():
-                assert not [k for k in machine.metadata.annotations if "in-place" in k or "pending-hooks" in k]
-            marks = [k for s in await w.p.client.list(MachineSet) for k in s.metadata.annotations if "in-place" in k]
-            assert marks == [], "a rollout that is over leaves nothing behind"
+        kept = before.keys() & after.keys()
+        assert len(kept) >= 2, "three Machines are moved, one made to begin with; the one too many at the end may be any"
+        assert {n: before[n].metadata.uid for n in kept} == {n: after[n].metadata.uid for n in kept}
+        still = {d.metadata.name: d.metadata.uid for d in await w.p.client.list(DevMachine)}
+        assert all(still[n] == hosts[n] for n in kept), "hosts stay"
+        assert all(d.metadata.labels.get("cluster.x-k8s.io/cluster-name") for d in await w.p.client.list(DevMachine)), "with their labels"
+        assert seen == {"most": 4, "least available": 3}
+        assert [hook for hook, _ in w.post.calls].count("UpdateMachine") >= 2 * len(kept)
+        for machine in after.values():
+            assert not [k for k in machine.metadata.annotations if "in-place" in k or "pending-hooks" in k]
+        marks = [k for s in await w.p.client.list(MachineSet) for k in s.metadata.annotations if "in-place" in k]
+        assert marks == [], "a rollout that is over leaves nothing behind"
 
-            calls, revision = len(w.post.calls), w.p.server.store.revision
-            await asyncio.sleep(HOUR / 2)
-            assert len(w.post.calls) == calls
-            assert w.p.server.store.revision - revision < 5
+        calls, revision = len(w.post.calls), w.p.server.store.revision
+        await asyncio.sleep(HOUR / 2)
+        assert len(w.post.calls) == calls
+        assert w.p.server.store.revision - revision < 5
 
-    virtual(scenario)
+    settled.then(scenario)
 
 
 def test_without_surge_no_machine_is_made_at_all() -> None:
@@ -154,19 +158,18 @@ def test_without_surge_no_machine_is_made_at_all() -> None:
     virtual(scenario)
 
 
-def test_what_the_extension_cannot_change_is_replaced() -> None:
-    async def scenario() -> None:
-        async with world() as w:
-            before = await w.workers()
-            await w.p.apply([_other_template()])
-            reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "bigger"}
-            await w.change(version=NEW, infrastructureRef=reference)
-            await w.until_rolled_out(NEW)
-            assert not before.keys() & (await w.workers()).keys()
-            assert "CanUpdateMachineSet" in [hook for hook, _ in w.post.calls]
-            assert "UpdateMachine" not in [hook for hook, _ in w.post.calls]
+def test_what_the_extension_cannot_change_is_replaced(settled: Moment[World]) -> None:
+    async def scenario(w: World) -> None:
+        before = await w.workers()
+        await w.p.apply([_other_template()])
+        reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachineTemplate", "name": "bigger"}
+        await w.change(version=NEW, infrastructureRef=reference)
+        await w.until_rolled_out(NEW)
+        assert not before.keys() & (await w.workers()).keys()
+        assert "CanUpdateMachineSet" in [hook for hook, _ in w.post.calls]
+        assert "UpdateMachine" not in [hook for hook, _ in w.post.calls]
 
-    virtual(scenario)
+    settled.then(scenario)
 
 
 def _other_template() -> Json:
@@ -179,31 +182,29 @@ def _other_template() -> Json:
     }
 
 
-def test_x34_a_machine_deployment_that_is_changed_back_in_the_middle_ends_where_it_began() -> None:
-    async def scenario() -> None:
-        async with world() as w:
+def test_x34_a_machine_deployment_that_is_changed_back_in_the_middle_ends_where_it_began(settled: Moment[World]) -> None:
+    async def scenario(w: World) -> None:
 
-            async def one_is_updating() -> bool:
-                return any((get(m.status.conditions, "Updating") or m).status == "True" for m in (await w.workers()).values())
+        async def one_is_updating() -> bool:
+            return any((get(m.status.conditions, "Updating") or m).status == "True" for m in (await w.workers()).values())
 
-            await w.change(version=NEW)
-            await w.p.until(one_is_updating, "a Machine is being updated", within=HOUR, step=0.2)
-            await w.change(version=OLD)
-            await w.until_rolled_out(OLD)
+        await w.change(version=NEW)
+        await w.p.until(one_is_updating, "a Machine is being updated", within=HOUR, step=0.2)
+        await w.change(version=OLD)
+        await w.until_rolled_out(OLD)
 
-    virtual(scenario)
+    settled.then(scenario)
 
 
 @pytest.mark.parametrize("replicas", [5, 1])
-def test_a_machine_deployment_that_is_scaled_while_it_is_updated_has_what_it_asks_for(replicas: int) -> None:
-    async def scenario() -> None:
-        async with world() as w:
-            await w.change(version=NEW)
-            await asyncio.sleep(4)
-            await w.p.client.patch(MachineDeployment, ObjectKey("default", "md"), {"spec": {"replicas": replicas}})
-            await w.until_rolled_out(NEW, replicas)
+def test_a_machine_deployment_that_is_scaled_while_it_is_updated_has_what_it_asks_for(replicas: int, settled: Moment[World]) -> None:
+    async def scenario(w: World) -> None:
+        await w.change(version=NEW)
+        await asyncio.sleep(4)
+        await w.p.client.patch(MachineDeployment, ObjectKey("default", "md"), {"spec": {"replicas": replicas}})
+        await w.until_rolled_out(NEW, replicas)
 
-    virtual(scenario)
+    settled.then(scenario)
 
 
 def test_x33_an_update_that_fails_stops_the_rollout_and_is_told() -> None:
