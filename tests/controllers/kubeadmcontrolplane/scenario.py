@@ -6,7 +6,8 @@ membership that we cause, at the moment it happens.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -26,6 +27,7 @@ from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import sample_keys
 from clusterwright.simulation.faults import NO_FAULTS, FaultPlan
 from clusterwright.simulation.world import Outcome, Violation, World, run
+from support.moments import Moment
 
 KEY = ObjectKey("default", "c1")
 DEV_MACHINE = GroupVersionKind("infrastructure.cluster.x-k8s.io", "v1beta2", "DevMachine")
@@ -152,31 +154,68 @@ class ControlPlane:
 Story = Callable[[ControlPlane], Awaitable[None]]
 
 
+@asynccontextmanager
+async def begun(world: World, watchman: Watchman, replicas: int) -> AsyncIterator[ControlPlane]:
+    """A control plane that was just asked for, and the process that makes it."""
+    cloud = Cloud(now=world.clock.now, random=Random(world.random.getrandbits(64)), keys=sample_keys())
+
+    async def program(transport: Transport, clock: LoopClock, random: Random) -> None:
+        await app.build_manager(transport, clock=clock, random=random, keys=sample_keys(), cloud=cloud).run()
+
+    await app.install_crds(world.client)
+    world.server.ensure_namespaces()
+    for obj in samples.cluster("c1", has_control_plane_object=True) + samples.control_plane("c1", replicas=replicas, seconds=STAGE_SECONDS):
+        if obj["kind"] == "KubeadmControlPlane":
+            # ECDSA signatures are random by nature; with RSA the same seed gives the same bytes
+            del obj["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["encryptionAlgorithm"]
+        await world.client.create(obj)
+    world.start("controllers", program)
+    try:
+        yield ControlPlane(world, cloud, watchman)
+    finally:
+        await world.close()
+        await cloud.close()
+
+
 def play(seed: int, story: Story, *, replicas: int, plan: FaultPlan = NO_FAULTS, monkeypatch: Any) -> Outcome:
     """Bring up a control plane, let the story happen to it while things go wrong by plan; the outcome with any violation."""
     watchman = Watchman()
     monkeypatch.setattr(EtcdServer, "call", watchman.wrap(EtcdServer.call))
 
     async def scenario(world: World) -> None:
-        cloud = Cloud(now=world.clock.now, random=Random(world.random.getrandbits(64)), keys=sample_keys())
-
-        async def program(transport: Transport, clock: LoopClock, random: Random) -> None:
-            await app.build_manager(transport, clock=clock, random=random, keys=sample_keys(), cloud=cloud).run()
-
-        await app.install_crds(world.client)
-        world.server.ensure_namespaces()
-        for obj in samples.cluster("c1", has_control_plane_object=True) + samples.control_plane(
-            "c1", replicas=replicas, seconds=STAGE_SECONDS
-        ):
-            if obj["kind"] == "KubeadmControlPlane":
-                # ECDSA signatures are random by nature; with RSA the same seed gives the same bytes
-                del obj["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["encryptionAlgorithm"]
-            await world.client.create(obj)
-        world.start("controllers", program)
-        try:
-            await story(ControlPlane(world, cloud, watchman))
-        finally:
-            await world.close()
-            await cloud.close()
+        async with begun(world, watchman, replicas) as control_plane:
+            await story(control_plane)
 
     return run(seed, scenario, plan)
+
+
+class Peace:
+    """A control plane of three that came up once, while nothing went wrong, for stories that begin with it."""
+
+    def __init__(self) -> None:
+        self._watchman = Watchman()
+        self._settled = Moment(self._lived)
+
+    @asynccontextmanager
+    async def _lived(self) -> AsyncIterator[ControlPlane]:
+        world = World(1, NO_FAULTS)
+        async with begun(world, self._watchman, 3) as control_plane:
+            await control_plane.until_settled(3)
+            yield control_plane
+        world.server.close()
+
+    def play(self, story: Callable[[ControlPlane], Awaitable[Any]], monkeypatch: Any) -> tuple[Any, Violation | None]:
+        """What the story returns, and its violation."""
+
+        async def judged(control_plane: ControlPlane) -> tuple[Any, Violation | None]:
+            try:
+                return await story(control_plane), None
+            except Violation as violation:
+                return None, violation
+
+        monkeypatch.setattr(EtcdServer, "call", self._watchman.wrap(EtcdServer.call))
+        return self._settled.then(judged)
+
+    def close(self) -> None:
+        """End it."""
+        self._settled.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.faults import ALL_FAULTS, NO_FAULTS
 from clusterwright.simulation.world import Violation
 
-from .scenario import KEY, KUBEADM_CONFIG, ControlPlane, Story, play
+from .scenario import KEY, KUBEADM_CONFIG, ControlPlane, Peace, Story, play
 
 NEXT_MINOR = "v1.35.0"
 
@@ -125,13 +126,23 @@ STORIES: dict[str, tuple[int, Story]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def peace() -> Iterator[Peace]:
+    made = Peace()
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("name", STORIES)
-def test_scenario_on_a_good_day(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenario_on_a_good_day(name: str, peace: Peace, monkeypatch: pytest.MonkeyPatch) -> None:
     replicas, story = STORIES[name]
 
-    outcome = play(1, story, replicas=replicas, plan=NO_FAULTS, monkeypatch=monkeypatch)
+    if replicas == 3:
+        _, violation = peace.play(story, monkeypatch)
+    else:
+        violation = play(1, story, replicas=replicas, plan=NO_FAULTS, monkeypatch=monkeypatch).violation
 
-    assert outcome.violation is None
+    assert violation is None
 
 
 SLICE = [
@@ -177,7 +188,7 @@ async def delete_a_healthy_machine_beside_a_dead_member(control_plane: ControlPl
     control_plane.check()
 
 
-def test_a_removal_that_costs_the_quorum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_that_costs_the_quorum_is_caught(peace: Peace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The watchman itself: with the projection and the last question taken out, losing two of three ends in a violation."""
     from clusterwright.controllers.kubeadmcontrolplane import guards
     from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
@@ -190,13 +201,15 @@ def test_a_removal_that_costs_the_quorum_is_caught(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(leaving, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
     monkeypatch.setattr(guards, "control_plane_survives", lambda *_, **__: True)
 
-    outcome = play(1, delete_a_healthy_machine_beside_a_dead_member, replicas=3, plan=NO_FAULTS, monkeypatch=monkeypatch)
+    _, violation = peace.play(delete_a_healthy_machine_beside_a_dead_member, monkeypatch)
 
-    assert outcome.violation is not None
-    assert "quorum" in str(outcome.violation)
+    assert violation is not None
+    assert "quorum" in str(violation)
 
 
-def test_with_the_last_question_asked_nothing_is_removed_whatever_the_projection_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_the_last_question_asked_nothing_is_removed_whatever_the_projection_says(
+    peace: Peace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from clusterwright.controllers.kubeadmcontrolplane import guards
     from clusterwright.controllers.kubeadmcontrolplane.etcd import leaving
     from clusterwright.controllers.kubeadmcontrolplane.etcd.quorum import Projection
@@ -204,9 +217,9 @@ def test_with_the_last_question_asked_nothing_is_removed_whatever_the_projection
     monkeypatch.setattr(leaving, "project_etcd", lambda *_, **__: Projection(3, 0, 0))
     monkeypatch.setattr(guards, "control_plane_survives", lambda *_, **__: True)
 
-    outcome = play(1, delete_a_healthy_machine_beside_a_dead_member, replicas=3, plan=NO_FAULTS, monkeypatch=monkeypatch)
+    _, violation = peace.play(delete_a_healthy_machine_beside_a_dead_member, monkeypatch)
 
-    assert outcome.violation is None
+    assert violation is None
 
 
 def test_rollout_after_is_noticed_when_its_time_comes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +243,7 @@ def test_rollout_after_is_noticed_when_its_time_comes(monkeypatch: pytest.Monkey
 
 
 def test_a_settled_control_plane_costs_no_write_and_remote_calls_only_to_probe_and_to_look_each_minute(
-    monkeypatch: pytest.MonkeyPatch,
+    peace: Peace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remote: list[tuple[str, str]] = []
     send = LoopbackTransport.send
@@ -240,9 +253,8 @@ def test_a_settled_control_plane_costs_no_write_and_remote_calls_only_to_probe_a
         return await send(self, request)
 
     monkeypatch.setattr(LoopbackTransport, "send", counted)
-    seen: dict[str, Any] = {}
 
-    async def rest(control_plane: ControlPlane) -> None:
+    async def rest(control_plane: ControlPlane) -> tuple[list[str], list[tuple[str, str]]]:
         await control_plane.until_settled(3)
         await control_plane.world.clock.sleep(120)
         trace = control_plane.world.trace
@@ -252,16 +264,17 @@ def test_a_settled_control_plane_costs_no_write_and_remote_calls_only_to_probe_a
         await control_plane.world.clock.sleep(3600)
         lines = trace.lines
         marker = next(n for n, line in enumerate(lines) if line.endswith("judge settled"))
-        seen["local"] = [line for line in lines[marker + 1 :] if not line.endswith("event")]
-        assert trace.requests - before == len(seen["local"])
-        seen["remote"] = list(remote)
+        local = [line for line in lines[marker + 1 :] if not line.endswith("event")]
+        assert trace.requests - before == len(local)
+        return local, remote
 
-    outcome = play(1, rest, replicas=3, plan=NO_FAULTS, monkeypatch=monkeypatch)
+    told, violation = peace.play(rest, monkeypatch)
 
-    assert outcome.violation is None
-    assert [line for line in seen["local"] if "watch=true" not in line] == []
-    assert {method for method, _ in seen["remote"]} == {"GET"}
-    calls = Counter(path for _, path in seen["remote"])
+    assert violation is None
+    local, remote = told
+    assert [line for line in local if "watch=true" not in line] == []
+    assert {method for method, _ in remote} == {"GET"}
+    calls = Counter(path for _, path in remote)
     assert 300 <= calls.pop("/") <= 400
     assert max(calls.values()) <= 120  # what no watch reports is looked at about once a minute, spread
 
