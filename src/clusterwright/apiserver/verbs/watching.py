@@ -25,14 +25,14 @@ _BATCH = 500
 
 async def watch(call: Call) -> Response | Stream:
     """GET with watch: a stream of events."""
-    if call.form.media == YAML:
-        text = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-        raise not_acceptable(f"only the following media types are accepted: {text}")
     check_options(call, watch=True)
     query, store, table = call.query, call.server.store, call.table
     selects = selection(call)
     timeout = integer(query["timeoutSeconds"]) if query.get("timeoutSeconds") else 0
     asked = revision_of(query["resourceVersion"]) if query.get("resourceVersion") else 0
+    if call.form.media == YAML:
+        text = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        raise not_acceptable(f"only the following media types are accepted: {text}")
     namespace = call.info.namespace if call.resource.namespaced else ""
     if namespace:
         inner = selects
