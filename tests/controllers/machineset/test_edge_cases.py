@@ -10,6 +10,7 @@ import pytest
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.scheme import SCHEME
 from clusterwright.cli import samples
 from clusterwright.conditions import get
 from clusterwright.controllers.external import get_external
@@ -381,6 +382,40 @@ async def test_d22_old_empty_sets_go_when_the_rollout_is_over() -> None:
 
     assert seen[0], "while Machines are replaced it stays"
     assert not seen[-1]
+
+
+async def test_a_revision_is_told_when_all_its_sets_are_written() -> None:
+    plane = await deployed(2)
+    (old,) = await plane.machine_sets()
+    other = Plane([], {"unwritable": [{"verb": "patch", "kind": "MachineSet", "name": old.metadata.name}]})
+    faults, plane.client._faults = plane.client._faults, other.client._faults  # type: ignore[attr-defined]
+    change = {"spec": {"replicas": 3, "template": {"spec": {"version": "v1.34.2"}}}}
+    await plane.client.patch(MachineDeployment, KEY, change)
+    revisions = []
+    for _ in range(2):
+        error = await plane.reconcile("MachineDeployment")
+        told = (await plane.client.get(MachineDeployment, KEY)).metadata.annotations
+        revisions.append((bool(error), told["machinedeployment.clusters.x-k8s.io/revision"]))
+        plane.client._faults = faults  # type: ignore[attr-defined]
+
+    assert revisions == [(True, "1"), (False, "2")]
+
+
+async def test_where_no_new_set_can_be_made_none_is_cleaned_up() -> None:
+    plane = await deployed(0)
+    (current,) = await plane.machine_sets()
+    spent = dict((await plane.client.get(SCHEME.gvk(MachineSet), current.key)).json)
+    spent["metadata"] = {k: v for k, v in spent["metadata"].items() if k in ("namespace", "labels", "ownerReferences")} | {"name": "spent"}
+    spent["spec"]["template"]["spec"]["version"] = "v1.33.0"
+    await plane.client.create(spent)
+    await plane.client.patch(MachineSet, ObjectKey(KEY.namespace, "spent"), {"status": {"observedGeneration": 1}}, subresource="status")
+    template = await get_external(plane.client, current.spec.template.spec.infrastructure_ref, KEY.namespace)
+    for gvk, key in ((SCHEME.gvk(MachineSet), current.key), (template.object.gvk, template.object.key)):
+        await plane.client.patch(gvk, key, {"metadata": {"finalizers": None}})
+        await plane.client.delete(gvk, key)
+
+    assert "failed to create a new MachineSet" in await plane.reconcile("MachineDeployment")
+    assert [(s.metadata.name, s.metadata.deletion_timestamp) for s in await plane.machine_sets()] == [("spent", None)]
 
 
 async def test_a_paused_cluster_is_left_alone() -> None:

@@ -162,8 +162,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         name, hash_label = run.seen.new, ""
         if division.new is None:
             if run.seen.missing:
-                run.fail(f"failed to create a new MachineSet: {missing_text(run.seen.missing)}")
-                return
+                raise PassFailed(f"failed to create a new MachineSet: {missing_text(run.seen.missing)}")
             if await self._is_behind(run):
                 return
             taken = [s.metadata.name for s in await self._deps.client.list(MachineSet, namespace=run.object.metadata.namespace)]
@@ -262,8 +261,8 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         hash_label: str,
         marks: Mapping[str, Mapping[str, str]] = NO_MARKS,
     ) -> None:
-        """The new MachineSet first, then the old ones; the first that cannot be written ends it."""
-        maker, may_create = _maker(run), run.seen.strategy != "OnDelete"
+        """The new MachineSet first, then the old ones, then the revision is told; the first that cannot be written ends it."""
+        maker, may_create, number = _maker(run), run.seen.strategy != "OnDelete", ""
         if name:
             before = division.new.metadata.annotations if division.new else {}
             try:
@@ -271,6 +270,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             except ValueError as error:
                 run.fail(f"MachineSet {name}: {error}", error)
                 return
+            number = revision.number
             annotations = {**maker.annotations(revision, may_create=True), **marks.get(name, {})}
             if division.new is None:
                 await self._create(
@@ -278,14 +278,14 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
                 )
             else:
                 await self._update(run, maker, division.new, intents, annotations)
-            metadata = run.object.metadata
-            run.become(
-                replace(run.object, metadata=replace(metadata, annotations={**metadata.annotations, REVISION_ANNOTATION: revision.number}))
-            )
         for old in division.old:
             revision = revisions.present(old.metadata.annotations)
             annotations = {**maker.annotations(revision, may_create=may_create), **marks.get(old.metadata.name, {})}
             await self._update(run, maker, old, intents, annotations)
+        if number:
+            metadata = run.object.metadata
+            told = {**metadata.annotations, REVISION_ANNOTATION: number}
+            run.become(replace(run.object, metadata=replace(metadata, annotations=told)))
         self._applier.keep_only(run.object.key, {s.metadata.uid for s in run.seen.machine_sets or ()})
 
     async def _create(self, run: Run, intent: Json) -> None:
