@@ -436,7 +436,7 @@ FURTHER: Final[tuple[Resource, ...]] = (
     builtin(
         "storage.k8s.io", "CSIStorageCapacity", "storage.v1.CSIStorageCapacity", plural="csistoragecapacities",
         validate_update=_keeps("nodeTopology", "storageClassName"),
-        table=shown(("StorageClassName", "storageClassName"), ("Capacity", "capacity")), resource={**RETURNED, **STRICT},
+        table=shown(("StorageClassName", "storageClassName"), ("Capacity", "capacity")), resource=STRICT,
     ),
     builtin(
         "storage.k8s.io", "VolumeAttributesClass", "storage.v1.VolumeAttributesClass", plural="volumeattributesclasses", namespaced=False,
@@ -471,7 +471,10 @@ FURTHER: Final[tuple[Resource, ...]] = (
         _AGE),
         validate=policies.binding, resource={**GENERATION, **STRICT},
     ),
-    builtin("resource.k8s.io", "DeviceClass", "resource.v1.DeviceClass", plural="deviceclasses", namespaced=False, resource=GENERATION),
+    builtin(
+        "resource.k8s.io", "DeviceClass", "resource.v1.DeviceClass", plural="deviceclasses", namespaced=False,
+        resource={**GENERATION, **RETURNED},
+    ),
     builtin(
         "resource.k8s.io", "ResourceClaim", "resource.v1.ResourceClaim", status=True, status_keeps=None, validate_update=_keeps("spec"),
         defaults=filled({"spec.devices.requests[].exactly.allocationMode": "ExactCount"}), resource=RETURNED,

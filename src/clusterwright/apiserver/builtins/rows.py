@@ -38,6 +38,10 @@ def fields(*names: str) -> dict[str, tuple[str, ...]]:
     return {n: tuple(n.split(".")) for n in names}
 
 
+_EXTENDING: Final = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
+"""Groups whose kinds change what the API server serves or lets through."""
+
+
 def builtin(
     group: str,
     kind: str,
@@ -69,7 +73,7 @@ def builtin(
         namespaced=namespaced,
         list_kind=f"{kind}List",
         short_names=short,
-        categories=("all",) if all_category else (),
+        categories=("all",) if all_category else ("api-extensions",) if group in _EXTENDING else (),
         status=status,
         checks=_CHECKS.get(kind, Checks()),
         handler=made,

@@ -42,10 +42,18 @@ def versions_of(registry: Registry, group: str) -> list[str]:
     return sorted({r.version for r in registry if r.group == group}, key=version_order)
 
 
+_STORED_AS: Final = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "apiextensions.k8s.io/v1beta1",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "admissionregistration.k8s.io/v1beta1",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "admissionregistration.k8s.io/v1beta1",
+    ("events.k8s.io", "Event"): "/v1",
+}
+"""Kinds that upstream stores in another version than the one that is served: hashes tell it."""
+
+
 def _hash(resource: Resource) -> str:
-    storage = resource.storage or resource.api_version
-    version = storage.rpartition("/")[2]
-    text = f"{resource.group}/{version}/{resource.kind}"
+    version = (resource.storage or resource.api_version).rpartition("/")[2]
+    text = f"{_STORED_AS.get((resource.group, resource.kind), f'{resource.group}/{version}')}/{resource.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
@@ -77,7 +85,7 @@ def resource_list(registry: Registry, group: str, version: str) -> Json | None:
             entry["shortNames"] = list(resource.short_names)
         if resource.categories:
             entry["categories"] = list(resource.categories)
-        if "list" in entry["verbs"]:
+        if "create" in entry["verbs"] and "list" in entry["verbs"]:
             entry["storageVersionHash"] = _hash(resource)
         found.append(entry)
         for name, kind, verbs in subresources(resource):

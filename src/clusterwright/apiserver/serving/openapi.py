@@ -1,22 +1,29 @@
-"""OpenAPI v3 documents: enough for `kubectl explain`, `apply`, `create` and `diff` to know every kind.
-
-A document has the schemas of its kinds under `components/schemas` and one path per resource with the operations that clients look
-for: they carry the kind (`x-kubernetes-group-version-kind`) and the query parameters, `fieldValidation` among them.
-"""
+"""OpenAPI v3 documents: the schemas of all kinds and of their lists, and (in `operations`) what can be done to them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.schema.gotypes import json_fields, table
+from clusterwright.apiserver.serving import operations
 
 _PACKAGES: Final = {
     "meta": "io.k8s.apimachinery.pkg.apis.meta",
     "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
+    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
+_NAMED: Final[dict[str, str]] = {
+    "time": "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
+    "microtime": "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime",
+    "quantity": "io.k8s.apimachinery.pkg.api.resource.Quantity",
+    "intstr": "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+    "raw": "io.k8s.apimachinery.pkg.runtime.RawExtension",
+}
+"""Scalars that have a name of their own, which generated clients know."""
 _SCALARS: Final[dict[str, Json]] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -30,7 +37,7 @@ _SCALARS: Final[dict[str, Json]] = {
     "duration": {"type": "string"},
     "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     "intstr": {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
-    "raw": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "raw": {"type": "object"},
     "any": {"x-kubernetes-preserve-unknown-fields": True},
     "schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
@@ -42,7 +49,6 @@ _DESCRIPTIONS: Final = {
     "spec": "What is wanted.",
     "status": "What is observed.",
 }
-_WRITE_QUERY: Final = ("dryRun", "fieldManager", "fieldValidation")
 
 
 def component_of(name: str) -> str:
@@ -66,9 +72,12 @@ def document(group: str, version: str, resources: Sequence[Resource]) -> Json:
     for resource in resources:
         name = component_of_kind(resource)
         schemas[name] = _kind_schema(resource, schemas)
-        paths.update(_paths(resource, name, schemas))
-    prefix = f"/apis/{group}/{version}/" if group else f"/api/{version}/"
-    paths.setdefault(prefix, {"get": {"description": "get available resources", "responses": {"200": {"description": "OK"}}}})
+        listed = name
+        if "list" in resource.verbs:
+            listed = f"{name.rpartition('.')[0]}.{_list_kind(resource)}"
+            schemas[listed] = _list_schema(resource, name, schemas)
+        paths.update(operations.paths(resource, _ref(name), _ref(listed), partial(_plain_reference, schemas)))
+    paths.update(operations.root(group, version, partial(_plain_reference, schemas), custom=all(r.custom for r in resources)))
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.36.1"},
@@ -93,6 +102,33 @@ def _kind_schema(resource: Resource, schemas: Json) -> Json:
     return out
 
 
+def _list_kind(resource: Resource) -> str:
+    return resource.list_kind or f"{resource.kind}List"
+
+
+def _list_schema(resource: Resource, name: str, schemas: Json) -> Json:
+    return {
+        "type": "object",
+        "description": f"A list of {resource.kind} objects.",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": _described("apiVersion"),
+            "items": {"type": "array", "description": "The objects.", "items": {"allOf": [_ref(name)], "default": {}}},
+            "kind": _described("kind"),
+            "metadata": {**_reference("meta.v1.ListMeta", schemas), "description": "The state that the list shows, and where it goes on."},
+        },
+        "x-kubernetes-group-version-kind": [{**_gvk(resource), "kind": _list_kind(resource)}],
+    }
+
+
+def _ref(component: str) -> Json:
+    return {"$ref": f"#/components/schemas/{component}"}
+
+
+def _plain_reference(schemas: Json, name: str) -> Json:
+    return dict(_reference(name, schemas)["allOf"][0])
+
+
 def _described(name: str) -> Json:
     return {"type": "string", "description": _DESCRIPTIONS[name]}
 
@@ -102,7 +138,7 @@ def _reference(name: str, schemas: Json) -> Json:
     if component not in schemas:
         schemas[component] = {}  # breaks cycles
         schemas[component] = _struct_schema(name, schemas)
-    return {"allOf": [{"$ref": f"#/components/schemas/{component}"}], "default": {}}
+    return {"allOf": [_ref(component)], "default": {}}
 
 
 def _struct_schema(name: str, schemas: Json) -> Json:
@@ -153,6 +189,9 @@ def _type_schema(kind: str, schemas: Json) -> Json:
         return {"type": "object", "additionalProperties": _type_schema(kind[2:].lstrip("*"), schemas)}
     if kind in table():
         return _reference(kind, schemas)
+    if kind in _NAMED:
+        schemas[_NAMED[kind]] = {**_SCALARS[kind], "description": f"{_NAMED[kind].rsplit('.', 1)[-1]} of the API machinery."}
+        return {"allOf": [_ref(_NAMED[kind])]}
     return dict(_SCALARS[kind])
 
 
@@ -165,101 +204,4 @@ def _custom_schema(source: Mapping[str, Any], schemas: Json) -> Json:
         properties[name] = {"description": _DESCRIPTIONS[name], **properties[name]}
     properties["metadata"] = {**_reference("meta.v1.ObjectMeta", schemas), "description": _DESCRIPTIONS["metadata"]}
     out["properties"] = properties
-    return out
-
-
-# ---------------------------------------------------------------- paths
-
-
-_PARAMETERS: Final[dict[str, tuple[str, str]]] = {
-    # clients that compare documents with a cluster's expect these two word for word
-    "fieldValidation": (
-        "string",
-        (
-            "fieldValidation instructs the server on how to handle objects in the request (POST/PUT/PATCH) containing unknown or duplicate "
-            "fields. Valid values are: - Ignore: This will ignore any unknown fields that are silently dropped "
-            "from the object, and will ignore "
-            "all but the last duplicate field that the decoder encounters. This is the default behavior prior to "
-            "v1.23. - Warn: This will send a "
-            "warning via the standard warning response header for each unknown field that is dropped from the "
-            "object, and for each duplicate "
-            "field that is encountered. The request will still succeed if there are no other errors, and will only persist the last of any "
-            "duplicate fields. This is the default in v1.23+ - Strict: This will fail the request with a "
-            "BadRequest error if any unknown fields "
-            "would be dropped from the object, or if any duplicate fields are present. The error returned from the server will contain all "
-            "unknown and duplicate fields encountered."
-        ),
-    ),
-    "force": (
-        "boolean",
-        (
-            'Force is going to "force" Apply requests. It means user will re-acquire conflicting fields owned by '
-            "other people. Force flag must be "
-            "unset for non-apply patch requests."
-        ),
-    ),
-    "dryRun": ("string", "All: run every stage of the request, but store nothing."),
-    "fieldManager": ("string", "Who makes the change; the program in User-Agent if not given."),
-    "labelSelector": ("string", "Only objects with these labels."),
-    "fieldSelector": ("string", "Only objects with these fields."),
-    "limit": ("integer", "At most so many objects; the rest is behind `continue`."),
-    "continue": ("string", "Where the last page ended."),
-    "watch": ("boolean", "Changes as they happen, instead of a list."),
-    "gracePeriodSeconds": ("integer", "Seconds before the object is gone."),
-    "propagationPolicy": ("string", "Orphan, Background or Foreground: what becomes of dependents."),
-}
-
-
-def _parameter(name: str) -> Json:
-    kind, description = _PARAMETERS[name]
-    return {"name": name, "in": "query", "description": description, "schema": {"type": kind, "uniqueItems": True}}
-
-
-def _operation(resource: Resource, action: str, name: str, *, query: Sequence[str] = (), body: Sequence[str] = ()) -> Json:
-    out: Json = {
-        "tags": [f"{resource.group or 'core'}_{resource.version}"],
-        "description": f"{action} {resource.kind}",
-        "operationId": f"{action}{resource.group.replace('.', '').title() or 'Core'}{resource.version.title()}{resource.kind}",
-        **({"parameters": [_parameter(q) for q in query]} if query else {}),  # an empty list does not survive Go's reading and writing
-        "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}}},
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": _gvk(resource),
-    }
-    if body:
-        reference = {"$ref": f"#/components/schemas/{name}"}
-        out["requestBody"] = {"content": {m: {"schema": reference} for m in body}, "required": True}
-    return out
-
-
-def _paths(resource: Resource, name: str, schemas: Json) -> Json:
-    del schemas
-    base = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
-    if resource.namespaced:
-        base += "/namespaces/{namespace}"
-    collection = f"{base}/{resource.plural}"
-    verbs = set(resource.verbs)
-    whole: Json = {}
-    if "list" in verbs:
-        whole["get"] = _operation(resource, "list", name, query=("labelSelector", "fieldSelector", "limit", "continue", "watch"))
-    if "create" in verbs:
-        whole["post"] = _operation(resource, "post", name, query=_WRITE_QUERY, body=("application/json", "application/yaml"))
-    if "deletecollection" in verbs:
-        whole["delete"] = _operation(resource, "deletecollection", name)
-    out: Json = {collection: whole}
-    one: Json = {}
-    if "get" in verbs:
-        one["get"] = _operation(resource, "get", name)
-    if "update" in verbs:
-        one["put"] = _operation(resource, "put", name, query=_WRITE_QUERY, body=("application/json", "application/yaml"))
-    if "patch" in verbs:
-        media = ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"]
-        if not resource.custom:
-            media.insert(2, "application/strategic-merge-patch+json")
-        one["patch"] = _operation(resource, "patch", name, query=(*_WRITE_QUERY, "force"), body=media)
-    if "delete" in verbs:
-        one["delete"] = _operation(resource, "delete", name, query=("dryRun", "gracePeriodSeconds", "propagationPolicy"))
-    if one:
-        out[f"{collection}/{{name}}"] = one
-    if resource.status:
-        out[f"{collection}/{{name}}/status"] = {k: v for k, v in one.items() if k in ("get", "put", "patch")}
     return out

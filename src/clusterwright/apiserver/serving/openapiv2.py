@@ -38,7 +38,7 @@ def document(version: str, resources: Iterable[Resource]) -> Json:
     for (group, group_version), members in sorted(groups.items()):
         whole = openapi.document(group, group_version, members)
         definitions.update({name: schema(s) for name, s in whole["components"]["schemas"].items()})
-        paths.update({path: {verb: _operation(op) for verb, op in item.items()} for path, item in whole["paths"].items()})
+        paths.update({path: _path(item) for path, item in whole["paths"].items()})
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": version},
@@ -81,13 +81,23 @@ def schema(source: Mapping[str, Any]) -> Json:
     return out
 
 
+def _path(item: Json) -> Json:
+    operations = {method: _operation(one) for method, one in item.items() if method != "parameters"}
+    return operations | ({"parameters": _parameters(item)} if "parameters" in item else {})
+
+
+def _parameters(source: Json) -> list[Json]:
+    return [{**{k: v for k, v in p.items() if k != "schema"}, **p.get("schema", {})} for p in source.get("parameters") or ()]
+
+
 def _operation(source: Json) -> Json:
     out = {key: value for key, value in source.items() if key not in {"requestBody", "responses", "parameters"}}
-    out["parameters"] = [{**{k: v for k, v in p.items() if k != "schema"}, **p.get("schema", {})} for p in source.get("parameters") or ()]
+    out["parameters"] = _parameters(source)
     body = (source.get("requestBody") or {}).get("content") or {}
     if body:
         out["consumes"] = list(body)
-        out["parameters"].append({"name": "body", "in": "body", "required": True, "schema": schema(next(iter(body.values()))["schema"])})
+        required = {"required": True} if source["requestBody"].get("required") else {}
+        out["parameters"].append({"name": "body", "in": "body", **required, "schema": schema(next(iter(body.values()))["schema"])})
     out["produces"] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"]
     out["responses"] = {code: _response(response) for code, response in source["responses"].items()}
     return out
