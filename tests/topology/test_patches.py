@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from clusterwright.topology.patches import jsonpatch
 from vectors import ops_patches, replay
 
 RECORDED = next(v["inputs"] for v in replay.vectors("patches") if v["id"] == "patches-jsonpatch-17")
@@ -44,3 +45,27 @@ def test_the_spec_inside_a_template_is_for_the_server_to_judge() -> None:
 
 def test_a_template_without_a_spec_leaves_the_object_as_it_was() -> None:
     assert patched("/spec/template", {"metadata": {}})["specs"] == patched("/metadata/labels", {})["specs"]
+
+
+def test_copies_of_copies_do_not_grow_without_end() -> None:
+    """Extensions answer patches of any operations."""
+    doubling = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 60
+
+    with pytest.raises(jsonpatch.PatchFailed, match="copies of the patch add up"):
+        jsonpatch.apply({"a": ["x"]}, doubling)
+
+
+def test_moves_and_copies() -> None:
+    document = {"a": {"x": [1]}, "b": {}}
+
+    moved = jsonpatch.apply(document, [{"op": "move", "from": "/a/x", "path": "/b/y"}, {"op": "copy", "from": "/b/y", "path": "/a/z"}])
+    moved["a"]["z"].append(2)
+
+    assert moved == {"a": {"z": [1, 2]}, "b": {"y": [1]}}
+    assert document == {"a": {"x": [1]}, "b": {}}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", ""])
+def test_what_is_no_patch(text: str) -> None:
+    with pytest.raises(jsonpatch.PatchFailed):
+        jsonpatch.decoded(text)

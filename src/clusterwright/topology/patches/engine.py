@@ -227,7 +227,7 @@ def _patch_item(item: Item, kind: str, content: Any) -> None:
         return
     try:
         patched = jsonpatch.apply(item.template, content) if kind == "JSONPatch" else jsonpatch.merge(item.template, content)
-    except jsonpatch.PatchFailed as error:
+    except (jsonpatch.PatchFailed, RecursionError) as error:
         name = "json patch (RFC6902)" if kind == "JSONPatch" else "json merge patch (RFC7386)"
         raise jsonpatch.PatchFailed(f"error applying {name}: {error}") from None
     if not isinstance(patched, dict) or not all(patched.get(key) and isinstance(patched[key], str) for key in ("kind", "apiVersion")):

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+import msgspec
+
 from clusterwright.api.jsonvalues import equal, merge_patched, pointer_steps
 from clusterwright.golang.numbers import atoi
 from clusterwright.topology.paths import copied
 
 _OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
+_COPIED: Final = 3 * 1024 * 1024
+"""Bytes that the copies of one patch may add up to: what is copied may be copied again, and grow with every copy."""
 
 
 class PatchFailed(ValueError):
@@ -20,7 +24,7 @@ def decoded(text: str) -> Any:
     """The JSON of a patch; raises PatchFailed."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PatchFailed(str(error)) from None
 
 
@@ -36,12 +40,13 @@ def apply(document: Any, operations: Any) -> Any:
     if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
         raise PatchFailed("a JSON patch must be a list of operations")
     result = copied(document)
+    left = [_COPIED]
     for operation in operations:
-        result = _operate(result, operation)
+        result = _operate(result, operation, left)
     return result
 
 
-def _operate(document: Any, operation: dict[str, Any]) -> Any:
+def _operate(document: Any, operation: dict[str, Any], left: list[int]) -> Any:
     op, path = operation.get("op"), operation.get("path")
     if op not in _OPERATIONS or not isinstance(path, str):
         raise PatchFailed(f"Unexpected kind: {op}")
@@ -58,10 +63,13 @@ def _operate(document: Any, operation: dict[str, Any]) -> Any:
     source = operation.get("from")
     if not isinstance(source, str):
         raise PatchFailed(f"{op} operation has no from")
-    value = copied(_get(document, source, op))
+    value = _get(document, source, op)
     if op == "move":
-        document = _remove(document, source)
-    return _put(document, path, value, "add")
+        return _put(_remove(document, source), path, value, "add")
+    left[0] -= len(msgspec.json.encode(value))
+    if left[0] < 0:
+        raise PatchFailed(f"the copies of the patch add up to more than {_COPIED} bytes")
+    return _put(document, path, copied(value), "add")
 
 
 def _index(step: str, length: int, path: str) -> int:
