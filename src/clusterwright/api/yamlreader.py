@@ -2,7 +2,8 @@
 
 Two things make YAML dangerous: aliases, a few hundred bytes of which stand for gigabytes, and depth, which overflows libyaml's
 stack. So the events of a text that came in from outside are looked at before anything is built from them; that costs a fifth of
-the reading. Only files that a user names on their own command line are read without (`trusted`).
+the reading. Files that a user names on their own command line may be larger, and have aliases (`trusted`): somebody may have sent
+them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 100
 """How deep collections may be nested: far more than in any object, far less than a stack holds."""
 MAX_NODES = 200_000
+MAX_TRUSTED_NODES = 20_000_000
 
 
 class Refused(yaml.YAMLError):
@@ -28,22 +30,24 @@ class Refused(yaml.YAMLError):
 
 def load(text: str | bytes, *, trusted: bool = False) -> Any:
     """The one document of a text; raises yaml.YAMLError, whatever is wrong with it."""
-    if not trusted:
-        text = examine(text)
-    return _bounded(lambda: yaml.load(text, SafeLoader))  # noqa: S506 - it is a safe loader
+    characters = _examined(text, trusted=trusted)
+    return _bounded(lambda: yaml.load(characters, SafeLoader))  # noqa: S506 - it is a safe loader
 
 
 def load_all(text: str | bytes, *, trusted: bool = False, loader: Any = SafeLoader) -> list[Any]:
     """The documents of a text; raises yaml.YAMLError, whatever is wrong with one of them."""
-    if not trusted:
-        text = examine(text)
-    return _bounded(lambda: list(yaml.load_all(text, loader)))
+    characters = _examined(text, trusted=trusted)
+    return _bounded(lambda: list(yaml.load_all(characters, loader)))
+
+
+def _examined(text: str | bytes, *, trusted: bool) -> str:
+    return examine(text, nodes=MAX_TRUSTED_NODES, aliases=True) if trusted else examine(text)
 
 
 def examine(text: str | bytes, *, depth: int = MAX_DEPTH, nodes: int = MAX_NODES, aliases: bool = False) -> str:
     """The text, as characters, once it is sure that reading it is cheap; raises Refused or another YAMLError.
 
-    With `aliases` the caller counts what they stand for.
+    With `aliases` these are allowed, and what they stand for counts.
     """
     try:
         characters = text if isinstance(text, str) else text.decode()
@@ -54,20 +58,31 @@ def examine(text: str | bytes, *, depth: int = MAX_DEPTH, nodes: int = MAX_NODES
 
 
 def _examine(text: str, max_depth: int, max_nodes: int, aliases: bool) -> None:
-    depth = nodes = 0
+    nodes = 0
+    opened: list[tuple[str | None, int]] = []
+    sizes: dict[str, int] = {}
+    """By anchor: how many values it stands for."""
     for event in yaml.parse(text, SafeLoader):
         kind = type(event)
         if kind is yaml.ScalarEvent:
             nodes += 1
+            if event.anchor:
+                sizes[event.anchor] = 1
         elif kind in _STARTS:
             nodes += 1
-            depth += 1
-            if depth > max_depth:
+            opened.append((event.anchor, nodes - 1))
+            if len(opened) > max_depth:
                 raise Refused(f"more than {max_depth} levels are nested")
         elif kind in _ENDS:
-            depth -= 1
-        elif kind is yaml.AliasEvent and not aliases:
-            raise Refused("aliases are not allowed")
+            anchor, before = opened.pop()
+            if anchor:
+                sizes[anchor] = nodes - before
+        elif kind is yaml.AliasEvent:
+            if not aliases:
+                raise Refused("aliases are not allowed")
+            if any(anchor == event.anchor for anchor, _ in opened):
+                raise Refused("an alias is part of what it stands for")
+            nodes += sizes.get(event.anchor, 1)
         if nodes > max_nodes:
             raise Refused(f"more than {max_nodes} values")
 

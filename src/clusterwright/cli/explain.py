@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 
 import msgspec
 
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import ModelledResource
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.api.wire import UNREADABLE
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.files import read_bundle
 from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.program import as_called
 from clusterwright.cli.record import gather
 from clusterwright.cli.subjects import Subject
 from clusterwright.conditions.words import plural
-from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
+from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.explain import Answer, explain
 from clusterwright.offline.verdict import State, Verdict
 from clusterwright.runtime.client import Client
@@ -62,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _explained(arguments: argparse.Namespace, subject: Subject) -> Answer:
-    bundle = _read(arguments.source) if arguments.source else assemble(await _live(arguments, subject))
+    bundle = read_bundle(arguments.source) if arguments.source else assemble(await _live(arguments, subject))
     return explain(bundle, find_subject(bundle, subject, arguments.namespace))
 
 
@@ -105,18 +103,6 @@ async def _occasions(arguments: argparse.Namespace, subject: Subject) -> AsyncGe
                 if done:
                     following = following.result()
                 yield
-
-
-def _read(source: str) -> Bundle:
-    raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        raw = gzip.decompress(raw)
-    if raw.lstrip()[:1] == b"{":
-        try:
-            return assemble([msgspec.json.decode(raw)])
-        except UNREADABLE:
-            pass  # several JSON documents are YAML
-    return parse(raw.decode())
 
 
 async def _live(arguments: argparse.Namespace, subject: Subject) -> list[Json]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 
 import yaml
 
@@ -13,6 +12,7 @@ from clusterwright.cli import subjects
 from clusterwright.cli.create import FLAVORS, as_yaml
 from clusterwright.cli.defaults import KUBERNETES_VERSION
 from clusterwright.cli.errors import Failed, Usage
+from clusterwright.cli.files import read_text
 from clusterwright.golang import envsubst
 
 
@@ -42,10 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _text(arguments: argparse.Namespace) -> str:
-    if arguments.source == "-":
-        return sys.stdin.read()
     if arguments.source:
-        return Path(arguments.source).read_text()
+        return read_text(arguments.source)
     options = argparse.Namespace(
         name="${CLUSTER_NAME}",
         kubernetes_version=f"${{KUBERNETES_VERSION:={KUBERNETES_VERSION}}}",

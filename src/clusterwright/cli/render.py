@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import sys
 from base64 import b64decode
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,12 +18,13 @@ from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import Json, Object, ObjectKey
 from clusterwright.api.scheme import gvk_of
 from clusterwright.cli import connect, subjects
+from clusterwright.cli.files import read_bundle
 from clusterwright.conditions import has
 from clusterwright.controllers.kubeadmconfig.init_lock import NAME_SUFFIX
 from clusterwright.controllers.kubeadmconfig.snapshot import find_owner
 from clusterwright.kubeadm.certificates import Purpose, secret_name
 from clusterwright.kubeadm.redaction import CannotRedact, redacted, secret_paths
-from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
+from clusterwright.offline.bundle import BadBundle, Bundle, assemble
 from clusterwright.offline.decide import decide_bundle
 from clusterwright.offline.observation import WorkloadCluster
 from clusterwright.runtime.client import Reader
@@ -47,17 +46,12 @@ def run(options: argparse.Namespace) -> int:
         return 2
     name, namespace = subject.name, subject.namespace or options.namespace
     try:
-        bundle = _read(options.file) if options.file else asyncio.run(_live(options, name, namespace))
+        bundle = read_bundle(options.file) if options.file else asyncio.run(_live(options, name, namespace))
         print(render(bundle, name, namespace=namespace, show_secrets=options.show_secrets), end="")
     except (BadBundle, DecodeError, NothingToRender, CannotRedact) as error:
         print(f"clusterwright render: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _read(source: str) -> Bundle:
-    raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    return parse((gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode())
 
 
 async def _live(options: argparse.Namespace, name: str, namespace: str) -> Bundle:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
-from pathlib import Path
 
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.cli import connect, subjects
 from clusterwright.cli.errors import Failed, Usage
+from clusterwright.cli.files import read_bundle
 from clusterwright.cli.following import changes, of_cluster
 from clusterwright.cli.record import gather
-from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
+from clusterwright.offline.bundle import Bundle, assemble
 from clusterwright.offline.timeline import Moment, timeline
 from clusterwright.runtime.errors import NotFound
 
@@ -27,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.source:
         if arguments.watch:
             raise Usage("--from and --watch together mean nothing: a file does not change")
-        _tell(arguments, moments_of(_read(arguments.source), subject.name))
+        _tell(arguments, moments_of(read_bundle(arguments.source), subject.name))
         return 0
     return asyncio.run(_run(arguments, subject))
 
@@ -41,14 +40,6 @@ def moments_of(bundle: Bundle, name: str) -> list[Moment]:
     known = {(o.kind, o.key) for o in objects}
     running = bundle.observation.running
     return timeline(objects, events, [d for d in (running.traces if running is not None else ()) if (d.kind, d.key) in known])
-
-
-def _read(source: str) -> Bundle:
-    text = sys.stdin.read() if source == "-" else Path(source).read_text()
-    try:
-        return parse(text)
-    except BadBundle as error:
-        raise Failed(str(error)) from None
 
 
 async def _run(arguments: argparse.Namespace, subject: subjects.Subject) -> int:

@@ -69,8 +69,41 @@ def assemble(documents: Iterable[Any], *, clock: Clock | None = None) -> Bundle:
             msgspec.json.encode(document)
         except (UnicodeEncodeError, TypeError) as error:
             raise BadBundle(f"document {index}: {document['kind']} holds what JSON cannot: {error}") from error
-        objects.append(_newest(index, dict(document)))
+        objects.append(_newest(index, shaped(document)))
     return Bundle(tuple(objects), observation or Observation(), clock or SystemClock())
+
+
+_MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"), ("spec",), ("status",), ("involvedObject",), ("regarding",))
+_LISTS: Final[tuple[tuple[tuple[str, ...], type], ...]] = (
+    (("metadata", "ownerReferences"), Mapping), (("metadata", "finalizers"), str), (("status", "conditions"), Mapping),
+    (("status", "v1beta2", "conditions"), Mapping), (("status", "deprecated", "v1beta1", "conditions"), Mapping),
+)  # fmt: skip
+"""What every reader takes for lists of such items."""
+
+
+def shaped(document: Mapping[str, Any]) -> Json:
+    """A copy of an object without what is of another shape than all readers expect: providers of others may mean anything by it."""
+    made = dict(document)
+    for *outer, last in _MAPS:
+        holder = _opened(made, outer)
+        if holder is not None and last in holder and not isinstance(holder[last], Mapping):
+            del holder[last]
+    for (*outer, last), kind in _LISTS:
+        holder = _opened(made, outer)
+        if holder is not None and last in holder:
+            items = holder[last]
+            holder[last] = [item for item in items if isinstance(item, kind)] if isinstance(items, list) else []
+    return made
+
+
+def _opened(json: Json, path: Iterable[str]) -> Json | None:
+    """The map at a path, each on the way to it a copy of its own; None where there is none."""
+    for step in path:
+        inner = json.get(step)
+        if not isinstance(inner, Mapping):
+            return None
+        json[step] = json = dict(inner)
+    return json
 
 
 def _newest(index: int, document: Json) -> Json:

@@ -1,0 +1,48 @@
+"""Files that are named on the command line: texts, and bundles as `record` writes them, whatever else they may hold."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from clusterwright.api.wire import UNREADABLE
+from clusterwright.cli.errors import Failed
+from clusterwright.offline.bundle import BadBundle, Bundle, assemble, parse
+
+
+def read_bundle(source: str) -> Bundle:
+    """The bundle in a file, `-` for standard input: YAML or JSON, compressed by gzip or not. Raises Failed, OSError."""
+    raw = _read(source)
+    if raw[:2] == b"\x1f\x8b":
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise Failed(f"{source}: it looks compressed, and is broken: {error}") from None
+    try:
+        if raw.lstrip()[:1] == b"{":
+            with suppress(*UNREADABLE):  # several JSON documents are YAML
+                return assemble([msgspec.json.decode(raw)])
+        return parse(_as_text(raw, source))
+    except BadBundle as error:
+        raise Failed(str(error)) from None
+
+
+def read_text(source: str) -> str:
+    """The text in a file, `-` for standard input. Raises Failed where it is none, OSError."""
+    return _as_text(_read(source), source)
+
+
+def _read(source: str) -> bytes:
+    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+
+
+def _as_text(raw: bytes, source: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise Failed(f"{source}: it is no text: not UTF-8") from None
