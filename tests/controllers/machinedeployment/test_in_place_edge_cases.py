@@ -16,6 +16,7 @@ import pytest
 from clusterwright.api.core import Machine, MachineDeployment, MachineSet
 from clusterwright.api.infrastructure import DevMachine
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.scheme import SCHEME
 from support.extension import extension_config
 from support.worker_passes import KEY, NOW, Json, Plane, objects
 
@@ -85,6 +86,24 @@ async def test_an_extension_that_changes_what_differs_lets_machines_move() -> No
     assert new is not None
     assert old.metadata.annotations[MOVE] == new.metadata.name
     assert new.metadata.annotations[RECEIVE] == old.metadata.name
+
+
+@pytest.mark.parametrize("may_go", [False, True], ids=["nothing may go yet", "something may go"])
+async def test_the_biggest_is_asked_about_first_until_something_may_go_then_the_oldest(may_go: bool) -> None:
+    rollout = await Rollout({"response": {"status": "Success"}}).begin()
+    plane, (small, _) = rollout.plane, await rollout.sets()
+    big = dict((await plane.client.get(SCHEME.gvk(MachineSet), small.key)).json)
+    kept = {k: v for k, v in big["metadata"].items() if k in ("namespace", "labels", "ownerReferences")}
+    big["metadata"], big["spec"]["replicas"] = kept | {"name": "z-big"}, 5  # as old, and later by name
+    big["spec"]["template"]["spec"]["version"] = "v1.33.0"
+    await plane.client.create(big)
+    counts = {"replicas": 5, "readyReplicas": 5, "availableReplicas": 5}
+    await plane.client.patch(MachineSet, ObjectKey(KEY.namespace, "z-big"), {"status": counts}, subresource="status")
+    await plane.client.patch(MachineDeployment, KEY, {"spec": {"replicas": 6 if may_go else 9}})
+    await plane.reconcile("MachineDeployment")
+    asked = [call["body"]["current"]["machineSet"]["metadata"]["name"] for call in plane.world.canned.calls]
+
+    assert asked == ([small.metadata.name, "z-big"] if may_go else ["z-big", small.metadata.name])
 
 
 async def test_23_an_extension_without_patches_leaves_the_machines_to_be_replaced() -> None:

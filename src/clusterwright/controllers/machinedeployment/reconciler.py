@@ -33,7 +33,7 @@ from clusterwright.controllers.machinedeployment.plan import DELETE, STEPS, Dele
 from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout, Sized
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
 from clusterwright.controllers.machinedeployment.status import PHASE, counted, is_complete, is_spent, v1beta1_counted
-from clusterwright.controllers.machinedeployment.templates import Division, divide, due, has_hash, oldest_first
+from clusterwright.controllers.machinedeployment.templates import Division, biggest_first, divide, due, has_hash, oldest_first
 from clusterwright.controllers.owned_machines import awaits_acknowledgement, missing_text
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, Conflict, NotFound
@@ -181,9 +181,10 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             if run.seen.features.get("InPlaceUpdates"):
                 self._acknowledge(run, division, plan, marks)
             rollout.grow_new(plan)
-            rollout.shrink_old(plan)
+            may_go = rollout.shrink_old(plan)
             if run.seen.features.get("InPlaceUpdates"):
-                await self._update_in_place(run, division, plan, marks, hash_label)
+                asked = division.old if may_go else biggest_first(division.old)
+                await self._update_in_place(run, with_(division, old=tuple(asked)), plan, marks, hash_label)
             rollout.break_deadlock(plan)
         await self._write(run, division, plan.intents, name=name, hash_label=hash_label, marks=marks)
 
@@ -208,7 +209,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
     async def _update_in_place(
         self, run: Run, division: Division, plan: Rollout, marks: dict[str, dict[str, str]], hash_label: str
     ) -> None:
-        """Let old MachineSets whose Machines can be updated give them to the new one; raises PassFailed."""
+        """Let old MachineSets, asked about in their order, whose Machines can be updated give them to the new one; raises PassFailed."""
         if plan.new.wanted >= plan.replicas:
             return
         maker, name = _maker(run), plan.new.name

@@ -100,10 +100,13 @@ def grow_new(rollout: Rollout) -> None:
         rollout.intents[new.name] = wanted + min(room, rollout.replicas - wanted)
 
 
-def shrink_old(rollout: Rollout) -> None:
-    """Old MachineSets give up what may go: unavailable Machines first, across all of them, then the rest, the oldest first."""
+def shrink_old(rollout: Rollout) -> bool:
+    """Old MachineSets give up what may go: unavailable Machines first, across all of them, then the rest, the oldest first.
+
+    Whether anything may go.
+    """
     if sum(s.wanted for s in rollout.old) == 0:
-        return
+        return False
     least = max(rollout.replicas - rollout.limits.unavailable, 0)
     pending = sum(max(s.actual - min(s.wanted, rollout.intent(s)), 0) for s in rollout.all)
     unavailable = max(rollout.new.wanted - rollout.new.available, 0)
@@ -112,8 +115,10 @@ def shrink_old(rollout: Rollout) -> None:
         available=sum(s.available for s in rollout.all),
         least=least,
     )
+    may_go = state.budget > 0
     _shrink(rollout, state, all_of_them=False)
     _shrink(rollout, state, all_of_them=True)
+    return may_go
 
 
 @dataclass(slots=True)

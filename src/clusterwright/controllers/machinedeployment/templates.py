@@ -34,6 +34,11 @@ def created(machine_set: MachineSet) -> datetime:
     return machine_set.metadata.creation_timestamp or _BEGINNING
 
 
+def biggest_first(machine_sets: Iterable[MachineSet]) -> list[MachineSet]:
+    """By how many Machines they want, then by age."""
+    return sorted(machine_sets, key=lambda s: (-(s.spec.replicas or 0), created(s), s.metadata.name))
+
+
 def oldest_first(machine_sets: Iterable[MachineSet]) -> list[MachineSet]:
     """By age, then by name."""
     return sorted(machine_sets, key=lambda s: (created(s), s.metadata.name))
@@ -56,8 +61,7 @@ def divide(deployment: MachineDeployment, machine_sets: Sequence[MachineSet], no
 
     After `rollout.after` has passed, only one that was created since then matches.
     """
-    ordered = sorted(machine_sets, key=lambda s: (-(s.spec.replicas or 0), created(s), s.metadata.name))
-    matching = [s for s in ordered if is_up_to_date(s, deployment)]
+    matching = [s for s in biggest_first(machine_sets) if is_up_to_date(s, deployment)]
     after = due(deployment, now)
     new = next((s for s in matching if after is None or created(s) >= after), None)
     old = oldest_first(s for s in machine_sets if s is not new)
