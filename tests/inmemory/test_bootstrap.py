@@ -112,3 +112,40 @@ def test_a_refusal_does_not_quote_the_data():
         bootstrap.parse(value, "")
     assert "abcdef" not in str(failure.value)
     assert failure.value.__cause__ is None
+
+
+BOMB = gzip.compress(bytes(200 << 20), 9)
+"""200 MiB of nothing."""
+
+
+@pytest.mark.parametrize("packed", [BOMB, gzip.compress(b"hello")[:-12], b"\x1f\x8b\x08\0\0\0\0\0\0\0garbage", b"no gzip", b""])
+def test_what_gzip_does_not_give_back_fails_the_boot(packed):
+    encoded = base64.b64encode(packed).decode()
+    cloud = f"-   path: /x\n    encoding: gz+b64\n    content: {encoded!r}\n"
+    stored = {"path": "/x", "contents": {"source": f"data:;base64,{encoded}", "compression": "gzip"}}
+
+    with pytest.raises(BootFailure, match="/x cannot be decoded"):
+        bootstrap.parse(cloud_config(cloud), "")
+    with pytest.raises(BootFailure, match="/x cannot be decoded"):
+        bootstrap.parse(ignition([stored]), "ignition")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"ignition": 5},
+        {"storage": []},
+        {"storage": {"files": 7}},
+        {"storage": {"files": [3]}},
+        {"systemd": {"units": ["x"]}},
+        {"systemd": "x"},
+    ],
+)
+def test_ignition_of_another_form_fails_the_boot(part):
+    with pytest.raises(BootFailure, match="ignition: "):
+        bootstrap.parse(json.dumps({**json.loads(ignition()), **part}).encode(), "ignition")
+
+
+def test_ignition_without_end_of_nesting_fails_the_boot():
+    with pytest.raises(BootFailure, match="is not JSON"):
+        bootstrap.parse(b"[" * 100_000, "ignition")

@@ -246,3 +246,11 @@ def test_what_a_server_adds_is_no_difference() -> None:
     assert contains({"a": [{"b": 1, "c": 2}], "d": 1}, {"a": [{"b": 1}]})
     assert not contains({"a": [{"b": 1}, {}]}, {"a": [{"b": 1}]})
     assert not contains({"a": 1}, {"a": 2})
+
+
+@pytest.mark.parametrize("part", [{"kind": 5}, {"object": []}, {"oldObject": "x"}])
+def test_a_review_of_what_is_no_object_is_refused(part: dict[str, Any]) -> None:
+    review = {"apiVersion": reviews.ADMISSION, "kind": "AdmissionReview", "request": {"uid": "u", **part}}
+
+    with pytest.raises(reviews.BadReview, match="is no object"):
+        reviews.read(json.dumps(review).encode(), reviews.ADMISSION, "AdmissionReview")

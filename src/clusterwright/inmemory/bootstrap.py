@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import gzip
 import json
 import re
 import urllib.parse
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from clusterwright.api import yamlreader
 
 _JINJA = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 _KUBEADM = re.compile(r"\bkubeadm (init|join) --config (\S+)")
+_MOST_UNPACKED = 64 << 20
 SENTINEL = "/run/cluster-api/bootstrap-success.complete"
 
 
@@ -133,16 +133,32 @@ def _decoded(content: str, encoding: str, path: str) -> bytes:
             if encoding in {"b64", "base64", "gz+b64", "gzip+base64", "gz+base64"}
             else content.encode()
         )
-        return gzip.decompress(data) if encoding.startswith("gz") else data
-    except (binascii.Error, OSError, EOFError):
+        return _unpacked(data) if encoding.startswith("gz") else data
+    except (ValueError, zlib.error):
         raise BootFailure(f"cloud-init: {path} cannot be decoded as {encoding}") from None
+
+
+def _unpacked(data: bytes) -> bytes:
+    """What gzip has packed, if that is no more than a machine would have room for; raises ValueError, zlib.error."""
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    found = unpack.decompress(data, _MOST_UNPACKED)
+    if not unpack.eof:
+        raise ValueError("too long, or cut off")
+    return found
 
 
 def _ignition(value: bytes) -> tuple[dict[str, bytes], list[str]]:
     try:
         config = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BootFailure("ignition: the configuration is not JSON") from None
+    try:
+        return _provisioned(config)
+    except (AttributeError, TypeError):
+        raise BootFailure("ignition: the configuration is not of the form that it must have") from None
+
+
+def _provisioned(config: Any) -> tuple[dict[str, bytes], list[str]]:
     version = str((config.get("ignition") or {}).get("version", "")) if isinstance(config, dict) else ""
     if not version.startswith("2."):
         raise BootFailure(f"ignition: unsupported configuration version {version!r}")
@@ -167,8 +183,8 @@ def _fetched(path: str, contents: Mapping[str, Any]) -> bytes:
     raw = urllib.parse.unquote_to_bytes(payload)
     try:
         data = base64.b64decode(raw, validate=True) if header.endswith(";base64") else raw
-        return gzip.decompress(data) if contents.get("compression") == "gzip" else data
-    except (binascii.Error, OSError, EOFError):
+        return _unpacked(data) if contents.get("compression") == "gzip" else data
+    except (ValueError, zlib.error):
         raise BootFailure(f"ignition: {path} cannot be decoded") from None
 
 

@@ -25,8 +25,8 @@ def parse_duration(text: str, field: str) -> timedelta:
     return timedelta(microseconds=found / 1000)
 
 
-def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str) -> timedelta:
-    """The duration plus its jitter. The draw depends on `seed` alone, so that every pass sees the same delay."""
+def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str, slowness: float = 1.0) -> timedelta:
+    """The duration plus its jitter, `slowness` times. The draw depends on `seed` alone, so that every pass sees the same delay."""
     duration = parse_duration(startup_duration, f"{field}.startupDuration")
     try:
         jitter = float(startup_jitter or "0")
@@ -34,7 +34,7 @@ def delay(startup_duration: str, startup_jitter: str, *, field: str, seed: str) 
             raise ValueError(startup_jitter)
     except ValueError as error:
         raise BadDuration(f"{field}.startupJitter: {startup_jitter!r} is not a number") from error
-    seconds = duration.total_seconds() * (1 + Random(seed).random() * jitter)
+    seconds = slowness * duration.total_seconds() * (1 + Random(seed).random() * jitter)
     return timedelta(seconds=max(-_LONGEST.total_seconds(), min(seconds, _LONGEST.total_seconds())))
 
 

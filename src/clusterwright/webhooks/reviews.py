@@ -35,6 +35,9 @@ def read(body: bytes, api_version: str, kind: str) -> Json:
     request = review.get("request")
     if not isinstance(request, dict) or not isinstance(request.get("uid"), str):
         raise BadReview("the review has no request with a uid")
+    for name in ("kind", "object", "oldObject"):
+        if not isinstance(request.get(name), dict | None):
+            raise BadReview(f"request.{name} is no object")
     return request
 
 

@@ -77,7 +77,7 @@ class Scene:
         settings, seed = chosen.provisioning, f"{self.obj.metadata.uid}/{part}"
         field = f"spec.backend.inMemory.{_FIELDS.get(part, part)}.provisioning"
         slowness = faults.slowness(self.obj.metadata.annotations)
-        return slowness * stages.delay(settings.startup_duration, settings.startup_jitter, field=field, seed=seed)
+        return stages.delay(settings.startup_duration, settings.startup_jitter, field=field, seed=seed, slowness=slowness)
 
 
 _FIELDS = {"api_server": "apiServer"}
