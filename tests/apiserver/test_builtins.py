@@ -241,3 +241,40 @@ async def test_what_a_rule_may_cost_is_said_beside_what_is_wrong_with_it(api: Ap
         "contributed to estimated rule ",
         "x-kubernetes-validations estim",
     ]
+
+
+SERVICE_FAULTS = [
+    ({"type": "NodePort", "clusterIP": "None"}, ["spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services"]),
+    ({"type": "ExternalName", "externalName": "a.b", "clusterIP": "10.0.0.1"}, ["spec.clusterIPs: Forbidden: may not be set for ExternalName services"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "wanted"), SERVICE_FAULTS)
+async def test_addresses_of_services_fit_their_types(api: Api, spec: dict[str, Any], wanted: list[str]):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], **spec}}
+    assert causes(await api.post("/api/v1/namespaces/default/services", service)) == wanted
+
+
+async def test_init_containers_are_not_probed(api: Api):
+    first = {"name": "i", "image": "x", "readinessProbe": {"tcpSocket": {"port": 80}}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "x"}], "initContainers": [first]},
+    }
+    wanted = ["spec.initContainers[0].readinessProbe: Forbidden: may not be set for init containers without restartPolicy=Always"]
+    assert causes(await api.post("/api/v1/namespaces/default/pods", pod)) == wanted
+    first["restartPolicy"] = "Always"
+    assert (await api.post("/api/v1/namespaces/default/pods", pod)).status == 201
+
+
+async def test_jobs_keep_what_they_were_made_for(api: Api):
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    template = {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"parallelism": -1, "template": template}}
+    assert causes(await api.post(jobs, job)) == ["spec.parallelism: Invalid value: -1: must be greater than or equal to 0"]
+    job["spec"] = {"completions": 2, "template": template}
+    assert (await api.post(jobs, job))["metadata"]["labels"]["batch.kubernetes.io/job-name"] == "j"
+    assert causes(await api.merge(f"{jobs}/j", {"spec": {"completions": 3}})) == ["spec.completions: Invalid value: 3: field is immutable"]
+    assert "child pods are preserved" in (await api.do("DELETE", f"{jobs}/nobody")).warnings[0]

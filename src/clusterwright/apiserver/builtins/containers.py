@@ -50,17 +50,29 @@ def container(container: Json, path: str, names: set[str]) -> list[FieldError]:
     if policy and policy not in _PULL_POLICIES:
         errors.append(not_supported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES))
     errors.extend(_resources(container.get("resources") or {}, f"{path}.resources"))
-    for moment in ("postStart", "preStop"):
-        if (handler := (container.get("lifecycle") or {}).get(moment)) is not None:
-            errors.extend(_handler(handler, f"{path}.lifecycle.{moment}"))
     ending = container.get("terminationMessagePolicy")
     if ending and ending not in _ENDS:
         errors.append(not_supported(f"{path}.terminationMessagePolicy", ending, _ENDS))
-    for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if (probe := container.get(kind)) is not None:
-            errors.extend(_probe(probe, f"{path}.{kind}", once=kind != "readinessProbe"))
+    errors.extend(_life(container, path))
     errors.extend(identities(container.get("securityContext") or {}, f"{path}.securityContext"))
     return errors
+
+
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def _life(container: Json, path: str) -> Iterator[FieldError]:
+    """What is asked and done while it runs: not of init containers, which end, unless they stay."""
+    if "initContainers[" in path and container.get("restartPolicy") != "Always":
+        text = "may not be set for init containers without restartPolicy=Always"
+        yield from (forbidden(f"{path}.{kind}", text) for kind in ("lifecycle", *_PROBES) if container.get(kind) is not None)
+        return
+    for moment in ("postStart", "preStop"):
+        if (handler := (container.get("lifecycle") or {}).get(moment)) is not None:
+            yield from _handler(handler, f"{path}.lifecycle.{moment}")
+    for kind in _PROBES:
+        if (probe := container.get(kind)) is not None:
+            yield from _probe(probe, f"{path}.{kind}", once=kind != "readinessProbe")
 
 
 def identities(context: Json, path: str) -> list[FieldError]:

@@ -17,7 +17,7 @@ from clusterwright.apiserver.builtins.rows import GENERATION, RETURNED, STRICT, 
 from clusterwright.apiserver.builtins.validation import immutable
 from clusterwright.apiserver.encoding.printing import age
 from clusterwright.apiserver.interfaces import Resource, Scale
-from clusterwright.apiserver.status import FieldError, forbidden, not_supported, required
+from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
 
 _AGE: Final = ("Age", "")
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -65,13 +65,23 @@ def _new_job(obj: Json) -> None:
     uid = {"batch.kubernetes.io/controller-uid": meta["uid"]}
     names = {"batch.kubernetes.io/job-name": meta["name"], "controller-uid": meta["uid"], "job-name": meta["name"]}
     template["labels"] = {**(template.get("labels") or {}), **uid, **names}
+    if not meta.get("labels"):
+        meta["labels"] = dict(template["labels"])
     spec["selector"] = {"matchLabels": uid}
 
 
+_COUNTED: Final = (
+    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)  # fmt: skip
+
+
 def _validate_job(obj: Json, path: str = "spec") -> list[FieldError]:
-    spec = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    job = obj.get("spec") or {}
+    errors = [invalid(f"{path}.{f}", job[f], "must be greater than or equal to 0") for f in _COUNTED if (job.get(f) or 0) < 0]
+    spec = (job.get("template") or {}).get("spec") or {}
     where = f"{path}.template.spec"
-    errors = pod_spec(spec, where)
+    errors.extend(pod_spec(spec, where))
     policy = spec.get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
         errors.append(
@@ -84,8 +94,10 @@ def _validate_job(obj: Json, path: str = "spec") -> list[FieldError]:
 
 def _validate_job_update(obj: Json, old: Json) -> list[FieldError]:
     new, before = obj.get("spec") or {}, old.get("spec") or {}
-    fixed = ["selector", "completionMode", "podFailurePolicy"] + ([] if before.get("suspend") else ["template"])
-    return [e for field in fixed for e in immutable(new, before, field, "spec")]
+    fixed = ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"] + ([] if before.get("suspend") else ["template"])
+    if new.get("completionMode") != "Indexed" or new.get("completions") != new.get("parallelism"):  # else it is elastic
+        fixed.insert(0, "completions")
+    return [e for field in fixed for e in immutable(new, before, field, f"spec.{field}")]
 
 
 def _default_cron_job(obj: Json) -> None:

@@ -85,7 +85,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     builtin(
         "", "Service", "core.v1.Service", short=("svc",), all_category=True, status=True, table=columns.SERVICE, name_rule="label",
         defaults=defaults.service, on_create=services.on_create, on_update=services.on_update, validate=services.validate,
-        validate_update=services.validate_update, selectable=fields("spec.clusterIP", "spec.type"),
+        validate_update=services.validate_update, warn=services.warnings, selectable=fields("spec.clusterIP", "spec.type"),
         resource={**RETURNED, **UPSERT},
     ),
     builtin(

@@ -20,10 +20,10 @@ def on_create(obj: Json) -> None:
     """A headless Service says so twice; without a selector it is of both address families, as upstream has it."""
     spec = obj.get("spec") or {}
     address = spec.get("clusterIP") or ""
-    if spec.get("type") == "ExternalName" or not address:
+    if not address:
         return
     spec.setdefault("clusterIPs", [address])
-    if address != HEADLESS:
+    if address != HEADLESS or spec.get("type") == "ExternalName":
         return
     if spec.get("selector"):
         spec.setdefault("ipFamilyPolicy", "SingleStack")
@@ -34,9 +34,16 @@ def on_create(obj: Json) -> None:
 
 
 def on_update(obj: Json, old: Json) -> None:
-    """What an update leaves out of the addresses stays; a new first address is the first of the list, too."""
+    """What an update leaves out of the addresses stays; a new first address is the first of the list, too.
+
+    Who becomes a mere name loses those that it does not change.
+    """
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     if "ExternalName" in (spec.get("type"), before.get("type")):
+        if before.get("type") != "ExternalName":
+            for field in _ALLOCATED:
+                if spec.get(field) == before.get(field):
+                    spec.pop(field, None)
         return
     for field in _ALLOCATED:
         if not spec.get(field) and before.get(field):
@@ -56,6 +63,11 @@ def validate(obj: Json) -> list[FieldError]:
     headless = spec.get("clusterIP") == "None"
     if not ports and not headless and spec.get("type") != "ExternalName":
         errors.append(required("spec.ports"))
+    if headless and spec.get("type") in ("LoadBalancer", "NodePort"):
+        errors.append(invalid("spec.clusterIPs[0]", HEADLESS, f"may not be set to 'None' for {spec['type']} services"))
+    if spec.get("type") == "ExternalName":
+        given = (field for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field))
+        errors.extend(forbidden(f"spec.{field}", "may not be set for ExternalName services") for field in given)
     if spec.get("type") == "ExternalName" and not spec.get("externalName"):
         errors.append(required("spec.externalName"))
     names: set[str] = set()
@@ -87,6 +99,13 @@ def validate(obj: Json) -> list[FieldError]:
     if affinity not in ("ClientIP", "None"):
         errors.append(not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
     return errors
+
+
+def warnings(obj: Json, old: Json | None) -> list[str]:
+    """What a headless Service says in vain."""
+    spec = obj.get("spec") or {}
+    ignored = spec.get("clusterIP") == HEADLESS and spec.get("sessionAffinity") == "ClientIP"
+    return ["spec.SessionAffinity is ignored for headless services"] if ignored else []
 
 
 def _target(target: Any, path: str) -> Iterator[FieldError]:

@@ -126,6 +126,7 @@ def _check_types(options: Json) -> None:
 async def delete(call: Call) -> Response:
     """DELETE of one object."""
     options = await call.off(options_of, call) if call.heavy else options_of(call)
+    _warn(call, options)
     resource, info = call.resource, call.info
     if resource.plural == "namespaces" and not resource.group and info.name in _PROTECTED:
         raise forbidden_error("", "namespaces", info.name, "this namespace may not be deleted")
@@ -141,6 +142,16 @@ async def delete(call: Call) -> Response:
                 return call.answer(200, _success(call, obj["metadata"].get("uid", "")))
             return call.answer(200, obj, raw)
     raise conflict(resource.group, resource.plural, info.name, "the object has been modified; please try again")
+
+
+def _warn(call: Call, options: Json) -> None:
+    """Of Pods that stay, whether there is such a Job or not."""
+    if (
+        call.resource.kind == "Job"
+        and call.resource.orphans
+        and options.get("propagationPolicy") is options.get("orphanDependents") is None
+    ):
+        call.warnings.append(_ORPHANED)
 
 
 def _answers_object(call: Call, obj: Json) -> bool:
@@ -264,8 +275,6 @@ def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:
     if policy is None and orphan is not None:
         policy = "Orphan" if orphan else "Background"
     if policy is None and call.resource.orphans:
-        if call.resource.kind == "Job":
-            call.warnings.append(_ORPHANED)
         policy = "Orphan"
     if policy is None:
         return current
@@ -282,6 +291,7 @@ async def delete_collection(call: Call) -> Response:
     reads.check_options(call, watch=False)
     selects = reads.selection(call)
     options = await call.off(options_of, call)
+    _warn(call, options)
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
     entries, list_meta = await reads.snapshot(call, selects, limit, paged=True)
     for entry in entries:
