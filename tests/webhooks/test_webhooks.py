@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,10 +22,11 @@ from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.apiserver.patchtypes.jsonpatch import json_patch
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.apiserver.serving.tls import make_authority, sign
+from clusterwright.apiserver.serving.tls import KeyPair, make_authority, sign
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.rest import RestClient
+from clusterwright.streams.tls import use_certificate
 from clusterwright.webhooks import certificates, reviews
 from clusterwright.webhooks.configurations import Target, configurations, contains
 from clusterwright.webhooks.running import WebhookOptions, serving
@@ -254,3 +255,42 @@ def test_a_review_of_what_is_no_object_is_refused(part: dict[str, Any]) -> None:
 
     with pytest.raises(reviews.BadReview, match="is no object"):
         reviews.read(json.dumps(review).encode(), reviews.ADMISSION, "AdmissionReview")
+
+
+def without_names() -> dict[str, bytes]:
+    good = certificates.renew({}, ["a.svc"], NOW)
+    serving = sign(KeyPair(good["ca.crt"], good["ca.key"]), NOW, "nameless", hosts=[])
+    return {"tls.crt": serving.certificate, "tls.key": serving.key}
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda good: {"ca.key": b""},
+        lambda good: {"ca.key": b"x"},
+        lambda good: {"ca.key": good["tls.key"]},
+        lambda good: {"tls.key": b""},
+        lambda good: {"tls.key": good["ca.key"]},
+        lambda good: without_names(),
+    ],
+)
+def test_a_secret_that_somebody_spoiled_is_made_whole_again(spoil: Callable[[dict[str, bytes]], dict[str, bytes]]) -> None:
+    """Without that no server could listen with it, and no replica ever start again."""
+    good = certificates.renew({}, ["a.svc"], NOW)
+
+    mended = certificates.renew({**good, **spoil(good)}, ["a.svc"], NOW)
+
+    assert certificates.renew(mended, ["a.svc"], NOW) == mended
+    use_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), mended["tls.crt"], mended["tls.key"])
+
+
+async def test_webhooks_make_a_spoiled_secret_whole_while_they_run() -> None:
+    async with running(interval=0.02) as (client, server):
+        del server
+        (found,) = [s for s in await client.list(Secret) if "ca.key" in s.data]
+        await client.update(Secret(metadata=found.metadata, type=found.type, data={**found.data, "ca.key": b"", "tls.key": b"x"}))
+
+        while not (now := await client.get(Secret, found.key)).data["ca.key"]:
+            await SystemClock().sleep(0.01)
+
+    assert now.data["tls.key"].startswith(b"-----BEGIN")

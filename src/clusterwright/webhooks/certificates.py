@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 
 from clusterwright.api.kubernetes import Namespace, Secret
 from clusterwright.api.meta import ObjectKey, ObjectMeta
@@ -97,12 +99,12 @@ def renew(data: dict[str, bytes], hosts: Sequence[str], now: datetime) -> dict[s
     """
     wanted = dict(data)
     authority = KeyPair(wanted.get("ca.crt", b""), wanted.get("ca.key", b""))
-    if _is_due(authority.certificate, now):
+    if _is_due(authority, now):
         made = make_authority(now, "clusterwright-webhooks-authority", AUTHORITY_VALIDITY)
         wanted["ca.crt"] = made.certificate + (_first(authority.certificate) if _is_valid(authority.certificate, now) else b"")
         wanted["ca.key"] = made.key
         wanted.pop("tls.crt", None)
-    if _is_due(wanted.get("tls.crt", b""), now) or not _names(wanted["tls.crt"]) >= set(hosts):
+    if _is_due(KeyPair(wanted.get("tls.crt", b""), wanted.get("tls.key", b"")), now) or not _names(wanted["tls.crt"]) >= set(hosts):
         issuer = KeyPair(_first(wanted["ca.crt"]), wanted["ca.key"])
         serving = sign(issuer, now, "clusterwright-webhooks", hosts=hosts, validity=SERVING_VALIDITY)
         wanted["tls.crt"], wanted["tls.key"] = serving.certificate, serving.key
@@ -120,8 +122,15 @@ def _first(bundle: bytes) -> bytes:
 def _load(pem: bytes) -> x509.Certificate | None:
     try:
         return x509.load_pem_x509_certificate(pem)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return None
+
+
+def _is_its_key(key: bytes, certificate: x509.Certificate) -> bool:
+    try:
+        return serialization.load_pem_private_key(key, None).public_key() == certificate.public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return False
 
 
 def _is_valid(pem: bytes, now: datetime) -> bool:
@@ -129,9 +138,9 @@ def _is_valid(pem: bytes, now: datetime) -> bool:
     return certificate is not None and certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
-def _is_due(pem: bytes, now: datetime) -> bool:
-    certificate = _load(pem)
-    if certificate is None:
+def _is_due(pair: KeyPair, now: datetime) -> bool:
+    certificate = _load(pair.certificate)
+    if certificate is None or not _is_its_key(pair.key, certificate):
         return True
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now < begin or (end - now) < (end - begin) * RENEWED_BEFORE_END
@@ -140,5 +149,8 @@ def _is_due(pem: bytes, now: datetime) -> bool:
 def _names(pem: bytes) -> set[str]:
     certificate = _load(pem)
     assert certificate is not None
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        return set()
     return {*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))}
