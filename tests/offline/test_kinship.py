@@ -97,3 +97,9 @@ def test_the_class_is_read_in_both_spellings() -> None:
 
     assert [r.name for r in class_of(new)] == [r.name for r in class_of(old)] == ["small"]
     assert class_of(elsewhere) == []
+
+
+def test_others_may_mean_something_else_by_a_name() -> None:
+    odd = (thing("Widget", "list", {"clusterName": ["c"]}), thing("Widget", "map", {"clusterName": {"name": "c"}}))
+
+    assert kin(cluster("c"), *odd, thing("Machine", "named", {"clusterName": "c"})) == {"Machine/ns/named"}

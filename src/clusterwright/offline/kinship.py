@@ -64,9 +64,9 @@ class Kinship:
             elif obj.kind == "ClusterResourceSet":
                 self._resource_sets.append(name)
             if obj.kind != "Cluster":
-                for cluster in {metadata.labels.get(CLUSTER_NAME_LABEL), obj.at("spec", "clusterName")}:
-                    if isinstance(cluster, str):
-                        self._named.setdefault((namespace, cluster), []).append(name)
+                named = (metadata.labels.get(CLUSTER_NAME_LABEL), obj.at("spec", "clusterName"))
+                for cluster in {text for text in named if isinstance(text, str)}:
+                    self._named.setdefault((namespace, cluster), []).append(name)
 
     def of(self, cluster: Unstructured, *roots: str) -> set[str]:
         """The names of whatever belongs to the Cluster or to one of the roots."""
