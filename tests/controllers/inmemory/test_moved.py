@@ -1,6 +1,7 @@
 """Clusters that were moved are built again from their objects, and the plane that they left lets go of them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -25,16 +26,33 @@ from clusterwright.runtime.rest import RestClient
 from clusterwright.simulation.loop import run_virtual
 from clusterwright.simulation.plane import Plane, plane
 from clusterwright.simulation.world import START
+from support.moments import moment
 
 KEY = ObjectKey("default", "c")
 
 
-def planes(body: Callable[[Plane, Plane], Awaitable[None]]) -> None:
-    """Two planes at once, in virtual time."""
+@asynccontextmanager
+async def two(*, seconds: float = 0) -> AsyncIterator[tuple[Plane, Plane]]:
+    """Two planes at once, with a cluster on the first, whose machines take so long to come."""
+    clock = LoopClock(START)
+    async with plane(clock, seed=1) as here, plane(clock, seed=2) as there:
+        await bring_up(here, seconds=seconds)
+        yield here, there
 
+
+Body = Callable[[Plane, Plane], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def settled() -> Iterator[Callable[[Body], None]]:
+    """Goes on from where the cluster is there."""
+    with moment(two) as made:
+        yield lambda body: made.then(lambda both: body(*both))
+
+
+def slowly(body: Body) -> None:
     async def main() -> None:
-        clock = LoopClock(START)
-        async with plane(clock, seed=1) as here, plane(clock, seed=2) as there:
+        async with two(seconds=5) as (here, there):
             await body(here, there)
 
     run_virtual(main())
@@ -59,31 +77,32 @@ async def addresses(p: Plane) -> dict[str, str]:
     return {m.metadata.name: m.status.addresses[1].address for m in await p.client.list(DevMachine)}
 
 
-@pytest.mark.parametrize(
-    "seconds", [pytest.param(0, id="at once"), pytest.param(5, id="machines that take their time", marks=pytest.mark.soak)]
-)
-def test_a_cluster_is_the_same_there_and_back(seconds):
+async def there_and_back(here, there):
+    port, known = here.workload("c").port, await addresses(here)
+
+    for source, target in ((here, there), (there, here)):
+        await carry(source, target)
+        await target.until_available("c", control_plane=3, workers=2, within=600)
+        assert source.cloud.find(KEY) is None  # its port is free for the other
+        assert await source.client.find(Cluster, KEY) is None
+        assert await addresses(target) == known
+        workload = target.workload("c")
+        assert workload.port == port
+        assert {n.metadata.name for n in await workload.client.list(Node)} == set(known)
+        assert len(workload.members()) == 3
+
+
+def test_a_cluster_is_the_same_there_and_back(settled):
+    settled(there_and_back)
+
+
+@pytest.mark.soak
+def test_a_cluster_of_machines_that_take_their_time_is_the_same_there_and_back():
+    slowly(there_and_back)
+
+
+def test_it_goes_on_growing_although_the_machine_that_founded_it_is_gone(settled):
     async def body(here, there):
-        await bring_up(here, seconds=seconds)
-        port, known = here.workload("c").port, await addresses(here)
-
-        for source, target in ((here, there), (there, here)):
-            await carry(source, target)
-            await target.until_available("c", control_plane=3, workers=2, within=600)
-            assert source.cloud.find(KEY) is None  # its port is free for the other
-            assert await source.client.find(Cluster, KEY) is None
-            assert await addresses(target) == known
-            workload = target.workload("c")
-            assert workload.port == port
-            assert {n.metadata.name for n in await workload.client.list(Node)} == set(known)
-            assert len(workload.members()) == 3
-
-    planes(body)
-
-
-def test_it_goes_on_growing_although_the_machine_that_founded_it_is_gone():
-    async def body(here, there):
-        await bring_up(here)
         founders = {m.metadata.name for m in await here.client.list(Machine)}
         await here.client.patch(KubeadmControlPlane, KEY, {"spec": {"version": "v1.34.2"}})
 
@@ -101,7 +120,7 @@ def test_it_goes_on_growing_although_the_machine_that_founded_it_is_gone():
         await there.client.patch(MachineDeployment, ObjectKey("default", "md"), {"spec": {"replicas": 3}})
         await there.until_available("c", control_plane=5, workers=3, within=600)
 
-    planes(body)
+    settled(body)
 
 
 def test_a_machine_that_may_not_start_yet_keeps_its_address():
@@ -114,9 +133,8 @@ def test_a_machine_that_may_not_start_yet_keeps_its_address():
     assert [a.address for a in concluded.status.addresses] == ["m", "10.0.0.7"]
 
 
-def test_a_move_that_fails_is_undone():
+def test_a_move_that_fails_is_undone(settled):
     async def body(here, there):
-        await bring_up(here)
         moved = in_order(await gather(client(here), "default"))
         taken = next(m.json["metadata"]["name"] for m in reversed(moved) if m.json["kind"] == "DevMachine")
         for obj in samples.machine("other", taken, is_control_plane=False):
@@ -132,14 +150,13 @@ def test_a_move_that_fails_is_undone():
         assert not cluster.spec.paused
         await here.until_available("c", control_plane=3, workers=2)
 
-    planes(body)
+    settled(body)
 
 
 def test_what_comes_while_all_is_being_paused_is_waited_for():
     """A Machine that is on its way has no Node yet: it must not be left behind, nor taken along half made."""
 
     async def body(here, there):
-        await bring_up(here, seconds=5)
         await here.client.patch(MachineDeployment, ObjectKey("default", "md"), {"spec": {"replicas": 3}})
 
         async def begun():
@@ -154,12 +171,11 @@ def test_what_comes_while_all_is_being_paused_is_waited_for():
         await carry(here, there)
         await there.until_available("c", control_plane=3, workers=3, within=600)
 
-    planes(body)
+    slowly(body)
 
 
-def test_what_blocks_a_move_is_waited_for_and_then_all_is_as_it_was():
+def test_what_blocks_a_move_is_waited_for_and_then_all_is_as_it_was(settled):
     async def body(here, there):
-        await bring_up(here)
         await here.client.patch(Cluster, KEY, {"metadata": {"annotations": {"clusterctl.cluster.x-k8s.io/block-move": ""}}})
 
         with pytest.raises(CannotMove, match="not everything was ready to move within 60 s"):
@@ -168,4 +184,4 @@ def test_what_blocks_a_move_is_waited_for_and_then_all_is_as_it_was():
         assert not (await here.client.get(Cluster, KEY)).spec.paused
         assert await there.client.list(Cluster) == []
 
-    planes(body)
+    settled(body)
