@@ -11,7 +11,7 @@ from clusterwright.conditions import get
 from clusterwright.inmemory import etcd, faults, objects
 
 
-async def bring_up(p, *, control_planes=1, workers=1):
+async def bring_up(p, control_planes, workers):
     await p.apply(samples.cluster("c"))
     for number in range(control_planes):
         await p.apply(samples.machine("c", f"cp-{number}", is_control_plane=True))
@@ -33,9 +33,8 @@ async def pod_ready(p, name):
     return get(pod.status.conditions, "Ready").status
 
 
-def test_machine_never_boots(in_plane):
+def test_machine_never_boots(after):
     async def body(p):
-        await bring_up(p)
         late = samples.machine("c", "late", is_control_plane=False)
         late[1]["metadata"] = {**late[1]["metadata"], "annotations": {faults.FAULT: "machine-never-boots"}}
         await p.apply(late)
@@ -46,12 +45,11 @@ def test_machine_never_boots(in_plane):
         await break_(p, "late")
         await p.until_available("c", workers=2)
 
-    in_plane(body)
+    after(body, bring_up, 1, 1)
 
 
-def test_bootstrap_fails(in_plane):
+def test_bootstrap_fails(after):
     async def body(p):
-        await bring_up(p)
         late = samples.machine("c", "late", is_control_plane=False)
         late[1]["metadata"] = {**late[1]["metadata"], "annotations": {faults.FAULT: "bootstrap-fails"}}
         await p.apply(late)
@@ -64,12 +62,11 @@ def test_bootstrap_fails(in_plane):
         await p.client.delete(Machine, ObjectKey("default", "late"))
         await p.until_gone(Machine, "late")
 
-    in_plane(body)
+    after(body, bring_up, 1, 1)
 
 
-def test_kubelet_stops(in_plane):
+def test_kubelet_stops(after):
     async def body(p):
-        await bring_up(p)
         await break_(p, "w-0", "kubelet-stops")
         await p.until_condition(Machine, "w-0", "NodeHealthy", "Unknown")
         ready = await p.until_condition(Machine, "w-0", "Ready", "Unknown")
@@ -85,12 +82,11 @@ def test_kubelet_stops(in_plane):
         assert back.spec.taints == ()
         assert objects.KUBELET_STOPPED not in back.metadata.annotations
 
-    in_plane(body)
+    after(body, bring_up, 1, 1)
 
 
-def test_node_dies_on_one_of_three_control_planes(in_plane):
+def test_node_dies_on_one_of_three_control_planes(after):
     async def body(p):
-        await bring_up(p, control_planes=3, workers=0)
         await break_(p, "cp-1", "node-dies")
         await p.until_condition(Machine, "cp-1", "NodeHealthy", "Unknown")
         assert p.workload("c").is_serving
@@ -102,12 +98,11 @@ def test_node_dies_on_one_of_three_control_planes(in_plane):
         await p.until_available("c", control_plane=3)
         assert await pod_ready(p, "etcd-cp-1") == "True"
 
-    in_plane(body)
+    after(body, bring_up, 3, 0)
 
 
-def test_node_dies_on_two_of_three_control_planes(in_plane):
+def test_node_dies_on_two_of_three_control_planes(after):
     async def body(p):
-        await bring_up(p, control_planes=3, workers=0)
         for name in ("cp-0", "cp-1"):
             await break_(p, name, "node-dies")
         await p.until(lambda: _is_serving(p, expected=False), "etcd without quorum does not answer")
@@ -117,16 +112,15 @@ def test_node_dies_on_two_of_three_control_planes(in_plane):
         await p.until_condition(Cluster, "c", "RemoteConnectionProbe", "True", within=60)
         assert p.workload("c").is_serving
 
-    in_plane(body)
+    after(body, bring_up, 3, 0)
 
 
 async def _is_serving(p, *, expected):
     return p.workload("c").is_serving is expected
 
 
-def test_etcd_alarms_and_learners_are_seen_by_etcds_clients(in_plane):
+def test_etcd_alarms_and_learners_are_seen_by_etcds_clients(after):
     async def body(p):
-        await bring_up(p, control_planes=3, workers=0)
         await break_(p, "cp-1", "etcd-corrupt", "etcd-no-space")
         await break_(p, "cp-2", "etcd-learner")
         await asyncio.sleep(2)
@@ -140,12 +134,11 @@ def test_etcd_alarms_and_learners_are_seen_by_etcds_clients(in_plane):
         assert [m.alarms for m in members] == [(), (), ()]
         assert not any(m.is_learner for m in members)
 
-    in_plane(body)
+    after(body, bring_up, 3, 0)
 
 
-def test_etcd_stops(in_plane):
+def test_etcd_stops(after):
     async def body(p):
-        await bring_up(p, control_planes=3, workers=0)
         leader = etcd.leader(p.workload("c").members()).name
         await break_(p, leader, "etcd-stops")
         await p.until(lambda: _leads(p, leader, expected=False), "another member leads")
@@ -153,16 +146,15 @@ def test_etcd_stops(in_plane):
         assert await pod_ready(p, f"kube-apiserver-{leader}") == "True"
         assert p.workload("c").is_serving
 
-    in_plane(body)
+    after(body, bring_up, 3, 0)
 
 
 async def _leads(p, name, *, expected):
     return (etcd.leader(p.workload("c").members()).name == name) is expected
 
 
-def test_api_server_stops(in_plane):
+def test_api_server_stops(after):
     async def body(p):
-        await bring_up(p, control_planes=1, workers=0)
         await break_(p, "cp-0", "api-server-stops")
         await p.until(lambda: _is_serving(p, expected=False), "the only API server is down")
         await p.until_condition(Cluster, "c", "RemoteConnectionProbe", "False", within=300)
@@ -170,19 +162,18 @@ def test_api_server_stops(in_plane):
         await p.until_condition(Cluster, "c", "RemoteConnectionProbe", "True", within=5)  # the connection wakes everybody
         assert await pod_ready(p, "kube-apiserver-cp-0") == "True"
 
-    in_plane(body)
+    after(body, bring_up, 1, 0)
 
 
-def test_api_server_unreachable(in_plane):
+def test_api_server_unreachable(after):
     async def body(p):
-        await bring_up(p)
         await p.annotate(DevCluster, "c", {faults.FAULT: "api-server-unreachable"})
         await p.until_condition(Cluster, "c", "RemoteConnectionProbe", "False", within=300)
         await p.until_condition(Machine, "w-0", "NodeHealthy", "Unknown", within=600)
         await p.annotate(DevCluster, "c", {faults.FAULT: None})
         await p.until_available("c", workers=1, within=30)
 
-    in_plane(body)
+    after(body, bring_up, 1, 1)
 
 
 def test_slow_everything(in_plane):
@@ -199,9 +190,8 @@ def test_slow_everything(in_plane):
     assert 295 < in_plane(body) < 365
 
 
-def test_a_broken_machine_can_be_deleted(in_plane):
+def test_a_broken_machine_can_be_deleted(after):
     async def body(p):
-        await bring_up(p, workers=2)
         await break_(p, "w-0", "node-dies")
         await p.until_condition(Machine, "w-0", "NodeHealthy", "Unknown")
         await p.client.delete(Machine, ObjectKey("default", "w-0"))
@@ -213,4 +203,4 @@ def test_a_broken_machine_can_be_deleted(in_plane):
         await p.until_gone(Cluster, "c", within=600)
         assert p.leftovers() == {}
 
-    in_plane(body)
+    after(body, bring_up, 1, 2)

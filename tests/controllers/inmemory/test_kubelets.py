@@ -35,12 +35,11 @@ async def small(p):
     await p.apply(samples.machine("c", "cp", is_control_plane=True))
     await p.apply(samples.machine("c", "w", is_control_plane=False))
     await p.until_available("c", workers=1)
-    return p.workload("c")
 
 
-def test_a_deleted_pod_ends_and_an_evicted_one_too(in_plane):
+def test_a_deleted_pod_ends_and_an_evicted_one_too(after):
     async def body(p):
-        client = (await small(p)).client
+        client = p.workload("c").client
         for name in ("deleted", "evicted", "held"):
             await client.create(pod(name, "w", finalizers=["example.com/keep"] if name == "held" else []))
         await client.delete(Pod, ObjectKey("default", "deleted"))
@@ -51,12 +50,12 @@ def test_a_deleted_pod_ends_and_an_evicted_one_too(in_plane):
         await client.patch(Pod, ObjectKey("default", "held"), {"metadata": {"finalizers": None}})
         assert await client.list(Pod, namespace="default") == []
 
-    in_plane(body)
+    after(body, small)
 
 
-def test_where_no_kubelet_lives_pods_stay_until_it_is_back(in_plane):
+def test_where_no_kubelet_lives_pods_stay_until_it_is_back(after):
     async def body(p):
-        client = (await small(p)).client
+        client = p.workload("c").client
         await client.create(pod("app", "w"))
         await p.annotate(DevMachine, "w", {faults.FAULT: "kubelet-stops"})
         await p.until_condition(Machine, "w", "NodeHealthy", "Unknown")
@@ -70,12 +69,12 @@ def test_where_no_kubelet_lives_pods_stay_until_it_is_back(in_plane):
         await p.until_condition(Machine, "w", "NodeHealthy", "True", within=120)
         assert await client.list(Pod, namespace="default") == []
 
-    in_plane(body)
+    after(body, small)
 
 
-def test_pods_of_the_node_itself_come_back_and_etcd_keeps_its_member(in_plane):
+def test_pods_of_the_node_itself_come_back_and_etcd_keeps_its_member(after):
     async def body(p):
-        workload = await small(p)
+        workload = p.workload("c")
         client, members = workload.client, workload.members()
         for key in (ObjectKey(KUBE_SYSTEM, "etcd-cp"), ObjectKey(KUBE_SYSTEM, "kube-scheduler-cp"), PROXY):
             before = (await client.get(Pod, key)).metadata.uid
@@ -87,12 +86,12 @@ def test_pods_of_the_node_itself_come_back_and_etcd_keeps_its_member(in_plane):
         assert workload.members() == members
         assert workload.is_serving
 
-    in_plane(body)
+    after(body, small)
 
 
-def test_a_deleted_node_registers_again(in_plane):
+def test_a_deleted_node_registers_again(after):
     async def body(p):
-        client = (await small(p)).client
+        client = p.workload("c").client
         before = (await client.get(Node, ObjectKey("", "w"))).metadata.uid
         await client.delete(Node, ObjectKey("", "w"))
         await p.until(lambda: _is_registered(client, "w"), "the Node is back", within=60)
@@ -102,28 +101,28 @@ def test_a_deleted_node_registers_again(in_plane):
         await asyncio.sleep(30)
         assert [n.metadata.name for n in await client.list(Node)] == ["cp"]
 
-    in_plane(body)
+    after(body, small)
 
 
 async def _is_registered(client, name):
     return await client.find(Node, ObjectKey("", name)) is not None
 
 
-def test_a_drained_node_is_empty(in_plane):
+def test_a_drained_node_is_empty(after):
     async def body(p):
-        client = (await small(p)).client
+        client = p.workload("c").client
         for n in range(3):
             await client.create(pod(f"app-{n}", "w"))
         await p.client.delete(Machine, ObjectKey("default", "w"))
         await p.until_gone(Machine, "w", within=120)
         assert await client.list(Pod, namespace="default") == []
 
-    in_plane(body)
+    after(body, small)
 
 
-def test_the_version_is_that_of_the_oldest_api_server(in_plane):
+def test_the_version_is_that_of_the_oldest_api_server(after):
     async def body(p):
-        workload = await small(p)
+        workload = p.workload("c")
         assert workload.server.version == (await p.client.get(Machine, ObjectKey("default", "cp"))).spec.version
         authority = workload.serving.authority
         await workload.start_api_server("newer", authority, version="v1.99.0")
@@ -131,13 +130,13 @@ def test_the_version_is_that_of_the_oldest_api_server(in_plane):
         await workload.stop_api_server("cp")
         assert workload.server.version == "v1.99.0"
 
-    in_plane(body)
+    after(body, small)
 
 
 @pytest.mark.parametrize("what", ["log", "exec", "attach"])
-def test_logs_and_commands_are_refused_in_words(in_plane, what):
+def test_logs_and_commands_are_refused_in_words(after, what):
     async def body(p):
-        workload = await small(p)
+        workload = p.workload("c")
         path = f"/api/v1/namespaces/{KUBE_SYSTEM}/pods/kube-proxy-w/{what}"
         with pytest.raises(ApiError, match=rf"pods/{what} is not to be had.*simulated") as refused:
             await workload.client.raw_get(path)
@@ -148,7 +147,7 @@ def test_logs_and_commands_are_refused_in_words(in_plane, what):
             with pytest.raises(ForwardRefused, match="is not to be had"):
                 await InProcessTransport(workload.server).forward(Request(method="GET", path=path), 80)
 
-    in_plane(body)
+    after(body, small)
 
 
 def test_api_servers_listen_where_their_machines_say_and_nowhere_else(in_plane):
