@@ -69,6 +69,11 @@ def encode(message: str, value: dict[str, Any]) -> bytes:
     return protobuf.encode(MESSAGES, message, value)
 
 
+def read_json(message: str, value: Any) -> dict[str, Any]:
+    """A message that the gateway of any version wrote, as `decode` would give it; raises protobuf.Malformed."""
+    return decode(message, encode(message, protobuf.picked(MESSAGES, message, value)))
+
+
 def decode(message: str, data: bytes) -> dict[str, Any]:
     """A message as the gateway would write it; raises protobuf.Malformed."""
     return protobuf.decode(MESSAGES, message, data)

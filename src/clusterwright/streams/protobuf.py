@@ -88,14 +88,32 @@ def encode(table: Table, name: str, value: Mapping[str, Any]) -> bytes:
     """A message from its JSON: 64-bit numbers are decimal text there, bytes base64, enums names. Raises Malformed."""
     out = b""
     for key, item in value.items():
-        if (known := table[name].get(key)) is None:
+        if (found := table[name].get(key)) is None:
             raise Malformed(f"unknown field {key!r} in {name}")
-        number, kind = known
+        number, kind = found
         for one in item if kind.startswith("[]") and isinstance(item, list | tuple) else [item]:
             try:
                 out += _write(table, number, kind.removeprefix("[]"), one)
             except (ValueError, TypeError, AttributeError) as error:
                 raise Malformed(f"invalid value for field {key!r} in {name}") from error
+    return out
+
+
+def picked(table: Table, name: str, value: Any) -> dict[str, Any]:
+    """Of a message's JSON what the table knows, without nulls; raises Malformed for what is no message."""
+    if not isinstance(value, Mapping):
+        raise Malformed(f"{name} is no object")
+    out: dict[str, Any] = {}
+    for key, item in value.items():
+        if key not in table[name] or item is None:
+            continue
+        _, kind = table[name][key]
+        inner = kind.removeprefix("[]")
+        if kind.startswith("[]") and not isinstance(item, list):
+            raise Malformed(f"field {key!r} in {name} is no list")
+        if inner in table:
+            item = [picked(table, inner, one) for one in item] if kind.startswith("[]") else picked(table, inner, item)
+        out[key] = item
     return out
 
 

@@ -97,7 +97,10 @@ class _Gateway:
             raise EtcdError(f"unreadable answer with HTTP status {answer.status}") from error
         if answer.status != 200:
             raise EtcdError(str(decoded.get("message") or decoded.get("error") or f"HTTP status {answer.status}"))
-        return decoded
+        try:
+            return etcdrpc.read_json(method.response, decoded)
+        except Malformed as error:
+            raise EtcdError(f"unreadable answer: {error}") from error
 
 
 class MemberClient:
