@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import os
 import posixpath
 import ssl
@@ -20,6 +19,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.storage.store import Store
 from clusterwright.golang.quoting import quote
+from clusterwright.streams.tls import authorities
 
 if TYPE_CHECKING:
     import aiohttp
@@ -101,8 +101,8 @@ class Callouts:
             context.load_default_certs()
         else:
             try:
-                context.load_verify_locations(cadata=base64.b64decode(bundle, validate=True).decode("ascii"))
-            except (binascii.Error, UnicodeDecodeError, ValueError, ssl.SSLError):
+                context.load_verify_locations(cadata=authorities(base64.b64decode(bundle, validate=True)))
+            except (ValueError, ssl.SSLError):
                 raise CalloutFailed("unable to load root certificates: unable to parse bytes as PEM block") from None
         self._contexts[bundle] = context
         while len(self._contexts) > _CONTEXTS:

@@ -25,7 +25,7 @@ from clusterwright.runtime.errors import ConnectionFailed, Unauthorized
 from clusterwright.runtime.fence import Fence, NotLeading
 from clusterwright.runtime.framing import JsonFrames, TooLong
 from clusterwright.runtime.kubeconfig import Connection
-from clusterwright.streams.tls import use_certificate
+from clusterwright.streams.tls import authorities, use_certificate
 
 _REQUEST = aiohttp.ClientTimeout(total=75.0, sock_connect=15.0)
 _STREAM = aiohttp.ClientTimeout(total=None, sock_connect=15.0)
@@ -324,8 +324,8 @@ def _is_excepted(host: str, address: ipaddress.IPv4Address | ipaddress.IPv6Addre
 def ssl_context(connection: Connection, certificate: tuple[bytes, bytes] | None) -> ssl.SSLContext:
     """TLS as the connection wants it; raises ConnectionFailed where certificates cannot be used."""
     try:
-        authority = connection.certificate_authority.decode() or None
-        context = ssl.create_default_context(cadata=authority)
+        authority = connection.certificate_authority
+        context = ssl.create_default_context(cadata=authorities(authority) if authority else None)
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an authority need not be self-signed
         if connection.insecure_skip_tls_verify:
             context.check_hostname = False

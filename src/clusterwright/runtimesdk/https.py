@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import aiohttp
 
 from clusterwright.runtimesdk.client import NoClient, PostFailed
 from clusterwright.runtimesdk.registry import Handler
+from clusterwright.streams.tls import authorities
 
 _LARGEST_ANSWER: Final = 32 * 1024 * 1024
 _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -90,8 +90,8 @@ class HttpsPost:
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # what the bundle holds is trusted, self-signed or not
         if bundle:
             try:
-                context.load_verify_locations(cadata=base64.b64decode(bundle, validate=True).decode("ascii"))
-            except (binascii.Error, UnicodeDecodeError, ValueError, ssl.SSLError):
+                context.load_verify_locations(cadata=authorities(base64.b64decode(bundle, validate=True)))
+            except (ValueError, ssl.SSLError):
                 raise NoClient(
                     "failed to create tls config: unable to load root certificates: no PEM certificate is in the bundle"
                 ) from None

@@ -27,6 +27,17 @@ def use_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
         os.unlink(path)
 
 
+def authorities(pem: bytes) -> str:
+    """Authorities as contexts take them; raises ssl.SSLError where there are none.
+
+    Between certificates people write comments, of any language, which the ssl module refuses together with the certificates.
+    """
+    text = pem.decode("ascii", "ignore").replace("\0", "")
+    if "-----BEGIN" not in text:
+        raise ssl.SSLError("there is no certificate in the PEM data")
+    return text
+
+
 class TlsStream:
     """A Duplex of bytes inside another.
 

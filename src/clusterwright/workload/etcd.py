@@ -22,7 +22,7 @@ from clusterwright.streams import etcdrpc
 from clusterwright.streams.etcdrpc import METHODS, Method
 from clusterwright.streams.grpc import Channel, GrpcError
 from clusterwright.streams.protobuf import Malformed
-from clusterwright.streams.tls import TlsStream, use_certificate
+from clusterwright.streams.tls import TlsStream, authorities, use_certificate
 from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
 from clusterwright.workload.http1 import HttpStream, ProtocolError
 
@@ -59,7 +59,7 @@ def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
     context.check_hostname = False
     context.set_alpn_protocols(["h2", "http/1.1"])
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an authority need not be self-signed
-    context.load_verify_locations(cadata=credentials.authority.decode())
+    context.load_verify_locations(cadata=authorities(credentials.authority))
     use_certificate(context, credentials.certificate, credentials.key)
     return context
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import KeyPair
-from clusterwright.streams.tls import use_certificate
+from clusterwright.streams.tls import authorities, use_certificate
 
 __all__ = ["KeyPair", "make_authority", "server_context", "sign", "write_private"]
 
@@ -60,7 +60,7 @@ def server_context(serving: KeyPair, client_authority: bytes, *, require_client:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     use_certificate(context, serving.certificate, serving.key)
-    context.load_verify_locations(cadata=client_authority.decode())
+    context.load_verify_locations(cadata=authorities(client_authority))
     context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
     return context
 

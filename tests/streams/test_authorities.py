@@ -1,0 +1,36 @@
+"""Bundles of authorities as people keep them: with comments, of any language."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime
+
+import pytest
+
+from clusterwright.apiserver.serving.tls import make_authority, server_context, sign
+from clusterwright.runtime.errors import ConnectionFailed
+from clusterwright.runtime.http import ssl_context
+from clusterwright.runtime.kubeconfig import Connection
+from clusterwright.streams.tls import authorities
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AUTHORITY = make_authority(NOW)
+COMMENTS = ["", "# NetLock Arany (Class Gold) F\u0151tan\u00fas\u00edtv\u00e1ny\n", "# \u65e5\u672c\n", "\0"]
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_comments_are_passed_over(comment: str) -> None:
+    bundle = comment.encode() + AUTHORITY.certificate + b"# caf\xe9 in Latin-1\n" + AUTHORITY.certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    context.load_verify_locations(cadata=authorities(bundle))
+
+    assert len(context.get_ca_certs()) == 1
+    assert len(server_context(sign(AUTHORITY, NOW, "s", hosts=["a"]), bundle).get_ca_certs()) == 1
+    assert len(ssl_context(Connection(server="https://a", certificate_authority=bundle), None).get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("bundle", [b"no certificate", b"\xff\xfe", b"-----BEGIN CERTIFICATE-----\nxx\n-----END CERTIFICATE-----\n"])
+def test_what_holds_no_authority_is_refused_and_nobody_else_trusted_instead(bundle: bytes) -> None:
+    with pytest.raises(ConnectionFailed, match="certificates cannot be used"):
+        ssl_context(Connection(server="https://a", certificate_authority=bundle), None)
