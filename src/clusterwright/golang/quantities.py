@@ -69,8 +69,8 @@ class Quantity:
 
 def parse_quantity(text: str) -> Quantity:
     """The quantity; raises ValueError in the API machinery's words."""
-    found = _PATTERN.fullmatch(text)
-    if found is None or not text or len(text) > 2 * _LONGEST:
+    found = _PATTERN.fullmatch(text) if 0 < len(text) <= 2 * _LONGEST else None  # it looks for more than one way through a text
+    if found is None:
         raise ValueError(WRONG_FORM)
     sign, whole, fraction, suffix = found.groups("")
     whole, bits = whole.lstrip("0") or "0", _BINARY.get(suffix)

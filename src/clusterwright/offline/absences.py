@@ -33,7 +33,7 @@ from clusterwright.offline.testimony import Testimony
 
 _CORE_REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef", "dataSecretName", "classRef", "topology.class")
 _RESOURCES = "spec.resources["
-_NOT_FOUND = re.compile(r'([A-Za-z]+)(?:\.[a-z0-9.-]+)? "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
+_NOT_FOUND = re.compile(r'(?<![A-Za-z0-9.-])([A-Za-z]++)(?:\.[a-z0-9.-]++)?+ "(?:[a-z0-9-]+/)?([a-z0-9.-]+)" not found')
 _QUOTA = re.compile(r"exceeded quota: ([a-z0-9.-]+)")
 
 

@@ -22,7 +22,7 @@ ANNOTATION: Final = re.compile(r"\bannotations? ([a-z0-9./,_ -]+?) (?:is|are) se
 """Annotations of a Cluster that hold its upgrade as an extension would."""
 WEBHOOK: Final = re.compile(r'failed calling webhook "([^"]+)": (?:failed to call webhook: )?([^\n]*)')
 HANDLER: Final = re.compile(r'extension handler "([^"]+)"(?:: ([^\n]*))?')
-DEFERRED: Final = re.compile(r"^[* ]*([^\n]*?) upgrade to version [^\n]*? deferred using ([^\n]+?) annotations$", re.MULTILINE)
+DEFERRED: Final = re.compile(r"^[* ]*+([^\n]*?) upgrade to version [^\n]*? deferred using ([^\n]+?) annotations$", re.MULTILINE)
 """Workers that somebody asked to leave where they are."""
 _BLOCKING: Final = re.compile(r"[Ff]ollowing hooks are blocking [^:\n]+: ([^\n]+)")
 _HOOK: Final = re.compile(r"(?:^|; )((?:Before|After)[A-Za-z]+)(?:: )?")

@@ -42,7 +42,7 @@ _TOGETHER: Final = {
 """What several conditions are called that say the same."""
 _AWAITED: Final = re.compile(r"control plane to be initialized|WaitingForControlPlaneInitialized")
 _REST: Final = re.compile(r"^And \d+ ([A-Z][A-Za-z]+) ", re.MULTILINE)
-_TYPE: Final = re.compile(rf"(?:^|\* )\s*([A-Z][A-Za-z]+|{'|'.join(_TOGETHER)}):", re.MULTILINE)
+_TYPE: Final = re.compile(rf"(?:^|\* )[ \t]*+([A-Z][A-Za-z]+|{'|'.join(_TOGETHER)}):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 ABOUT: Final = "preflight:"
 """What a complaint about a failed check is about, before the name of the check."""
-FAILED: Final = re.compile(r'^[* ]*(?P<what>[^\n]*?) \("(?P<check>\w+)" preflight check failed\)', re.MULTILINE)
+FAILED: Final = re.compile(r'^[* ]*+(?P<what>[^\n]*?) \("(?P<check>\w+)" preflight check failed\)', re.MULTILINE)
 _CONTROL_PLANE: Final = re.compile(r"^(?P<kind>[A-Z]\w+) (?:(?P<namespace>[a-z0-9-]+)/)?(?P<name>[a-z0-9.-]+) (?:is|has) ")
 _VERSIONS: Final = re.compile(r"MachineSet version \((?P<ours>[^)]+)\).*?ControlPlane version \((?P<theirs>[^)]+)\)")
 VERSION: Final = "spec.template.spec.version"

@@ -21,7 +21,7 @@ _PLAIN: Final = _PATTERN.replace("(v", "v").replace("(-", "(?:-").replace(f"({_P
 _VALID: Final = re.compile(rf"\s*(?:{_OPERATORS})\s*{_PLAIN}\s*(?:(?:\s+|,\s*)(?:{_OPERATORS})\s*{_PLAIN}\s*)*")
 _RANGE: Final = re.compile(rf"\s*({_PLAIN})\s+-\s+({_PLAIN})\s*")
 _ANY: Final = ("x", "X", "*")
-_LONGEST: Final = 512
+_LONGEST: Final = 256
 """Characters of a constraint: these patterns look for more than one way through a text."""
 
 
