@@ -21,26 +21,10 @@ from clusterwright.kubeadm.versions import compare, parse_version
 from clusterwright.streams import grpc
 from clusterwright.topology.patches import jsonpatch
 from clusterwright.workload.http1 import HttpStream, ProtocolError
+from support.said import Said
 
 LONG = "9" * 5000
 NO_NUMBERS = [LONG, "\u00b2", "\u0663", "1_0", " 1", ""]
-
-
-class Said:
-    """A stream that says one thing and ends."""
-
-    def __init__(self, text: bytes) -> None:
-        self._text = text
-
-    async def send(self, data: bytes) -> None:
-        pass
-
-    async def receive(self) -> bytes:
-        said, self._text = self._text, b""
-        return said
-
-    async def close(self) -> None:
-        pass
 
 
 @pytest.mark.parametrize("number", ["\u00b2", LONG])

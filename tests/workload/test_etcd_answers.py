@@ -10,23 +10,11 @@ import pytest
 from clusterwright.streams.etcdrpc import METHODS, read_json
 from clusterwright.workload.access import EtcdError
 from clusterwright.workload.etcd import _Gateway
+from support.said import Said
 
 
-class Said:
-    """A stream that says one thing and ends."""
-
-    def __init__(self, body: bytes) -> None:
-        self._text = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-
-    async def send(self, data: bytes) -> None:
-        pass
-
-    async def receive(self) -> bytes:
-        said, self._text = self._text, b""
-        return said
-
-    async def close(self) -> None:
-        pass
+def said(body: bytes) -> Said:
+    return Said(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
 
 @pytest.mark.parametrize(
@@ -47,13 +35,13 @@ class Said:
 )
 async def test_what_is_no_answer(method: str, answer: Any) -> None:
     with pytest.raises(EtcdError, match="unreadable answer"):
-        await _Gateway(Said(json.dumps(answer).encode()), "etcd-a").call(METHODS[method], {})
+        await _Gateway(said(json.dumps(answer).encode()), "etcd-a").call(METHODS[method], {})
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"<html>", b'{"leader": "\xff"}', b'{"a":' * 100_000])
 async def test_what_is_no_object(raw: bytes) -> None:
     with pytest.raises(EtcdError, match="unreadable answer"):
-        await _Gateway(Said(raw), "etcd-a").call(METHODS["Status"], {})
+        await _Gateway(said(raw), "etcd-a").call(METHODS["Status"], {})
 
 
 def test_answers_of_newer_versions() -> None:

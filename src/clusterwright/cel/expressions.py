@@ -10,7 +10,7 @@ from clusterwright.cel import overloads as fn
 from clusterwright.cel.formatting import show_double, to_string
 from clusterwright.cel.literals import Literals
 from clusterwright.cel.metering import CostExceeded, charge, size
-from clusterwright.cel.operations import OPERATIONS, Env, Run, arithmetic_type
+from clusterwright.cel.operations import MISSING, OPERATIONS, Env, Run, arithmetic_type, condition, find
 from clusterwright.cel.syntax import Node
 from clusterwright.cel.types import (
     BOOL,
@@ -31,8 +31,6 @@ from clusterwright.cel.types import (
 )
 from clusterwright.cel.values import INT_MAX, INT_MIN, NONE, CelError, Optional, TypeValue, UInt
 
-MISSING: Final = object()
-"""Stands for what a map has not."""
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -58,31 +56,6 @@ _TYPE_NAMES: Final = {
 def no_overload(*_: Any) -> Any:
     """Fails: stands for what did not compile."""
     raise CelError("no such overload")
-
-
-def condition(run: Run, kind: Type) -> Run:
-    """What decides something: it must be a bool, which is not known before it is there."""
-    if kind.name == "bool":
-        return run
-
-    def checked(env: Env) -> bool:
-        value = run(env)
-        if type(value) is not bool:
-            raise CelError("no such overload")
-        return value
-
-    return checked
-
-
-def find(where: dict[Any, Any], key: Any) -> Any:
-    """What a map has for a key, or MISSING. To Python true is 1, and false 0; to CEL not."""
-    try:
-        item = where.get(key, MISSING)
-    except TypeError:
-        return MISSING  # what cannot be a key is none
-    if item is not MISSING and type(key) is not str and key in (0, 1) and not any(fn.equal(key, k) for k in where):
-        return MISSING
-    return item
 
 
 class Expressions(Literals):

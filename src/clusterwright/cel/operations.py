@@ -19,6 +19,35 @@ Run = Callable[[Env], Any]
 _NUMBERS: Final = frozenset({"int", "uint", "double"})
 
 
+MISSING: Final = object()
+"""Stands for what a map has not."""
+
+
+def condition(run: Run, kind: Type) -> Run:
+    """What decides something: it must be a bool, which is not known before it is there."""
+    if kind.name == "bool":
+        return run
+
+    def checked(env: Env) -> bool:
+        value = run(env)
+        if type(value) is not bool:
+            raise CelError("no such overload")
+        return value
+
+    return checked
+
+
+def find(where: dict[Any, Any], key: Any) -> Any:
+    """What a map has for a key, or MISSING. To Python true is 1, and false 0; to CEL not."""
+    try:
+        item = where.get(key, MISSING)
+    except TypeError:
+        return MISSING  # what cannot be a key is none
+    if item is not MISSING and type(key) is not str and key in (0, 1) and not any(fn.equal(key, k) for k in where):
+        return MISSING
+    return item
+
+
 # ---------------------------------------------------------------- comprehensions
 
 

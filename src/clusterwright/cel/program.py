@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from clusterwright.cel import overloads as fn
 from clusterwright.cel.catalogue import OVERLOADS
-from clusterwright.cel.expressions import MISSING, Expressions, condition, find, no_overload
+from clusterwright.cel.expressions import Expressions, no_overload
 from clusterwright.cel.formatting import CLAUSES, interpolated, refused, to_string
 from clusterwright.cel.literals import common, is_present
 from clusterwright.cel.metering import CALL_LIMIT, CALLS, charge, linear, weight
 from clusterwright.cel.moments import Timestamp, parse_duration, parse_timestamp
-from clusterwright.cel.operations import Env, Run, exactly_one, filtered, mapped, pairs, quantified, singles
+from clusterwright.cel.operations import MISSING, Env, Run, condition, exactly_one, filtered, find, mapped, pairs, quantified, singles
 from clusterwright.cel.syntax import Node, SyntaxProblem, parse
 from clusterwright.cel.types import BOOL, DYN, INT, TYPE, Type, list_of, map_of, optional_of
 from clusterwright.cel.values import NONE, CelError, Optional
