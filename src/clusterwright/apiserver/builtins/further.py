@@ -10,134 +10,17 @@ from datetime import datetime
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.builtins import columns, defaults, flowcontrol, policies
+from clusterwright.apiserver.builtins import columns, flowcontrol, jobs, policies
 from clusterwright.apiserver.builtins.handler import Builtin
-from clusterwright.apiserver.builtins.podspec import pod_spec
 from clusterwright.apiserver.builtins.rows import GENERATION, RETURNED, STRICT, UPSERT, builtin, fields, filled, shown
 from clusterwright.apiserver.builtins.validation import immutable
-from clusterwright.apiserver.encoding.printing import age
 from clusterwright.apiserver.interfaces import Resource, Scale
-from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
+from clusterwright.apiserver.status import FieldError, forbidden, required
 
 _AGE: Final = ("Age", "")
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _FLOW: Final = "flowcontrol.apiserver.k8s.io"
 _READ_ONLY: Final = {"verbs": ("get", "list")}
-
-
-# ---------------------------------------------------------------- jobs
-
-
-def _default_job(obj: Json) -> None:
-    spec = obj.setdefault("spec", {})
-    if spec.get("completions") is None and spec.get("parallelism") is None:
-        spec.update(completions=1, parallelism=1)
-    _JOB_DEFAULTS(obj)
-    if spec.get("parallelism") is None:
-        spec["parallelism"] = 1
-    _default_template(spec)
-
-
-_JOB_DEFAULTS: Final = filled(
-    {
-        "spec.backoffLimit": 6,
-        "spec.completionMode": "NonIndexed",
-        "spec.suspend": False,
-        "spec.manualSelector": False,
-        "spec.podReplacementPolicy": "TerminatingOrFailed",
-    }
-)
-
-
-def _default_template(spec: Json) -> None:
-    template = spec.get("template")
-    if isinstance(template, dict):
-        template.setdefault("metadata", {})
-        defaults.pod_spec(template.setdefault("spec", {}))
-
-
-def _new_job(obj: Json) -> None:
-    """A Job chooses its Pods by its own uid, unless it says how it does."""
-    spec, meta = obj["spec"], obj["metadata"]
-    if spec.get("manualSelector"):
-        return
-    template = spec.setdefault("template", {}).setdefault("metadata", {})
-    uid = {"batch.kubernetes.io/controller-uid": meta["uid"]}
-    names = {"batch.kubernetes.io/job-name": meta["name"], "controller-uid": meta["uid"], "job-name": meta["name"]}
-    template["labels"] = {**(template.get("labels") or {}), **uid, **names}
-    if not meta.get("labels"):
-        meta["labels"] = dict(template["labels"])
-    spec["selector"] = {"matchLabels": uid}
-
-
-_COUNTED: Final = (
-    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex",
-    "maxFailedIndexes",
-)  # fmt: skip
-
-
-def _validate_job(obj: Json, path: str = "spec") -> list[FieldError]:
-    job = obj.get("spec") or {}
-    errors = [invalid(f"{path}.{f}", job[f], "must be greater than or equal to 0") for f in _COUNTED if (job.get(f) or 0) < 0]
-    spec = (job.get("template") or {}).get("spec") or {}
-    where = f"{path}.template.spec"
-    errors.extend(pod_spec(spec, where))
-    policy = spec.get("restartPolicy")
-    if policy not in ("OnFailure", "Never"):
-        errors.append(
-            required(f"{where}.restartPolicy", 'valid values: "OnFailure", "Never"')
-            if not policy or policy == "Always"
-            else not_supported(f"{where}.restartPolicy", policy, ["OnFailure", "Never"])
-        )
-    return errors
-
-
-def _validate_job_update(obj: Json, old: Json) -> list[FieldError]:
-    new, before = obj.get("spec") or {}, old.get("spec") or {}
-    fixed = ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"] + ([] if before.get("suspend") else ["template"])
-    if new.get("completionMode") != "Indexed" or new.get("completions") != new.get("parallelism"):  # else it is elastic
-        fixed.insert(0, "completions")
-    return [e for field in fixed for e in immutable(new, before, field, f"spec.{field}")]
-
-
-def _default_cron_job(obj: Json) -> None:
-    _CRON_DEFAULTS(obj)
-    template = obj["spec"].get("jobTemplate")
-    if isinstance(template, dict):
-        _default_template(template.setdefault("spec", {}))
-
-
-_CRON_DEFAULTS: Final = filled(
-    {
-        "spec.concurrencyPolicy": "Allow",
-        "spec.suspend": False,
-        "spec.successfulJobsHistoryLimit": 3,
-        "spec.failedJobsHistoryLimit": 1,
-    }
-)
-
-
-def _validate_cron_job(obj: Json) -> list[FieldError]:
-    spec = obj.get("spec") or {}
-    errors = [] if spec.get("schedule") else [required("spec.schedule")]
-    return errors + _validate_job(spec.get("jobTemplate") or {}, "spec.jobTemplate.spec")
-
-
-def _job_cells(obj: Json, now: datetime) -> list[Any]:
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    kinds = {c.get("type") for c in status.get("conditions") or () if c.get("status") == "True"}
-    state = next((k for k in ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet") if k in kinds), "Running")
-    wanted = spec.get("completions") if spec.get("completions") is not None else spec.get("parallelism")
-    begin, end = status.get("startTime"), status.get("completionTime")
-    duration = "" if not begin else age(begin, datetime.fromisoformat(end)) if end else age(begin, now)
-    done = f"{status.get('succeeded') or 0}/{wanted if wanted is not None else 1}"
-    return [obj["metadata"].get("name", ""), state, done, duration, columns.cell_age(obj, now), *columns.template_cells(obj)]
-
-
-_JOBS: Final[columns.Table] = (
-    (*(columns.column(n) for n in ("Status", "Completions", "Duration")), columns.AGE, *columns.WIDE),
-    _job_cells,
-)
 
 
 # ---------------------------------------------------------------- others that compute
@@ -153,7 +36,7 @@ def _default_replication_controller(obj: Json) -> None:
             obj["metadata"]["labels"] = dict(labels)
     if spec.get("replicas") is None:
         spec["replicas"] = 1
-    _default_template(spec)
+    jobs.default_template(spec)
 
 
 def _default_network_policy(obj: Json) -> None:
@@ -349,20 +232,20 @@ FURTHER: Final[tuple[Resource, ...]] = (
     builtin(
         "", "ComponentStatus", "core.v1.ComponentStatus", plural="componentstatuses", namespaced=False, short=("cs",), resource=_READ_ONLY,
     ),
-    builtin("", "PodTemplate", "core.v1.PodTemplate", defaults=_default_template, resource={**GENERATION, **RETURNED}),
+    builtin("", "PodTemplate", "core.v1.PodTemplate", defaults=jobs.default_template, resource={**GENERATION, **RETURNED}),
     builtin(
         "", "ReplicationController", "core.v1.ReplicationController", short=("rc",), all_category=True, status=True,
         defaults=_default_replication_controller, table=columns.REPLICA_SET, selectable=fields("status.replicas"),
         resource={**GENERATION, "orphans": True, "scale": Scale(".spec.replicas", ".status.replicas", ".spec.selector")},
     ),
     builtin(
-        "batch", "Job", "batch.v1.Job", all_category=True, status=True, table=_JOBS, defaults=_default_job, on_create=_new_job,
-        validate=_validate_job, validate_update=_validate_job_update, selectable=fields("status.successful"),
+        "batch", "Job", "batch.v1.Job", all_category=True, status=True, table=jobs.TABLE, defaults=jobs.default, on_create=jobs.on_create,
+        validate=jobs.validate, validate_update=jobs.validate_update, selectable=fields("status.successful"),
         resource={**GENERATION, "orphans": True},
     ),
     builtin(
-        "batch", "CronJob", "batch.v1.CronJob", short=("cj",), all_category=True, status=True, defaults=_default_cron_job,
-        validate=_validate_cron_job,
+        "batch", "CronJob", "batch.v1.CronJob", short=("cj",), all_category=True, status=True, defaults=jobs.default_cron,
+        validate=jobs.validate_cron,
         table=shown(
             ("Schedule", "spec.schedule"), ("Timezone", "spec.timeZone"), ("Suspend", "spec.suspend", "boolean"),
             ("Active", "len status.active", "integer"), ("Last Schedule", "status.lastScheduleTime"), _AGE,
