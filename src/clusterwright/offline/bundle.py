@@ -45,8 +45,11 @@ def parse(text: str, *, clock: Clock | None = None) -> Bundle:
     return assemble((d for d in documents if d is not None), clock=clock)
 
 
-def assemble(documents: Iterable[Any], *, clock: Clock | None = None) -> Bundle:
-    """Sort documents into objects and the Observation. `clock`: as for `parse`; the machine's, if none is given."""
+def assemble(documents: Iterable[Any], *, clock: Clock | None = None, as_they_are: bool = False) -> Bundle:
+    """Sort documents into objects and the Observation. `clock`: as for `parse`; the machine's, if none is given.
+
+    `as_they_are`: what has another shape than all readers expect stays, for a pass that must fail over it as in a cluster.
+    """
     objects: list[Json] = []
     observation: Observation | None = None
     for index, document in enumerate(_flatten(documents)):
@@ -69,7 +72,7 @@ def assemble(documents: Iterable[Any], *, clock: Clock | None = None) -> Bundle:
             msgspec.json.encode(document)
         except (UnicodeEncodeError, TypeError) as error:
             raise BadBundle(f"document {index}: {document['kind']} holds what JSON cannot: {error}") from error
-        objects.append(_newest(index, shaped(document)))
+        objects.append(_newest(index, dict(document) if as_they_are else shaped(document)))
     return Bundle(tuple(objects), observation or Observation(), clock or SystemClock())
 
 

@@ -23,7 +23,7 @@ def decide(objects: Sequence[Mapping[str, Any]], subject: str, controller: str =
     one of the kind's controllers (`topology/cluster`), empty means the first. Nothing is contacted and nothing outside is
     changed. The answer's form is described in docs/bundles.md.
     """
-    return decide_bundle(assemble(objects), subject, controller)
+    return decide_bundle(assemble(objects, as_they_are=True), subject, controller)
 
 
 def decide_bundle(bundle: Bundle, subject: str, controller: str = "") -> Json:
