@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from apiserver.apiserver_testing import Clock, make_server
+from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.auth.authentication import Authenticator
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer
@@ -185,3 +186,31 @@ async def test_a_peer_that_does_not_read_is_not_read_from(http: HttpServer) -> N
     else:
         pytest.fail("everything was read, and kept")
     stream._writer.transport.abort()
+
+
+async def test_an_end_in_the_middle_is_no_error_of_the_tunnel(http: HttpServer) -> None:
+    """kubectl gives the whole tunnel up when it is told of one."""
+
+    class Gone:
+        async def send(self, _: bytes) -> None:
+            raise ConnectionResetError("the stream is closed")
+
+        async def receive(self) -> bytes | None:
+            await asyncio.Event().wait()
+            return None
+
+        async def close(self) -> None: ...
+
+    async def gone(namespace: str, pod: str, port: int) -> Duplex:
+        return Gone()
+
+    http.server.forward_handler = gone
+    stream, _ = await upgraded(http)
+    session = Session(stream, is_server=False)
+    running = asyncio.ensure_future(session.run())
+    errors = await session.open({"streamtype": "error", "port": "80", "requestid": "1"}, last=True)
+    data = await session.open({"streamtype": "data", "port": "80", "requestid": "1"})
+    await data.send(b"hello")
+    assert await errors.receive() is None
+    await session.close()
+    await running

@@ -72,9 +72,11 @@ class _Forwarder:
     async def _forward(self, data: Stream, errors: Stream) -> None:
         port = _port(data.headers["port"]) or 0
         try:
-            await join(data, await self._dial(port))
+            pod = await self._dial(port)
         except OSError as error:
             await _refuse(data, errors, _report(port, self._name, error))
+        else:
+            await _carry(data, pod)
         finally:
             await errors.close()
 
@@ -116,9 +118,11 @@ async def serve_channels(carrier: Duplex, ports: Sequence[int], dial: Dial, name
         await data.send(port.to_bytes(2, "little"))
         await errors.send(port.to_bytes(2, "little"))
         try:
-            await join(data, await dial(port))
+            pod = await dial(port)
         except OSError as error:
             await errors.send(_report(port, name, error))
+        else:
+            await _carry(data, pod)
 
     async def distribute() -> None:
         while (message := await carrier.receive()) is not None:
@@ -156,6 +160,12 @@ async def _refuse(data: Stream, errors: Stream, text: bytes) -> None:
     await errors.send(text)
     await errors.finish()
     await data.close()
+
+
+async def _carry(data: Duplex, pod: Duplex) -> None:
+    """Carry bytes until either side ends. How it ends is told to nobody: clients take an error for that of the whole tunnel."""
+    with suppress(OSError):
+        await join(data, pod)
 
 
 async def _quietly(work: Coroutine[Any, Any, None]) -> None:
