@@ -94,7 +94,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
     if dry_run and revision != "0":
         meta["resourceVersion"] = revision
-    elif _is_revision(revision):
+    elif revision != "0" and _is_revision(revision):
         raise failure(500, "", "resourceVersion should not be set on objects to be created")
     written = await to_storage(call, obj)
     key = object_key(meta.get("namespace") or "", meta["name"])
