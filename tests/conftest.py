@@ -37,6 +37,11 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: obje
     return [] if any(mark.name == "soak" for mark in getattr(obj, "pytestmark", ())) else None
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes that cannot be read are no name: what is packed or signed holds the time, and workers must agree on names."""
+    return argname if isinstance(val, bytes) and not (val.isascii() and val.decode().isprintable()) else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What thousands of collected tests and their modules hold will not go: the garbage collector need not look at it again and again."""
