@@ -11,7 +11,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import Column, KindHandler
 from clusterwright.apiserver.status import bad_request
-from clusterwright.cel.formatting import show_double
+from clusterwright.cel.formatting import to_string
 from clusterwright.golang.numbers import parse_int
 from clusterwright.golang.quoting import quote
 
@@ -102,19 +102,13 @@ def _cell(column: Column, obj: Json, now: datetime) -> Any:
 
 def _text(value: Any) -> str:
     """A value as a string column shows it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return show_double(value)
     if value is None:
         return ""
     if isinstance(value, (dict, list)):
         import msgspec
 
         return msgspec.json.encode(value, order="sorted").decode()
-    return str(value)
+    return to_string(value)
 
 
 def age(timestamp: Any, now: datetime) -> str:

@@ -5,7 +5,8 @@ One row of `OPERATIONS` is one method at one kind of path. What a resource does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -122,12 +123,12 @@ def root(group: str, version: str, reference: Reference, *, custom: bool) -> Jso
     """The path of a group's version, which tells what there is. That of `custom` resources alone is not told of."""
     if custom:
         return {}
-    words = group.removesuffix(".k8s.io")
+    word = _group_word(group)
     content = {kind: {"schema": reference("meta.v1.APIResourceList")} for kind in sorted(OFFERED)}
     get = {
-        "tags": [f"{_valid(words) or 'core'}_{version}"],
+        "tags": [f"{word}_{version}"],
         "description": "what can be done to which resources",
-        "operationId": f"get{_capital(_valid(words) or 'core')}{_capital(version)}APIResources",
+        "operationId": f"get{_capital(word)}{_capital(version)}APIResources",
         "responses": {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}},
     }
     return {f"/apis/{group}/{version}/" if group else f"/api/{version}/": {"get": get}}
@@ -135,12 +136,12 @@ def root(group: str, version: str, reference: Reference, *, custom: bool) -> Jso
 
 def paths(resource: Resource, own: Json, listed: Json, reference: Reference) -> Json:
     """The paths of a resource. `own`, `listed`: references to the schemas of its kind and of its list."""
+    shapes = _Shapes(own, listed, reference)
     found: Json = {}
     for row in OPERATIONS:
         if _is_offered(row, resource):
-            row = _of_custom(row) if resource.custom else row
-            shapes = _Shapes(own, listed, reference)
-            found.setdefault(_path(row, resource), _path_level(row, resource))[row.method] = _operation(row, resource, shapes)
+            told = _of_custom(row) if resource.custom else row
+            found.setdefault(_path(row, resource), _path_level(row, resource))[row.method] = _operation(told, resource, shapes)
     return found
 
 
@@ -217,7 +218,7 @@ def _operation(row: Operation, resource: Resource, shapes: _Shapes) -> Json:
         media += [f"{JSON};stream=watch", f"{PROTOBUF};stream=watch"]
     content = {kind: {"schema": answer} for kind in sorted(media)}
     out: Json = {
-        "tags": [f"{_valid(_group_words(resource)) or 'core'}_{resource.version}"],
+        "tags": [f"{_group_word(resource.group)}_{resource.version}"],
         "description": f"{row.word} {resource.kind}"
         if row.where in (_ONE, _COLLECTION, _EVERYWHERE)
         else f"{row.where} of {resource.kind}",
@@ -255,7 +256,7 @@ def _kind(row: Operation, resource: Resource) -> Json:
 
 def operation_id(row: Operation, resource: Resource) -> str:
     """As upstream makes them: `listAppsV1NamespacedDeployment`, `replaceCoreV1NodeStatus`."""
-    words = [row.word, _capital(_valid(_group_words(resource)) or "core"), _capital(resource.version)]
+    words = [row.word, _capital(_group_word(resource.group)), _capital(resource.version)]
     if row.verb == "deletecollection":
         words.append("Collection")
     if resource.namespaced and row.where != _EVERYWHERE:
@@ -268,21 +269,9 @@ def operation_id(row: Operation, resource: Resource) -> str:
     return "".join(words)
 
 
-def _group_words(resource: Resource) -> str:
-    return resource.group.removesuffix(".k8s.io")
-
-
-def _valid(text: str) -> str:
-    """`rbac.authorization` is `rbacAuthorization`."""
-    return "".join(_letters(text))
-
-
-def _letters(text: str) -> Iterator[str]:
-    starts = False
-    for letter in text:
-        if letter.isalnum() or letter == "_":
-            yield letter.upper() if starts else letter
-        starts = not (letter.isalnum() or letter == "_")
+def _group_word(group: str) -> str:
+    """`rbac.authorization.k8s.io` is `rbacAuthorization`, the group without a name `core`."""
+    return re.sub(r"\W+(\w?)", lambda found: found[1].upper(), group.removesuffix(".k8s.io")) or "core"
 
 
 def _capital(text: str) -> str:
