@@ -224,7 +224,8 @@ FieldRequirement = tuple[str, bool, str]
 """Label, whether it must be equal (else unequal), value."""
 
 
-def field_requirements(text: str) -> list[FieldRequirement]:
+@lru_cache(maxsize=512)  # one request asks for it up to three times: authorisation, options, selection
+def field_requirements(text: str) -> tuple[FieldRequirement, ...]:
     """A field selector taken apart; raises StatusError (400)."""
     if len(text) > _MAXIMUM:
         raise bad_request("the field selector is too long")
@@ -238,7 +239,7 @@ def field_requirements(text: str) -> list[FieldRequirement]:
         value = _unescape(match[3], text)
         if match[1] or value:  # upstream drops a term without both
             found.append((match[1], match[2] != "!=", value))
-    return found
+    return tuple(found)
 
 
 def _split_terms(text: str) -> list[str]:
