@@ -26,6 +26,9 @@ STORMS = {
     "503": FaultPlan(unavailable=0.97, watch_refused=0.97, watch_cut=0.5),
     "gone": FaultPlan(lost_request=1.0, watch_refused=1.0, watch_cut=1.0),
     "restarting": FaultPlan(lost_request=0.3, lost_answer=0.3, watch_cut=0.5, watch_error=0.3),
+    "writes arrive late": FaultPlan(
+        late_request=0.3, lost_request=0.1, lost_answer=0.2, slow=0.2, slowest=5.0, watch_late=0.3, latest=20.0
+    ),
     "lagging": FaultPlan(watch_late=1.0, latest=60.0),
     "etcd stands still": FaultPlan(slow=1.0, slowest=60.0, unavailable=0.5),
 }
@@ -54,9 +57,31 @@ class Counted:
         return getattr(self.inner, name)
 
 
+class Made:
+    """Collects the names of all objects of one kind that were ever created, at the moment of each write."""
+
+    def __init__(self, server, resource):
+        self.names = set()
+        server.store.table(resource).observe(self)
+
+    def offer(self, event):
+        if event.type != "DELETED":
+            self.names.add(event.entry.name)
+
+
+MADE = {
+    "machines.cluster.x-k8s.io": 5,
+    "machinesets.cluster.x-k8s.io": 1,
+    "devmachines.infrastructure.cluster.x-k8s.io": 5,
+    "kubeadmconfigs.bootstrap.cluster.x-k8s.io": 5,
+}
+"""What one cluster of 3+2 consists of: no write may ever create more."""
+
+
 def life(storm: FaultPlan, seen: dict[str, float], names: tuple[str, ...]):
     async def play(world: World) -> None:
         prepare(world.server)
+        every = {resource: Made(world.server, resource) for resource in MADE}
         cloud = Cloud(now=world.clock.now, random=Random(7), keys=FixedKeySource(7))
         p = Plane(world.server, cloud, world.clock)
         counted = []
@@ -84,6 +109,9 @@ def life(storm: FaultPlan, seen: dict[str, float], names: tuple[str, ...]):
         infrastructure, sets = len(await p.client.list(DevMachine)), len(await p.client.list(MachineSet))
         if made != dict.fromkeys(names, 5) or infrastructure != 5 * len(names) or sets != len(names):
             raise Violation(f"a surplus: {made}")
+        for resource, most in MADE.items():
+            if len(every[resource].names) > most * len(names):
+                raise Violation(f"{resource}: more were created than wanted: {sorted(every[resource].names)}")
         if process.starts > 1:
             raise Violation("the process ended")
 

@@ -36,6 +36,9 @@ class FaultPlan:
     """The connection breaks before the request arrives."""
     lost_answer: float = 0.0
     """The connection breaks after it took effect."""
+    late_request: float = 0.0
+    """The connection breaks under a write: the caller is told at once, and the write takes effect up to `overdue` seconds later."""
+    overdue: float = 10.0
     slow: float = 0.0
     """The request, or its answer, is up to `slowest` seconds under way."""
     slowest: float = 20.0
@@ -66,7 +69,7 @@ class FaultPlan:
 
 
 _STEPS: Final = 80
-_DURATIONS: Final = frozenset({"slowest", "latest"})
+_DURATIONS: Final = frozenset({"slowest", "latest", "overdue"})
 
 NO_FAULTS: Final = FaultPlan()
 
@@ -94,6 +97,8 @@ class FaultyTransport:
         self._process = process
         self._on_crash = on_crash
         self.is_dead = False
+        self._late: set[asyncio.Task[None]] = set()
+        """Writes that have not arrived yet, although their callers gave them up."""
 
     def suffer(self, plan: FaultPlan) -> None:
         """Let this go wrong from now on, but crashes, which are for those that were made for them."""
@@ -117,6 +122,9 @@ class FaultyTransport:
             await self._crash()
         if chance() < plan.lost_request:
             raise ConnectionFailed("simulated: connection lost before the request arrived")
+        if writes and plan.late_request and chance() < plan.late_request:
+            self._deliver_later(request)
+            raise ConnectionFailed("simulated: connection lost while the request was under way")
         if writes and chance() < plan.conflict:
             return _failure(409, "Conflict", "simulated: the object has been modified")
         if chance() < plan.throttled:
@@ -141,6 +149,20 @@ class FaultyTransport:
         if self._random.random() < 0.5:
             await self._exchange(request)
         return _failure(504, "Timeout", "simulated: request did not complete in time")
+
+    def _deliver_later(self, request: Request) -> None:
+        """Let a write take effect after its caller was told that the connection broke."""
+
+        async def deliver() -> None:
+            await asyncio.sleep(self._random.uniform(0, self._plan.overdue))
+            if self.is_dead:
+                return  # the server drops what it has not begun when a process dies with its connections
+            response = await self._inner.send(request)
+            self._trace.exchange(f"{self._process} (late)", request, response)
+
+        task = asyncio.get_running_loop().create_task(deliver())
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
 
     async def _exchange(self, request: Request) -> Response:
         response = await self._inner.send(request)
@@ -200,7 +222,9 @@ class FaultyTransport:
         return await self._inner.forward(request, port)
 
     async def close(self) -> None:
-        """Close the inner transport."""
+        """Drop writes that have not arrived, and close the inner transport."""
+        for task in self._late:
+            task.cancel()
         await self._inner.close()
 
     def kill(self) -> None:

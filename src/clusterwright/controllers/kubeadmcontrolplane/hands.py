@@ -15,6 +15,7 @@ from clusterwright.controllers.kit.conditions import with_outcome, with_v1beta1_
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kubeadmcontrolplane.etcd.membership import Membership
 from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneSnapshot
+from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import NotFound
@@ -53,6 +54,7 @@ class Hands:
     deps: Dependencies
     patcher: Patcher
     applier: Applier
+    unconfirmed: Unconfirmed
 
     def took_over(self, run: Run, name: str, answer: Unstructured) -> None:
         """A Machine is now as the API server answered; this pass's findings on it stay."""

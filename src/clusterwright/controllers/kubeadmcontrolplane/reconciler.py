@@ -55,6 +55,7 @@ from clusterwright.controllers.kubeadmcontrolplane.snapshot import ControlPlaneS
 from clusterwright.controllers.kubeadmcontrolplane.status import counted
 from clusterwright.controllers.kubeadmcontrolplane.wakes import WorkloadWatches
 from clusterwright.controllers.kubeadmcontrolplane.workload import WorkloadUnavailable, workload_client
+from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
@@ -95,7 +96,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._hands = Hands(deps, Patcher(deps.client, deps.clock, deps.random), Applier(deps.client))
+        self._hands = Hands(deps, Patcher(deps.client, deps.clock, deps.random), Applier(deps.client), Unconfirmed())
         self._providers = Providers(deps)
         self._observer = Observer(deps, self._providers, self._hands.patcher)
         self._watches = WorkloadWatches(deps)
@@ -127,6 +128,7 @@ class ControlPlanes(Kind[KubeadmControlPlane, Cluster, ControlPlaneSnapshot]):
         """The control plane is gone."""
         self._providers.forget(key)
         self._hands.applier.forget(key)
+        self._hands.unconfirmed.forget(key)
         self._watches.forget(key)
 
     async def act(self, run: Run) -> None:

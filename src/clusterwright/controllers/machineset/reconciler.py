@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace as with_
 from datetime import timedelta
 from enum import Enum
@@ -44,6 +44,7 @@ from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED, R
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, Refusal
 from clusterwright.controllers.machineset.status import counted, look_again, v1beta1_counters
 from clusterwright.controllers.owned_machines import is_deleting
+from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.naming import BadNamingTemplate
 from clusterwright.runtime.errors import ApiError
@@ -73,6 +74,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         self._providers = Providers(deps)
         self._applier = Applier(deps.client)
         self._observer = Observer(deps, self._providers)
+        self._unconfirmed = Unconfirmed()
         self._creating: WeakValueDictionary[ObjectKey, asyncio.Lock] = WeakValueDictionary()
 
     async def owner(self, obj: MachineSet) -> Cluster | None:
@@ -91,6 +93,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         """The MachineSet is gone."""
         self._providers.forget(key)
         self._applier.forget(key)
+        self._unconfirmed.forget(key)
 
     # --------------------------------------------------------------------------------------------------- act
 
@@ -200,7 +203,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
     # --------------------------------------------------------------------------------------------------- sync
 
     async def _sync(self, run: Run, maker: Maker) -> Sync:
-        """Bring every Machine, and what belongs to it, in step with the template. Unless that is done none is added or deleted."""
+        """Apply the template to every Machine and to what belongs to it. Unless that succeeds, no Machine is added or deleted."""
         key, mended, uids, kept = run.object.key, False, set[str](), set[str]()
         try:
             for machine in run.seen.machines or ():
@@ -245,7 +248,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         return applied
 
     async def _neighbours(self, machine: Machine) -> AsyncIterator[Unstructured]:
-        """InfraMachine and BootstrapConfig; both must be there."""
+        """Yield the InfraMachine and the BootstrapConfig. Raises NotFound if one is missing."""
         for reference in (machine.spec.infrastructure_ref, machine.spec.bootstrap.config_ref):
             if reference is not None and reference.name:
                 obj = (await get_external(self._deps.client, reference, machine.metadata.namespace)).object
@@ -344,18 +347,26 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         was_refused = created is not None and created.status == "False" and created.reason == REFUSED
         try:
             present = [*(m.metadata.uid for m in existing), _since(run.original.object)]
-            names = desired.new_names(maker, count, present=present, taken=taken)
-            await creator.sweep({*taken, *names, *(m.metadata.name for m in existing)})
+            unanswered = self._unanswered(run.object.key, existing)
+            names = [*unanswered[:count], *desired.new_names(maker, count - len(unanswered), present=present, taken=[*taken, *unanswered])]
+            await creator.sweep({*taken, *names, *unanswered, *(m.metadata.name for m in existing)})
             for name in names:
                 now = await client.find(MachineSet, run.object.key)
                 if now is None or now.metadata.generation != run.object.metadata.generation:
                     return  # it was told otherwise meanwhile, and will look again
-                await creator.create(name, was_refused=was_refused)
+                with self._unconfirmed.creating(run.object.key, name):
+                    await creator.create(name, was_refused=was_refused)
                 run.record("Normal", "SuccessfulCreate", f"Created Machine {name}")
         except CreationFailed as error:
             self._refused(run, error.refusal, error)
         except (ApiError, BadNamingTemplate) as error:
             self._refused(run, Refusal(REFUSED, f"failed to create Machine: {error}"), error)
+
+    def _unanswered(self, key: ObjectKey, existing: Iterable[Machine]) -> list[str]:
+        """Return the names of earlier creates that were never answered and whose Machines do not exist yet."""
+        for machine in existing:
+            self._unconfirmed.confirm(key, machine.metadata.name)
+        return list(self._unconfirmed.names(key))
 
     def _refused(self, run: Run, refusal: Refusal, cause: Exception) -> None:
         run.seen = with_(run.seen, refusal=refusal)

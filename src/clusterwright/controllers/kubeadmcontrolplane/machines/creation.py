@@ -28,7 +28,9 @@ async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
     the next pass goes on with it.
     """
     try:
-        await _create(hands, run, join=join)
+        name = _next_name(hands, run.seen)
+        with hands.unconfirmed.creating(run.seen.key, name):
+            await _create(hands, run, name, join=join)
     except (ApiError, ValueError) as error:
         text = f"Failed to create control plane Machine for cluster {run.seen.cluster.key} control plane: {error}"
         run.record("Warning", "FailedScaleUp" if join else "FailedInitialization", text)
@@ -36,13 +38,9 @@ async def create_machine(hands: Hands, run: Run, *, join: bool) -> None:
     annotate(run, {REMEDIATION_IN_PROGRESS_ANNOTATION: None})
 
 
-async def _create(hands: Hands, run: Run, *, join: bool) -> None:
+async def _create(hands: Hands, run: Run, name: str, *, join: bool) -> None:
     seen, client = run.seen, hands.deps.client
     owner, reference = seen.owner, seen.object.spec.machine_template.spec.infrastructure_ref
-    try:
-        name = _next_name(seen)
-    except BadNamingTemplate as error:
-        raise PassFailed(f"failed to compute desired Machine: cannot generate Machine name: {error}") from error
     if not isinstance(seen.template, Found):
         raise PassFailed(f"{reference.kind} {reference.name} does not exist")
     infrastructure = desired.new_infrastructure(owner, seen.template.object, name=name)
@@ -73,20 +71,28 @@ async def _create(hands: Hands, run: Run, *, join: bool) -> None:
             raise PassFailed("; ".join([str(error), *await taken_back(client, machine, made, error)])) from error
 
 
-def _next_name(seen: ControlPlaneSnapshot) -> str:
+def _next_name(hands: Hands, seen: ControlPlaneSnapshot) -> str:
+    """Return the name of a create that was never answered, or else a new name. Raises PassFailed."""
+    present = {m.name for m in seen.owned}
+    for name in hands.unconfirmed.names(seen.key):
+        if name not in present:
+            return name
+        hands.unconfirmed.confirm(seen.key, name)
     naming = seen.object.spec.machine_naming
     situation = [m.uid or m.name for m in seen.owned]
     if seen.remediation_in_progress is not None:
         situation.append(seen.remediation_in_progress)
-    taken = {*(m.name for m in seen.owned), *seen.inspection.nodes, *(m.name for m in seen.inspection.members or ())}
-    return machine_name(
-        template=naming.template if naming is not None else "",
-        cluster=seen.cluster.key.name,
-        control_plane=seen.key.name,
-        uid=seen.object.metadata.uid,
-        slot=slot(situation),
-        taken=taken,
-    )
+    try:
+        return machine_name(
+            template=naming.template if naming is not None else "",
+            cluster=seen.cluster.key.name,
+            control_plane=seen.key.name,
+            uid=seen.object.metadata.uid,
+            slot=slot(situation),
+            taken={*present, *seen.inspection.nodes, *(m.name for m in seen.inspection.members or ())},
+        )
+    except BadNamingTemplate as error:
+        raise PassFailed(f"failed to compute desired Machine: cannot generate Machine name: {error}") from error
 
 
 async def sweep(hands: Hands, run: Run) -> None:
@@ -98,7 +104,7 @@ async def sweep(hands: Hands, run: Run) -> None:
         version = seen.template.object.gvk.version
         kinds.append(GroupVersionKind(reference.api_group, version, reference.kind.removesuffix("Template")))
     selector = {name: labels[name] for name in (CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)}
-    uid, present = seen.object.metadata.uid, {m.name for m in seen.owned}
+    uid, present = seen.object.metadata.uid, {*(m.name for m in seen.owned), *hands.unconfirmed.names(seen.key)}
     try:
         for kind in kinds:
             for obj in await client.list(kind, namespace=seen.key.namespace, labels=selector):
