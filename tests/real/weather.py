@@ -93,10 +93,10 @@ class Weather:
         if answer.status >= 300:
             return web.Response(status=answer.status, headers=kept, body=answer.body)
         told = web.StreamResponse(headers=kept)
-        await told.prepare(asked)
         assert isinstance(lines, AsyncGenerator)
         try:
             async with aclosing(lines):
+                await told.prepare(asked)
                 async for line in lines:
                     await told.write(line + b"\n")
         except (ConnectionFailed, ConnectionResetError):

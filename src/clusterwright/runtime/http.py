@@ -105,11 +105,15 @@ class HttpTransport:
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
             raise ConnectionFailed(f"GET {request.path}: the watch is packed, which was not asked for")
-        return _response(response, b""), self._events(request, response)
+        events = self._events(request, response)
+        await anext(events)
+        return _response(response, b""), events
 
     async def _events(self, request: Request, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        """Yield an empty start, then each event. The start is taken at once: closing a generator that never ran closes no connection."""
         frames = JsonFrames(MAX_LINE)
         try:
+            yield b""
             async for chunk in response.content.iter_any():
                 for value in frames.feed(chunk):
                     yield value

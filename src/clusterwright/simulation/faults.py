@@ -184,11 +184,15 @@ class FaultyTransport:
             raise ConnectionFailed("simulated: connection refused")
         response, lines = await self._inner.stream(request)
         self._trace.exchange(self._process, request, response)
-        return response, self._lines(lines)
+        faulty = self._lines(lines)
+        await anext(faulty)
+        return response, faulty
 
     async def _lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield an empty start, then each line as the plan has it. The start is taken at once, so that closing always closes `lines`."""
         chance = self._random.random
         try:
+            yield b""
             async for line in lines:
                 plan = self._plan
                 if chance() < plan.watch_late:
