@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator
 from contextvars import Context, ContextVar
-from types import coroutine
 from typing import Any
 
 _process: ContextVar[Pause | None] = ContextVar("paused_process", default=None)
@@ -55,22 +54,33 @@ def allow_pauses(loop: asyncio.AbstractEventLoop) -> None:
     loop.set_task_factory(factory)
 
 
-@coroutine
-def _pausable(coro: Coroutine[Any, Any, Any], pause: Pause) -> Generator[Any, Any, Any]:
-    value: Any = None
-    error: BaseException | None = None
-    while True:
-        while pause.is_on:
+async def _pausable(coro: Coroutine[Any, Any, Any], pause: Pause) -> Any:
+    """Run a coroutine, and hold it between two of its awaits while the process is paused."""
+    return await _Steps(coro, pause)
+
+
+class _Steps:
+    """The steps of a coroutine, as an awaitable."""
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], pause: Pause) -> None:
+        self._coro = coro
+        self._pause = pause
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        value: Any = None
+        error: BaseException | None = None
+        while True:
+            while self._pause.is_on:
+                try:
+                    yield from self._pause.over().__await__()
+                except asyncio.CancelledError as cancelled:
+                    error = cancelled  # thrown when the process goes on
             try:
-                yield from pause.over().__await__()
-            except asyncio.CancelledError as cancelled:
-                error = cancelled  # told when it goes on
-        try:
-            awaited = coro.send(value) if error is None else coro.throw(error)
-        except StopIteration as end:
-            return end.value
-        value, error = None, None
-        try:
-            value = yield awaited
-        except BaseException as raised:  # handed on, whatever it is
-            error = raised
+                awaited = self._coro.send(value) if error is None else self._coro.throw(error)
+            except StopIteration as end:
+                return end.value
+            value, error = None, None
+            try:
+                value = yield awaited
+            except BaseException as raised:  # handed on, whatever it is
+                error = raised
