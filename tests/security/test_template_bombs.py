@@ -45,7 +45,7 @@ def test_no_template_takes_all_there_is(name: str) -> None:
     with contextlib.suppress(TemplateError):
         assert len(template.render({})) <= 1 << 20
 
-    assert time.process_time() - began < 30.0  # most of these took hours, or all memory
+    assert time.process_time() - began < 2.0  # most of these took hours, or all memory
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 300_000  # kB
 
 

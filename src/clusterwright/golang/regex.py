@@ -36,6 +36,7 @@ class Pattern(Protocol):
 
     groups: int
     groupindex: Any
+    programsize: int
 
     def search(self, text: str) -> Match | None:
         """The first match."""
@@ -88,6 +89,14 @@ def compile_go(pattern: str) -> Pattern:
     except UnicodeEncodeError:
         raise BadPattern("error parsing regexp: invalid UTF-8") from None
     return compiled
+
+
+def program_size(pattern: str) -> int:
+    """Return how many states the program of a pattern has; raises BadPattern.
+
+    A search may visit all of them at every character: counted repetitions such as `a.{900}c` make it thousands of times as slow.
+    """
+    return compile_go(pattern).programsize
 
 
 @lru_cache(maxsize=512)

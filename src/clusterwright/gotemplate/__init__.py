@@ -3,7 +3,7 @@
 `lexer` makes tokens of the text and `parser` a tree of `nodes`; `evaluator` walks it over JSON-like data with Go's `functions` and
 Go's `printing`. What Go refuses is refused, what Go accepts gives the same text, for all that JSON can say. Deliberate differences:
 
-- Nesting, recursion, output and steps are bounded, since templates come from users.
+- Nesting, recursion, output and steps are bounded, since templates come from users: see `metering`.
 - `call` is always refused: data hold no functions. So is `%p` of a list or map, which would print an address.
 - Output is text: bytes that are not UTF-8 become U+FFFD.
 - Which characters are letters, or printable, is for Python's Unicode tables to say, which may be a version behind or ahead of Go's.
@@ -20,11 +20,12 @@ from typing import Any
 
 from clusterwright.gotemplate.evaluator import Evaluation
 from clusterwright.gotemplate.functions import BUILTINS, SHORT_CIRCUITS
+from clusterwright.gotemplate.metering import Budget
 from clusterwright.gotemplate.nodes import Body
 from clusterwright.gotemplate.parser import parse_trees
 from clusterwright.gotemplate.values import TemplateError, without_surrogates
 
-__all__ = ["Template", "TemplateError", "parse"]
+__all__ = ["Budget", "Template", "TemplateError", "parse"]
 
 _NAME = "template"
 
@@ -36,9 +37,12 @@ class Template:
     trees: Mapping[str, Body]
     functions: Mapping[str, Callable[..., Any]]
 
-    def render(self, data: Mapping[str, Any], *, strict: bool = True) -> str:
-        """The text for these data; raises TemplateError for what Go refuses. An absent key is an error if `strict`, else no value."""
-        return Evaluation(self.trees, self.functions, strict=strict).run(_NAME, data)
+    def render(self, data: Mapping[str, Any], *, strict: bool = True, budget: Budget | None = None) -> str:
+        """Return the text for these data; raises TemplateError for what Go refuses and for what costs too much.
+
+        An absent key is an error if `strict`, else no value. The steps also come out of the budget, if there is one.
+        """
+        return Evaluation(self.trees, self.functions, strict=strict, budget=budget).run(_NAME, data)
 
 
 def parse(text: str, functions: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Template:

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate.functions import BUILTINS, SHORT_CIRCUITS
 from clusterwright.gotemplate.literals import Overflow
+from clusterwright.gotemplate.metering import Budget, Meter, flat_steps
 from clusterwright.gotemplate.nodes import (
     Action,
     Body,
@@ -44,8 +45,6 @@ from clusterwright.gotemplate.values import (
 )
 
 MAX_CALLS = 60
-MAX_STEPS = 50_000
-_SIZE_PER_STEP = 32
 
 _ABSENT: Any = object()
 """There is no value from an earlier command; None would be one."""
@@ -54,28 +53,29 @@ _ABSENT: Any = object()
 class Evaluation:
     """One execution: where the output goes, and what may still be spent."""
 
-    def __init__(self, trees: Mapping[str, Body], functions: Mapping[str, Callable[..., Any]], *, strict: bool = True) -> None:
+    def __init__(
+        self, trees: Mapping[str, Body], functions: Mapping[str, Callable[..., Any]], *, strict: bool = True, budget: Budget | None = None
+    ) -> None:
         self._trees = trees
         self.strict = strict
         self._functions = functions
         self._output: list[str] = []
         self._length = 0
-        self._steps = 0
         self._calls = 0
+        self._budget = budget
+        self.meter = Meter(budget)
+        self.charge = self.meter.charge
 
     def run(self, name: str, data: Any) -> str:
-        """The output of the named template; raises TemplateError."""
+        """Return the output of the named template; raises TemplateError."""
         try:
             _Frame(self, data).walk(self._trees[name], data)
         except RecursionError:
             raise TemplateError("nested too deeply") from None
+        finally:
+            if self._budget is not None:
+                self._budget.left -= self.meter.steps
         return without_surrogates(concatenate(self._output))
-
-    def spend(self, *values: Any) -> None:
-        """Count a step, and more for long values that it copies or looks through."""
-        self._steps += 1 + sum(len(value) for value in map(unbox, values) if isinstance(value, str | list | Mapping)) // _SIZE_PER_STEP
-        if self._steps > MAX_STEPS:
-            raise TemplateError("the template takes too many steps")
 
     def write(self, text: str) -> None:
         """Append to the output."""
@@ -97,25 +97,39 @@ class Evaluation:
         return name in self._trees
 
     def apply(self, name: str, arguments: list[Any]) -> Any:
-        """The value of a function other than `and` and `or`; the caller's own functions come before Go's."""
-        self.spend(*arguments)
-        if own := self._functions.get(name):
-            self._steps += getattr(own, "steps", 0)
+        """Return the value of a function other than `and` and `or`; the caller's own functions come before Go's."""
+        own = self._functions.get(name)
+        if own is not None:
+            weight = self._pay(own, arguments)
+            given = map(unbox, arguments)
             try:
-                result = own(*map(unbox, arguments))
+                result = own(self.charge, *given) if getattr(own, "metered", False) else own(*given)
+            except TemplateError:
+                raise
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 raise TemplateError(f"error calling {name}: {error}") from error
         else:
             builtin = BUILTINS[name]
             if not builtin.least <= len(arguments) <= builtin.most:
                 raise TemplateError(f"wrong number of args for {name}: {len(arguments)}")
+            weight = self._pay(builtin, arguments)
             if builtin.wants_format:
                 arguments[0] = unbox(arguments[0])
                 if not isinstance(arguments[0], str):
                     raise TemplateError(f"wrong type for the format of {name}")
-            result = builtin.call(*arguments)
-        self.spend(result)
+            result = builtin.call(self.charge, *arguments) if builtin.metered else builtin.call(*arguments)
+        self.charge(1 + flat_steps([result], weight))
         return result
+
+    def _pay(self, function: Any, arguments: list[Any]) -> int:
+        """Charge for a call by the size of its arguments; returns how often each part of them counts."""
+        weight: int = getattr(function, "weight", 1)
+        if getattr(function, "deep", False):
+            self.meter.charge_deeply(arguments, weight)
+        else:
+            self.charge(flat_steps(arguments, weight))
+        self.charge(1 + getattr(function, "steps", 0))
+        return weight
 
     def short_circuit(self, name: str) -> bool | None:
         """The truth at which `and` or `or` stops; None for any other function."""
@@ -127,14 +141,17 @@ class _Frame:
 
     def __init__(self, evaluation: Evaluation, dot: Any) -> None:
         self._evaluation = evaluation
-        self._variables: list[tuple[str, Any]] = [("$", dot)]
+        self._variables: list[tuple[str, Any]] = []
+        self._places: dict[str, list[int]] = {}
+        """Where the variables of a name are in the list."""
+        self._declare("$", dot)
 
     # nodes
 
     def walk(self, body: Body, dot: Any) -> Jump | None:
         """Execute a body; gives the jump that ended it early."""
         for node in body:
-            self._evaluation.spend()
+            self._evaluation.charge(1)
             jump: Jump | None = None
             match node:
                 case Text(text):
@@ -160,9 +177,8 @@ class _Frame:
         return None
 
     def _print(self, value: Any) -> None:
-        text = "<no value>" if value is None else sprint([value])
-        self._evaluation.spend(text)
-        self._evaluation.write(text)
+        self._evaluation.meter.charge_deeply([value], 1)
+        self._evaluation.write("<no value>" if value is None else sprint([value]))
 
     def _if(self, node: If, dot: Any) -> Jump | None:
         mark = len(self._variables)
@@ -171,7 +187,7 @@ class _Frame:
             jump = self.walk(node.body, value if node.sets_dot else dot)
         else:
             jump = self.walk(node.otherwise, dot)
-        del self._variables[mark:]
+        self._forget(mark)
         return jump
 
     def _range(self, node: Range, dot: Any) -> Jump | None:
@@ -182,7 +198,7 @@ class _Frame:
         is_empty = True
         for index, element in self._elements(value, len(names)):
             is_empty = False
-            self._evaluation.spend()
+            self._evaluation.charge(1)
             # A single variable gets the element.
             for offset, (name, part) in enumerate(zip(names, (index, element)[2 - len(names) :], strict=True)):
                 if is_assignment:
@@ -190,12 +206,12 @@ class _Frame:
                 else:
                     self._variables[inner - len(names) + offset] = (name, part)
             jump = self.walk(node.body, element)
-            del self._variables[inner:]
+            self._forget(inner)
             if jump is not None and jump.is_break:
                 break
         # Go leaves the variables of the range in sight of its else.
         jump = self.walk(node.otherwise, dot) if is_empty else None
-        del self._variables[outer:]
+        self._forget(outer)
         return jump
 
     def _elements(self, value: Any, variables: int) -> Iterator[tuple[Any, Any]]:
@@ -207,7 +223,7 @@ class _Frame:
                 for index, element in enumerate(value):
                     yield Int(index), Boxed(element)
             case Kind.MAP:
-                self._evaluation.spend(value)
+                self._evaluation.charge(len(value))
                 for key, element in sorted_entries(value):
                     yield key, Boxed(element)
             case kind if kind in INTEGERS:
@@ -224,27 +240,35 @@ class _Frame:
         """The value of the last command, out of its interface."""
         value = _ABSENT
         for command in pipeline.commands:
-            self._evaluation.spend()
+            self._evaluation.charge(1)
             value = unbox(self._command(command, dot, value))
         for name in pipeline.variables:
             if pipeline.is_assignment:
                 self._assign(name, value)
             else:
-                self._variables.append((name, value))
+                self._declare(name, value)
         return value
 
+    def _declare(self, name: str, value: Any) -> None:
+        self._places.setdefault(name, []).append(len(self._variables))
+        self._variables.append((name, value))
+
+    def _forget(self, mark: int) -> None:
+        """Take out the variables that were declared since there were `mark` of them."""
+        while len(self._variables) > mark:
+            self._places[self._variables.pop()[0]].pop()
+
+    def _place(self, name: str) -> int:
+        places = self._places.get(name)
+        if not places:
+            raise TemplateError(f"undefined variable: {name}")
+        return places[-1]
+
     def _assign(self, name: str, value: Any) -> None:
-        for position in reversed(range(len(self._variables))):
-            if self._variables[position][0] == name:
-                self._variables[position] = (name, value)
-                return
-        raise TemplateError(f"undefined variable: {name}")
+        self._variables[self._place(name)] = (name, value)
 
     def _variable(self, name: str) -> Any:
-        for known, value in reversed(self._variables):
-            if known == name:
-                return value
-        raise TemplateError(f"undefined variable: {name}")
+        return self._variables[self._place(name)][1]
 
     def _command(self, command: tuple[Operand, ...], dot: Any, final: Any) -> Any:
         first, *arguments = command

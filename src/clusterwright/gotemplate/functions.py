@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusterwright.golang.quoting import is_printable
+from clusterwright.gotemplate.metering import Charge
 from clusterwright.gotemplate.printing import sprint, sprintf, sprintln
 from clusterwright.gotemplate.values import (
     INTEGERS,
@@ -32,12 +33,18 @@ _QUERY = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A function and how many arguments it takes. Arguments come as they are: boxed, if nobody opened them."""
+    """A function, how many arguments it takes, and what a call costs. Arguments are still boxed if nobody opened them."""
 
     call: Callable[..., Any]
     least: int
     most: float = math.inf
     wants_format: bool = False
+    weight: int = 1
+    """How often the size of arguments and result counts."""
+    deep: bool = False
+    """Whether the function looks at everything in its arguments."""
+    metered: bool = False
+    """Whether the function charges by itself: what charges is its first argument."""
 
 
 def _length(item: Any) -> Int:
@@ -152,22 +159,26 @@ def _query(*arguments: Any) -> str:
     return "".join(chr(byte) if byte in _QUERY else "+" if byte == 0x20 else f"%{byte:02X}" for byte in to_bytes(_text(arguments)))
 
 
+def _printf(charge: Charge, text: str, *arguments: Any) -> str:
+    return sprintf(text, [unbox(argument) for argument in arguments], charge)
+
+
 def _call(*_: Any) -> Any:
     raise TemplateError("call of non-function")
 
 
 BUILTINS: Mapping[str, Builtin] = {
     "call": Builtin(_call, 1),
-    "html": Builtin(lambda *arguments: _text(arguments).translate(_HTML), 0),
+    "html": Builtin(lambda *arguments: _text(arguments).translate(_HTML), 0, weight=4, deep=True),
     "index": Builtin(_index, 1),
-    "js": Builtin(_javascript, 0),
+    "js": Builtin(_javascript, 0, weight=8, deep=True),
     "len": Builtin(_length, 1, 1),
     "not": Builtin(lambda value: not is_true(value), 1, 1),
-    "print": Builtin(lambda *arguments: sprint([unbox(argument) for argument in arguments]), 0),
-    "printf": Builtin(lambda text, *arguments: sprintf(text, [unbox(argument) for argument in arguments]), 1, wants_format=True),
-    "println": Builtin(lambda *arguments: sprintln([unbox(argument) for argument in arguments]), 0),
+    "print": Builtin(lambda *arguments: sprint([unbox(argument) for argument in arguments]), 0, deep=True),
+    "printf": Builtin(_printf, 1, wants_format=True, deep=True, metered=True),
+    "println": Builtin(lambda *arguments: sprintln([unbox(argument) for argument in arguments]), 0, deep=True),
     "slice": Builtin(_slice, 1),
-    "urlquery": Builtin(_query, 0),
+    "urlquery": Builtin(_query, 0, weight=8, deep=True),
     "eq": Builtin(_equal, 1),
     "ne": Builtin(lambda first, second: not _equal(first, second), 2, 2),
     "lt": Builtin(_less, 2, 2),

@@ -71,9 +71,26 @@ class Token:
     column: int = 0
 
 
+class _Columns:
+    """How many bytes into its line a position is. Positions are asked for from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._column = 0
+
+    def at(self, position: int) -> int:
+        """Return the column of a position, which is not left of the last one."""
+        passed = self._text[self._position : position]
+        line_break = passed.rfind("\n")
+        self._column = (self._column if line_break < 0 else 0) + len(passed[line_break + 1 :].encode())
+        self._position = position
+        return self._column
+
+
 def tokens(text: str, keywords: frozenset[str] = KEYWORDS) -> Iterator[Token]:
     """The tokens of a template, ended by an END; raises TemplateError where Go's lexer stops."""
-    position, line = 0, 1
+    position, line, columns = 0, 1, _Columns(text)
     while (left := _LEFT.search(text, position)) is not None:
         before = text[position : left.start()]
         is_trimmed = left.end() - left.start() == 3
@@ -86,7 +103,7 @@ def tokens(text: str, keywords: frozenset[str] = KEYWORDS) -> Iterator[Token]:
             end = _after_comment(text, start, line)
         else:
             yield Token(Type.LEFT, "{{", line)
-            end = yield from _action(text, start, line + text.count("\n", left.end(), start), keywords)
+            end = yield from _action(text, start, line + text.count("\n", left.end(), start), keywords, columns)
         line += text.count("\n", left.start(), end)
         position = end
     if position < len(text):
@@ -104,11 +121,11 @@ def _after_comment(text: str, start: int, line: int) -> int:
     return right.end()
 
 
-def _action(text: str, position: int, line: int, keywords: frozenset[str]) -> Generator[Token, None, int]:
+def _action(text: str, position: int, line: int, keywords: frozenset[str], columns: _Columns) -> Generator[Token, None, int]:
     """The tokens of one action; its value, for `yield from`, is where the text goes on."""
     parentheses = 0
     while (right := _RIGHT.match(text, position)) is None:
-        token = _piece(text, position, line, keywords)
+        token = _piece(text, position, line, keywords, columns)
         parentheses += (token.type is Type.OPEN) - (token.type is Type.CLOSE)
         if parentheses < 0:
             raise TemplateError(f"line {line}: unexpected right paren")
@@ -121,7 +138,7 @@ def _action(text: str, position: int, line: int, keywords: frozenset[str]) -> Ge
     return right.end()
 
 
-def _piece(text: str, position: int, line: int, keywords: frozenset[str]) -> Token:
+def _piece(text: str, position: int, line: int, keywords: frozenset[str], columns: _Columns) -> Token:
     first = text[position : position + 1]
     if not first:
         raise TemplateError(f"line {line}: unclosed action")
@@ -129,8 +146,7 @@ def _piece(text: str, position: int, line: int, keywords: frozenset[str]) -> Tok
         return Token(Type.NUMBER, _number(text, position, line), line)
     if first in ".$" or is_word_character(first):
         word = _word(text, position, line)
-        before = text[text.rfind("\n", 0, position) + 1 : position]
-        return Token(_type_of_word(word, keywords), word, line, len(before.encode()))
+        return Token(_type_of_word(word, keywords), word, line, columns.at(position))
     for type_, pattern in _PIECES:
         if match := pattern.match(text, position):
             return Token(type_, match[0], line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -50,7 +51,19 @@ class _Scope:
     """What one definition knows: its variables so far, and how many ranges are open."""
 
     variables: list[str] = field(default_factory=lambda: ["$"])
+    known: Counter[str] = field(default_factory=lambda: Counter("$"))
+    """How often each of the variables is declared."""
     ranges: int = 0
+
+    def declare(self, variable: str) -> None:
+        """Add a variable."""
+        self.variables.append(variable)
+        self.known[variable] += 1
+
+    def forget(self, mark: int) -> None:
+        """Take out the variables that were declared since there were `mark` of them."""
+        self.known.subtract(self.variables[mark:])
+        del self.variables[mark:]
 
 
 class _Parser:
@@ -208,7 +221,7 @@ class _Parser:
                 if closer != "end":
                     raise self._error(f"expected end; found {closer}")
         self._nesting -= 1
-        del self._scope.variables[variables:]
+        self._scope.forget(variables)
         return pipeline, body, otherwise
 
     def _call(self) -> Call:
@@ -256,7 +269,7 @@ class _Parser:
                 break
             self._next()
             variables.append(variable)
-            self._scope.variables.append(variable)
+            self._scope.declare(variable)
             if not is_comma:
                 return variables, follower.type is Type.ASSIGN
             if context != "range" or len(variables) > 1:
@@ -312,7 +325,7 @@ class _Parser:
             case Type.DOT:
                 term = Dot()
             case Type.VARIABLE:
-                if token.text not in self._scope.variables:
+                if not self._scope.known[token.text]:
                     raise self._error(f"undefined variable {token.text!r}")
                 term = Variable(token.text)
             case Type.FIELD:

@@ -8,9 +8,11 @@ from typing import Any
 
 from clusterwright.golang.floats import format_float
 from clusterwright.golang.quoting import is_printable, quote
+from clusterwright.gotemplate.metering import MAX_STEPS, Charge, deep_steps, free
 from clusterwright.gotemplate.values import INTEGERS, Kind, TemplateError, bounded, concatenate, kind_of, sorted_entries, to_bytes
 
 _LARGEST_WIDTH = 10**6
+_STEPS_PER_VERB = 4
 _UINT64 = (1 << 64) - 1
 _BASES = {"v": 10, "d": 10, "b": 2, "o": 8, "O": 8, "x": 16, "X": 16}
 _FLOATS = {"v": ("g", -1), "f": ("f", 6), "F": ("f", 6), "e": ("e", 6), "E": ("E", 6)} | {verb: (verb, -1) for verb in "bgGxX"}
@@ -35,15 +37,16 @@ def sprintln(arguments: Sequence[Any]) -> str:
     return concatenate([" ".join(bounded(_Verb("v").write(argument) for argument in arguments)), "\n"])
 
 
-def sprintf(format: str, arguments: Sequence[Any]) -> str:
-    """The format with its verbs replaced; what is wrong with them goes into the text, as in Go."""
-    return concatenate(bounded(_Format(format, arguments).parts()))
+def sprintf(format: str, arguments: Sequence[Any], charge: Charge = free) -> str:
+    """Return the format with its verbs replaced; what is wrong with them goes into the text, as in Go."""
+    return concatenate(bounded(_Format(format, arguments, charge).parts()))
 
 
 class _Format:
     """One pass over a format."""
 
-    def __init__(self, format: str, arguments: Sequence[Any]) -> None:
+    def __init__(self, format: str, arguments: Sequence[Any], charge: Charge) -> None:
+        self._charge = charge
         self._format = format
         self._arguments = arguments
         self._position = 0
@@ -56,6 +59,7 @@ class _Format:
         while (percent := self._format.find("%", self._position)) >= 0:
             yield self._format[self._position : percent]
             self._position = percent + 1
+            self._charge(_STEPS_PER_VERB)
             yield from self._verb()
         yield self._format[self._position :]
         left = self._arguments[self._argument :]
@@ -114,7 +118,9 @@ class _Format:
             flags.verb = verb
             if verb in "vw":
                 flags.sharp_v, flags.sharp, flags.plus = flags.sharp, False, False
-            yield flags.write(self._arguments[self._argument])
+            argument = self._arguments[self._argument]
+            self._charge(deep_steps([argument], MAX_STEPS) * (_STEPS_PER_VERB if verb in "qxX" else 1))
+            yield flags.write(argument)
             self._argument += 1
 
     def _peek(self) -> str:

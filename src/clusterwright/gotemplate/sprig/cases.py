@@ -39,19 +39,19 @@ def _run(text: str, start: int, kind: _Word) -> int:
     return start
 
 
-def _next(text: str) -> tuple[_Word, str, str]:
-    """The first word of a text, what it is, and the rest. A capital belongs to the small letters behind it."""
-    if not text:
-        return _Word.NONE, "", ""
-    kind = _kind(text[0])
-    end = _run(text, 0, kind)
+def _next(text: str, start: int) -> tuple[_Word, str, int]:
+    """Return the kind of the word at a position, the word, and where it ends. A capital belongs to the small letters behind it."""
+    if start == len(text):
+        return _Word.NONE, "", start
+    kind = _kind(text[start])
+    end = _run(text, start, kind)
     if kind is _Word.UPPER and end < len(text) and _kind(text[end]) is _Word.LOWER:
-        end = _run(text, end, _Word.LOWER) if end == 1 else end - 1
-    return kind, text[:end], text[end:]
+        end = _run(text, end, _Word.LOWER) if end == start + 1 else end - 1
+    return kind, text[start:end], end
 
 
 def dashed(text: str, connector: str) -> str:
-    """`FirstName` as `first_name` or `first-name`. Digits stay with the letters around them where they can."""
+    """Write `FirstName` as `first_name` or `first-name`. Digits stay with the letters around them where they can."""
     out: list[str] = []
 
     def write(kind: _Word, word: str) -> None:
@@ -64,16 +64,17 @@ def dashed(text: str, connector: str) -> str:
             out.append(connector)
 
     quiet = (_Word.CONNECTOR, _Word.PUNCTUATION)
-    kind, word, rest = _next(text)
-    while rest:
+    length = len(text)
+    kind, word, at = _next(text, 0)
+    while at < length:
         if kind is not _Word.CONNECTOR:
             write(kind, word)
         before, last = kind, word
-        kind, word, rest = _next(rest)
+        kind, word, at = _next(text, at)
         if before is _Word.NUMBER:
             while kind in (_Word.LOWER, _Word.NUMBER):
                 write(kind, word)
-                kind, word, rest = _next(rest)
+                kind, word, at = _next(text, at)
             follow(kind, silent=(*quiet, _Word.NONE))
         elif before is _Word.CONNECTOR:
             write(before, last)
@@ -81,10 +82,10 @@ def dashed(text: str, connector: str) -> str:
             if kind is not _Word.NUMBER:
                 follow(kind, silent=quiet)
                 continue
-            if not rest:
+            if at == length:
                 continue
             digits = word
-            kind, word, rest = _next(rest)
+            kind, word, at = _next(text, at)
             if kind is not _Word.LOWER:
                 write(_Word.NUMBER, digits)
                 follow(kind, silent=quiet)
@@ -93,7 +94,7 @@ def dashed(text: str, connector: str) -> str:
             write(_Word.NUMBER, digits)
             while kind in (_Word.LOWER, _Word.NUMBER):
                 write(kind, word)
-                kind, word, rest = _next(rest)
+                kind, word, at = _next(text, at)
             follow(kind, silent=(*quiet, _Word.NONE))
     write(kind, word)
     return "".join(out)

@@ -83,7 +83,7 @@ def _unrepeatable(*_: Any) -> Any:
     raise ValueError("it gives another value in every pass, which would change the objects for ever; use a variable instead")
 
 
-LIBRARY.define("derivePassword", "int string string string string", _derived, steps=15_000)  # it is made to be slow
+LIBRARY.define("derivePassword", "int string string string string", _derived, steps=25_000)  # it is made to be slow
 LIBRARY.define("buildCustomCert", "string string", _custom_certificate)
 LIBRARY.define("decryptAES", "string string", _decrypted)
 LIBRARY.define(

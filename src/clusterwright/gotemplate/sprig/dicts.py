@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, Final
 
-from clusterwright.gotemplate.sprig.lists import MOST_VALUES
+from clusterwright.gotemplate.metering import MAX_STEPS, Charge, deep_steps
 from clusterwright.gotemplate.sprig.signatures import Library, Strings
 from clusterwright.gotemplate.sprig.strings import text_of
 from clusterwright.gotemplate.values import is_true
@@ -14,7 +14,8 @@ LIBRARY: Final = Library()
 _define = LIBRARY.define
 
 
-def _dict(*parts: Any) -> dict[str, Any]:
+def _dict(charge: Charge, *parts: Any) -> dict[str, Any]:
+    charge(deep_steps(list(parts[::2]), MAX_STEPS))
     return {text_of(parts[i]): parts[i + 1] if i + 1 < len(parts) else "" for i in range(0, len(parts), 2)}
 
 
@@ -29,14 +30,10 @@ def _unset(target: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _merge(target: dict[str, Any], *sources: dict[str, Any], overwrite: bool) -> dict[str, Any]:
-    """Maps are merged into each other; an empty value is filled, a full one replaced only on demand, and never by an empty one."""
-    left = MOST_VALUES
+    """Merge maps into each other. An empty value is filled, a full one replaced only on demand, and never by an empty one."""
     waiting = [(target, source) for source in reversed(sources)]
     while waiting:
         into, source = waiting.pop()
-        left -= 1 + len(source)
-        if left < 0:
-            raise ValueError("there is too much to merge")
         for key, value in source.items():
             old = into.get(key)
             if isinstance(old, dict) and isinstance(value, dict):
@@ -44,6 +41,11 @@ def _merge(target: dict[str, Any], *sources: dict[str, Any], overwrite: bool) ->
             elif key not in into or (not is_true(old) and is_true(value)) or (overwrite and is_true(value)):
                 into[key] = deepcopy(value)
     return target
+
+
+def _omit(source: dict[str, Any], *keys: str) -> dict[str, Any]:
+    omitted = frozenset(keys)
+    return {k: v for k, v in source.items() if k not in omitted}
 
 
 def _dig(*arguments: Any) -> Any:
@@ -61,18 +63,18 @@ def _dig(*arguments: Any) -> Any:
     return value
 
 
-_define("dict", "any...", _dict)
+_define("dict", "any...", _dict, metered=True)
 _define("get", "dict string", lambda d, key: d.get(key, ""))
 _define("set", "dict string any", _set)
 _define("unset", "dict string", _unset)
 _define("hasKey", "dict string", lambda d, key: key in d)
 _define("pluck", "string dict...", lambda key, *dicts: [d[key] for d in dicts if key in d])
 # Go's order is random; a template whose text changes from pass to pass is of no use to anyone.
-_define("keys", "dict...", lambda *dicts: Strings(key for d in dicts for key in sorted(d)))
-_define("values", "dict", lambda d: [d[key] for key in sorted(d)])
+_define("keys", "dict...", lambda *dicts: Strings(key for d in dicts for key in sorted(d)), weight=4)
+_define("values", "dict", lambda d: [d[key] for key in sorted(d)], weight=4)
 _define("pick", "dict string...", lambda d, *keys: {k: d[k] for k in keys if k in d})
-_define("omit", "dict string...", lambda d, *keys: {k: v for k, v in d.items() if k not in keys})
-_define("merge mustMerge", "dict dict...", lambda d, *v: _merge(d, *v, overwrite=False))
-_define("mergeOverwrite mustMergeOverwrite", "dict dict...", lambda d, *v: _merge(d, *v, overwrite=True))
-_define("deepCopy mustDeepCopy", "any", deepcopy)
+_define("omit", "dict string...", _omit)
+_define("merge mustMerge", "dict dict...", lambda d, *v: _merge(d, *v, overwrite=False), deep=True, weight=4)
+_define("mergeOverwrite mustMergeOverwrite", "dict dict...", lambda d, *v: _merge(d, *v, overwrite=True), deep=True, weight=4)
+_define("deepCopy mustDeepCopy", "any", deepcopy, deep=True, weight=4)
 _define("dig", "any...", _dig)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Final
 
 from clusterwright.gotemplate.sprig.numbers import to_int
@@ -10,19 +11,13 @@ from clusterwright.gotemplate.sprig.strings import text_of, texts_of
 from clusterwright.gotemplate.values import is_true, kind_of, to_bytes
 
 LIBRARY: Final = Library()
-MOST_VALUES: Final = 100_000
-"""That are looked at to compare, or to merge."""
 
 
 def same(a: Any, b: Any) -> bool:
-    """Go's deep equality: values of different types are never equal. Raises ValueError where there is too much to compare."""
+    """Tell whether values are deeply equal in Go: values of different types never are."""
     waiting = [(a, b)]
-    looked_at = 0
     while waiting:
         a, b = waiting.pop()
-        looked_at += 1
-        if looked_at > MOST_VALUES:  # a list may hold the same one twice, which holds the same one twice, and so on
-            raise ValueError("there is too much to compare")
         if type(a) is not type(b):
             return False
         if isinstance(a, dict):
@@ -38,6 +33,15 @@ def same(a: Any, b: Any) -> bool:
     return True
 
 
+def _key(value: Any) -> Hashable:
+    """Return what two values have in common exactly if `same` says that they are equal."""
+    if isinstance(value, dict):
+        return type(value), frozenset((k, _key(v)) for k, v in value.items())
+    if isinstance(value, list):
+        return type(value), tuple(map(_key, value))
+    return type(value), value if value == value else object()  # noqa: PLR0124 - not a number is not even equal to itself
+
+
 def _elements(value: Any, purpose: str) -> list[Any]:
     if value is None:
         raise TypeError("runtime error: invalid memory address or nil pointer dereference")
@@ -51,11 +55,15 @@ def _contains(needle: Any, haystack: Any) -> bool:
 
 
 def _unique(value: Any) -> list[Any]:
-    out: list[Any] = []
+    found: dict[Hashable, Any] = {}
     for item in _elements(value, "find uniq on"):
-        if not any(same(item, known) for known in out):
-            out.append(item)
-    return out
+        found.setdefault(_key(item), item)
+    return list(found.values())
+
+
+def _without(value: Any, *omitted: Any) -> list[Any]:
+    keys = set(map(_key, omitted))
+    return [item for item in _elements(value, "find without on") if _key(item) not in keys]
 
 
 def _chunks(size: int, value: Any) -> Lists:
@@ -80,14 +88,15 @@ def _sorted(value: Any) -> Strings:
     return Strings(sorted(texts_of(value), key=to_bytes) if isinstance(value, (list, tuple)) else [text_of(value)])
 
 
-def _with_must(names: str, parameters: str, function: Any) -> None:
-    """The library has each of these twice; the second name says that it returns its error, which a template cannot tell."""
-    LIBRARY.define(" ".join(f"{n} must{n[0].upper()}{n[1:]}" for n in names.split()), parameters, function)
+def _with_must(names: str, parameters: str, function: Any, *, weight: int = 1, deep: bool = False) -> None:
+    """Define functions twice: the second name says that it returns its error, which a template cannot tell."""
+    both = " ".join(f"{n} must{n[0].upper()}{n[1:]}" for n in names.split())
+    LIBRARY.define(both, parameters, function, weight=weight, deep=deep)
 
 
 LIBRARY.define("list tuple", "any...", lambda *v: list(v))
 LIBRARY.define("concat", "any...", lambda *v: [x for part in v for x in _elements(part, "concat")])
-LIBRARY.define("sortAlpha", "any", _sorted)
+LIBRARY.define("sortAlpha", "any", _sorted, deep=True, weight=2)
 _with_must("append push", "any any", lambda v, item: [*_elements(v, "push on"), item])
 _with_must("prepend", "any any", lambda v, item: [item, *_elements(v, "prepend on")])
 _with_must("first", "any", lambda v: next(iter(_elements(v, "find first on")), None))
@@ -96,8 +105,8 @@ _with_must("rest", "any", lambda v: _elements(v, "find rest on")[1:])
 _with_must("initial", "any", lambda v: _elements(v, "find initial on")[:-1])
 _with_must("reverse", "any", lambda v: _elements(v, "find reverse on")[::-1])
 _with_must("compact", "any", lambda v: [x for x in _elements(v, "compact on") if is_true(x)])
-_with_must("uniq", "any", _unique)
-_with_must("without", "any any...", lambda v, *omit: [x for x in _elements(v, "find without on") if not any(same(x, o) for o in omit)])
-_with_must("has", "any any", _contains)
+_with_must("uniq", "any", _unique, deep=True)
+_with_must("without", "any any...", _without, deep=True)
+_with_must("has", "any any", _contains, deep=True)
 _with_must("slice", "any any...", _slice)
 _with_must("chunk", "int any", _chunks)

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import reduce
 from typing import Any, Final
 
+from clusterwright.gotemplate.metering import Charge
 from clusterwright.gotemplate.printing import sprint
 from clusterwright.gotemplate.sprig.signatures import Ints, Library
 from clusterwright.gotemplate.values import Int
@@ -16,6 +17,8 @@ LIBRARY: Final = Library()
 _define = LIBRARY.define
 _MOST: Final = 100_000
 """Elements of a sequence; Go has no bound."""
+_PER_STEP: Final = 10
+"""Elements of a sequence that one step makes."""
 
 
 def _wrapped(value: int) -> int:
@@ -105,29 +108,30 @@ def _octal(value: Any) -> int:
         return 0
 
 
-def _until(start: int, stop: int, step: int) -> Ints:
+def _until(charge: Charge, start: int, stop: int, step: int) -> Ints:
     if (stop < start and step >= 0) or (stop >= start and step <= 0):
         return Ints()
     numbers = range(start, stop, step)
     if len(numbers) > _MOST:
         raise ValueError("the sequence becomes too long")
+    charge(len(numbers) // _PER_STEP)
     return Ints(Int(n) for n in numbers)
 
 
-def _sequence(*parameters: int) -> str:
+def _sequence(charge: Charge, *parameters: int) -> str:
     numbers = Ints()
     match parameters:
         case (end,):
             step = 1 if end >= 1 else -1
-            numbers = _until(1, end + step, step)
+            numbers = _until(charge, 1, end + step, step)
         case (start, end):
             step = 1 if end >= start else -1
-            numbers = _until(start, end + step, step)
+            numbers = _until(charge, start, end + step, step)
         case (start, step, end):
             if end >= start:
-                numbers = _until(start, end + 1, step)
+                numbers = _until(charge, start, end + 1, step)
             elif step <= 0:
-                numbers = _until(start, end - 1, step)
+                numbers = _until(charge, start, end - 1, step)
     return " ".join(map(str, numbers))
 
 
@@ -140,7 +144,7 @@ _define("atoi", "string", _atoi)
 _define("int64", "any", to_int)
 _define("int", "any", lambda v: Int(to_int(v)))
 _define("float64", "any", to_float)
-_define("toDecimal", "any", _octal)
+_define("toDecimal", "any", _octal, deep=True)
 _define("add1", "any", lambda v: _wrapped(to_int(v) + 1))
 _define("add", "any...", lambda *v: _wrapped(sum(map(to_int, v))))
 _define("sub", "any any", lambda a, b: _wrapped(to_int(a) - to_int(b)))
@@ -159,6 +163,6 @@ _define("minf", "any any...", lambda a, *v: min(map(to_float, (a, *v))))
 _define("ceil", "any", lambda v: float(math.ceil(to_float(v))))
 _define("floor", "any", lambda v: float(math.floor(to_float(v))))
 _define("round", "any int float...", _round)
-_define("until", "int", lambda count: _until(0, count, -1 if count < 0 else 1))
-_define("untilStep", "int int int", _until)
-_define("seq", "int...", _sequence)
+_define("until", "int", lambda charge, count: _until(charge, 0, count, -1 if count < 0 else 1), metered=True)
+_define("untilStep", "int int int", _until, metered=True)
+_define("seq", "int...", _sequence, metered=True)

@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import prod
 from typing import Any, Final
 
-from clusterwright.golang.regex import BadPattern, Match, compile_go
+from clusterwright.golang.regex import BadPattern, Match, Pattern, compile_go, program_size
+from clusterwright.gotemplate.metering import Charge
 from clusterwright.gotemplate.sprig.signatures import Library, Strings
 from clusterwright.gotemplate.values import bounded
 
 LIBRARY: Final = Library()
 _define = LIBRARY.define
+_PER_MATCH: Final = 2
+_COUNT: Final = re.compile(r"[{,]([0-9]{1,4})\}")
+"""How often something is repeated in a pattern; the program of the pattern grows with it."""
+_CLASS: Final = re.compile(r"\\[pP]")
+_PER_CLASS: Final = 30
+"""Steps of compiling a class of Unicode."""
+_PER_STEP: Final = 32
+"""Characters that one step searches with a program of few states."""
+_SMALL: Final = 32
+"""States of such a program."""
 _REFERENCE: Final = re.compile(r"\$(?:\$|\{(?P<braced>[A-Za-z0-9_]*)\}|(?P<plain>[A-Za-z0-9_]+))")
 
 
-def _matches(pattern: str, text: str) -> Iterator[Match]:
-    """As Go finds them: an empty match directly behind another match does not count."""
+def _compiled(charge: Charge, pattern: str, text: str) -> Pattern:
+    """Compile a pattern, and charge for that and for the search; raises BadPattern."""
+    classes, repeated = len(_CLASS.findall(pattern)), min(1000, prod(map(int, _COUNT.findall(pattern))))
+    charge(len(pattern) // 2 + _PER_CLASS * classes + repeated * (10 if classes else 1))
+    compiled = compile_go(pattern)
+    charge(len(text) * max(1, program_size(pattern) // _SMALL) // _PER_STEP)
+    return compiled
+
+
+def _matches(charge: Charge, pattern: str, text: str) -> Iterator[Match]:
+    """Find matches as Go does: an empty match directly behind another match does not count."""
     end = -1
-    for match in compile_go(pattern).finditer(text):
+    for match in _compiled(charge, pattern, text).finditer(text):
+        charge(_PER_MATCH)
         if match.end() > match.start() or match.start() != end:
             yield match
         end = match.end()
 
 
-def _expanded(match: Match, template: str) -> str:
-    """A replacement with its `$1` and `${name}` filled in; a group that there is not is nothing."""
+def _expanded(charge: Charge, match: Match, template: str) -> str:
+    """Return a replacement with its `$1` and `${name}` filled in; a group that there is not is nothing."""
 
     def group(reference: re.Match[str]) -> str:
         if reference[0] == "$$":
@@ -36,34 +58,35 @@ def _expanded(match: Match, template: str) -> str:
         except (IndexError, KeyError):
             return ""
 
+    charge(template.count("$"))
     return _REFERENCE.sub(group, template)
 
 
-def _replaced(pattern: str, text: str, replacement: str, *, literally: bool = False) -> str:
+def _replaced(charge: Charge, pattern: str, text: str, replacement: str, *, literally: bool = False) -> str:
     def parts() -> Iterator[str]:
         position = 0
-        for match in _matches(pattern, text):
+        for match in _matches(charge, pattern, text):
             yield text[position : match.start()]
-            yield replacement if literally else _expanded(match, replacement)
+            yield replacement if literally else _expanded(charge, match, replacement)
             position = match.end()
         yield text[position:]
 
     return "".join(bounded(parts()))
 
 
-def _found_all(pattern: str, text: str, count: int) -> Strings:
-    found = [m[0] for m in _matches(pattern, text)]
+def _found_all(charge: Charge, pattern: str, text: str, count: int) -> Strings:
+    found = [m[0] for m in _matches(charge, pattern, text)]
     return Strings(found if count < 0 else found[:count])
 
 
-def _split(pattern: str, text: str, count: int) -> Strings:
+def _split(charge: Charge, pattern: str, text: str, count: int) -> Strings:
     if count == 0:
         return Strings()
     if pattern and not text:
         return Strings([""])
     out: list[str] = []
     start = end = 0
-    for match in _matches(pattern, text):
+    for match in _matches(charge, pattern, text):
         if 0 < count == len(out) + 1:
             break
         end = match.start()
@@ -75,18 +98,33 @@ def _split(pattern: str, text: str, count: int) -> Strings:
     return Strings(out)
 
 
-def _is_match(pattern: str, text: str) -> bool:
+def _is_match(charge: Charge, pattern: str, text: str) -> bool:
+    return _compiled(charge, pattern, text).search(text) is not None
+
+
+def _is_match_leniently(charge: Charge, pattern: str, text: str) -> bool:
     try:
-        return compile_go(pattern).search(text) is not None
+        return _is_match(charge, pattern, text)
     except BadPattern:
         return False
 
 
-_define("regexMatch", "string string", _is_match)
-_define("mustRegexMatch", "string string", lambda p, s: compile_go(p).search(s) is not None)
-_define("regexFind mustRegexFind", "string string", lambda p, s: next((m[0] for m in _matches(p, s)), ""))
-_define("regexFindAll mustRegexFindAll", "string string int", _found_all)
-_define("regexReplaceAll mustRegexReplaceAll", "string string string", _replaced)
-_define("regexReplaceAllLiteral mustRegexReplaceAllLiteral", "string string string", lambda p, s, r: _replaced(p, s, r, literally=True))
-_define("regexSplit mustRegexSplit", "string string int", _split)
-_define("regexQuoteMeta", "string", lambda s: re.sub(r"[\\.+*?()|\[\]{}^$]", lambda m: f"\\{m[0]}", s))
+def _find(charge: Charge, pattern: str, text: str) -> str:
+    return next((str(match[0]) for match in _matches(charge, pattern, text)), "")
+
+
+def _replaced_literally(charge: Charge, pattern: str, text: str, replacement: str) -> str:
+    return _replaced(charge, pattern, text, replacement, literally=True)
+
+
+for _names, _parameters, _function in (
+    ("regexMatch", "string string", _is_match_leniently),
+    ("mustRegexMatch", "string string", _is_match),
+    ("regexFind mustRegexFind", "string string", _find),
+    ("regexFindAll mustRegexFindAll", "string string int", _found_all),
+    ("regexReplaceAll mustRegexReplaceAll", "string string string", _replaced),
+    ("regexReplaceAllLiteral mustRegexReplaceAllLiteral", "string string string", _replaced_literally),
+    ("regexSplit mustRegexSplit", "string string int", _split),
+):
+    _define(_names, _parameters, _function, metered=True)
+_define("regexQuoteMeta", "string", lambda s: re.sub(r"[\\.+*?()|\[\]{}^$]", lambda m: f"\\{m[0]}", s), weight=12)

@@ -99,19 +99,26 @@ class Library:
     def __init__(self) -> None:
         self.functions: dict[str, Function] = {}
 
-    def define(self, names: str, parameters: str, function: Function, *, steps: int = 0) -> None:
-        """A function under each of the names. Parameters are types; the last may end in `...`. `steps`: what a call costs besides."""
+    def define(
+        self, names: str, parameters: str, function: Function, *, steps: int = 0, weight: int = 1, deep: bool = False, metered: bool = False
+    ) -> None:
+        """Define a function under each of the names. Parameters are types; the last may end in `...`.
+
+        A call costs `steps`, and more for the size of its arguments and its result, which counts `weight` times. `deep` functions look
+        at everything in their arguments. `metered` ones charge by themselves: what charges is their first argument.
+        """
         wanted = parameters.split()
         rest = _CHECKS[wanted.pop().removesuffix("...")] if parameters.endswith("...") else None
         checks = [_CHECKS[w] for w in wanted]
 
         def checked(*arguments: Any) -> Any:
-            if len(arguments) < len(checks) or (rest is None and len(arguments) > len(checks)):
+            meter, given = (arguments[:1], arguments[1:]) if metered else ((), arguments)
+            if len(given) < len(checks) or (rest is None and len(given) > len(checks)):
                 least = f"at least {len(checks)}" if rest is not None else str(len(checks))
-                raise TypeError(f"wrong number of args: want {least} got {len(arguments)}")
-            fixed = [check(a) for check, a in zip(checks, arguments, strict=False)]
-            return function(*fixed, *(rest(a) for a in arguments[len(checks) :])) if rest is not None else function(*fixed)
+                raise TypeError(f"wrong number of args: want {least} got {len(given)}")
+            fixed = [check(a) for check, a in zip(checks, given, strict=False)]
+            return function(*meter, *fixed, *(rest(a) for a in given[len(checks) :])) if rest is not None else function(*meter, *fixed)
 
-        checked.steps = steps  # type: ignore[attr-defined]  # functions have attributes
+        checked.__dict__.update(steps=steps, weight=weight, deep=deep, metered=metered, parameters=parameters)
         for name in names.split():
             self.functions[name] = checked

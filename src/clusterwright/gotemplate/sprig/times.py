@@ -19,6 +19,8 @@ _LAYOUT: Final = {
 }  # fmt: skip
 _TOKENS: Final = re.compile("|".join(re.escape(t) for t in sorted(_LAYOUT, key=len, reverse=True)))
 _ROUNDED: Final = (("y", 365 * 86400), ("mo", 30 * 86400), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_LONGEST: Final = 512
+"""Characters of a layout and a time together: every new layout is compiled."""
 _ZERO: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -64,10 +66,15 @@ def _rounded(duration: Any) -> str:
 
 
 def _date(layout: str, text: str) -> Time:
+    if len(layout) + len(text) > _LONGEST:
+        raise ValueError(f"parsing time: layout and text have more than {_LONGEST} characters together")
     pattern = "".join(
         _LAYOUT[part] if _TOKENS.fullmatch(part) else part.replace("%", "%%") for part in re.split(f"({_TOKENS.pattern})", layout) if part
     )
-    moment = datetime.strptime(text, pattern)  # noqa: DTZ007 - the zone may be in the text
+    try:
+        moment = datetime.strptime(text, pattern)  # noqa: DTZ007 - the zone may be in the text
+    except re.error:
+        raise ValueError(f"parsing time: the layout {layout!r} names a part twice") from None
     return Time(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
@@ -86,8 +93,8 @@ def _time(value: Any) -> Time:
 
 _define("duration", "any", _duration)
 _define("durationRound", "any", _rounded)
-_define("toDate", "string string", _lenient_date)
-_define("mustToDate", "string string", _date)
+_define("toDate", "string string", _lenient_date, steps=500)
+_define("mustToDate", "string string", _date, steps=500)
 _define("unixEpoch", "any", lambda date: str(int(_time(date).moment.timestamp())))
 _define(
     "mustDateModify must_date_modify",

@@ -14,9 +14,8 @@ from clusterwright.gotemplate.values import Kind, Opaque, bounded, is_true, kind
 
 LIBRARY: Final = Library()
 _define = LIBRARY.define
-_HTML: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-_MOST_PARTS: Final = 1 << 18
-"""Of a JSON text: a list may hold the same one twice, which holds the same one twice, and so on."""
+_LINES: Final = str.maketrans({"\u2028": "\\u2028", "\u2029": "\\u2029"})
+_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}) | _LINES
 _KINDS: Final = {Kind.NIL: "invalid", Kind.SLICE: "slice", Kind.MAP: "map", Kind.STRUCT: "struct"}
 
 
@@ -45,8 +44,6 @@ def _positional(value: float) -> str:
 
 
 def _write(value: Any, out: list[str], indent: str | None, escaped: bool, depth: int = 0) -> None:
-    if len(out) > _MOST_PARTS:
-        raise ValueError("the text becomes too long")
     if isinstance(value, bool) or value is None:
         out.append({True: "true", False: "false", None: "null"}[value])
     elif isinstance(value, int):
@@ -55,7 +52,7 @@ def _write(value: Any, out: list[str], indent: str | None, escaped: bool, depth:
         out.append(_number(value))
     elif isinstance(value, (str, Opaque)):
         text = json.dumps(without_surrogates(str(value)), ensure_ascii=False)
-        out.append("".join(_HTML.get(c, c) if escaped or c in "\u2028\u2029" else c for c in text))
+        out.append(text.translate(_HTML if escaped else _LINES))
     else:
         is_list = isinstance(value, (list, tuple))
         line = "\n" + indent * (depth + 1) if indent is not None and value else ""
@@ -168,18 +165,18 @@ _define("all", "any...", lambda *v: all(map(is_true, v)))
 _define("any", "any...", lambda *v: any(map(is_true, v)))
 _define("ternary", "any any bool", _ternary)
 _define("fail", "string", _raise)
-_define("toJson", "any", _leniently(to_json, ""))
-_define("mustToJson", "any", to_json)
-_define("toPrettyJson", "any", _leniently(_pretty, ""))
-_define("mustToPrettyJson", "any", _pretty)
-_define("toRawJson mustToRawJson", "any", _raw)
-_define("fromJson", "string", _leniently(from_json, None))
-_define("mustFromJson", "string", from_json)
+_define("toJson", "any", _leniently(to_json, ""), deep=True, weight=2)
+_define("mustToJson", "any", to_json, deep=True, weight=2)
+_define("toPrettyJson", "any", _leniently(_pretty, ""), deep=True, weight=2)
+_define("mustToPrettyJson", "any", _pretty, deep=True, weight=2)
+_define("toRawJson mustToRawJson", "any", _raw, deep=True, weight=2)
+_define("fromJson", "string", _leniently(from_json, None), weight=4)
+_define("mustFromJson", "string", from_json, weight=4)
 _define("typeOf", "any", _type)
 _define("typeIs", "string any", lambda name, v: name == _type(v))
 _define("typeIsLike", "string any", lambda name, v: _type(v) in (name, f"*{name}"))
 _define("kindOf", "any", _kind)
 _define("kindIs", "string any", lambda name, v: name == _kind(v))
-_define("deepEqual", "any any", same)
-_define("urlParse", "string", _parsed_url)
-_define("urlJoin", "dict", _joined_url)
+_define("deepEqual", "any any", same, deep=True)
+_define("urlParse", "string", _parsed_url, weight=2)
+_define("urlJoin", "dict", _joined_url, deep=True, weight=4)

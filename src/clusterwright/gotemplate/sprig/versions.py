@@ -210,5 +210,5 @@ def satisfies(constraint: str, text: str) -> bool:
     )
 
 
-LIBRARY.define("semver", "string", version)
-LIBRARY.define("semverCompare", "string string", satisfies)
+LIBRARY.define("semver", "string", version, steps=4, weight=4)
+LIBRARY.define("semverCompare", "string string", satisfies, steps=50, weight=4)

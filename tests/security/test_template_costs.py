@@ -1,0 +1,134 @@
+"""Whatever a template does is charged for: no function does more than its steps pay for, and no execution may have many steps."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from clusterwright.gotemplate import Budget, Template, TemplateError, parse
+from clusterwright.gotemplate.evaluator import Evaluation
+from clusterwright.gotemplate.functions import BUILTINS
+from clusterwright.gotemplate.metering import MAX_STEPS
+from clusterwright.gotemplate.sprig import FUNCTIONS
+from clusterwright.gotemplate.values import Int
+
+SECONDS_PER_STEP = 12e-6
+"""CPU time that a step may stand for; one to three microseconds are usual on a machine that has nothing else to do."""
+FREE = 0.02
+"""Seconds that are within the noise of a busy machine."""
+
+
+def text(pattern: str, length: int) -> str:
+    return (pattern * (length // len(pattern) + 1))[:length]
+
+
+def samples(kind: str, size: int) -> list[Any]:
+    """Arguments of a type that make a function work hard."""
+    nested: Any = "x"
+    for _ in range(20):
+        nested = [nested, nested]
+    texts = [text(p, size) for p in ("aB", "<\n", "a b", "1", "/../", "\u00e9\U0001f600", "=", "a1B2-")]
+    lists = [list(map(str, range(size // 8))), [Int(n) for n in range(size // 8)], [["a", {"b": "c"}]] * (size // 8), nested]
+    maps = [{f"k{n}": f"v{n}" for n in range(size // 8)}, {"scheme": texts[0], "host": texts[2]}]
+    match kind:
+        case "string":
+            return ["(a|b)*a(a|b){20}c", "a", *texts]
+        case "int":
+            return [Int(n) for n in (1, size // 8, -1)]
+        case "float":
+            return [0.5]
+        case "bool":
+            return [True]
+        case "dict":
+            return maps
+    return [*lists, *maps, *texts]
+
+
+def calls(name: str, size: int) -> Iterator[list[Any]]:
+    """Some calls of a function, by its parameters."""
+    kinds = getattr(FUNCTIONS.get(name), "parameters", "string any any" if name == "printf" else "any any").split()
+    kinds = [k for kind in kinds for k in ([kind[:-3]] * 2 if kind.endswith("...") else [kind])]
+    if name in BUILTINS:
+        kinds = kinds[: int(min(BUILTINS[name].most, len(kinds)))]
+    columns = [samples(kind, size) for kind in kinds]
+    longest = max(map(len, columns), default=1)
+    yield from ([column[(n * (at + 1)) % len(column)] for at, column in enumerate(columns)] for n in range(longest))
+
+
+def exceeds(template: Template, data: Any, seconds: float, per_step: float = 0.0) -> str:
+    """Tell by how much an execution exceeds its CPU time, in each of a few tries, as others may use the machine, too."""
+    for _ in range(5):
+        evaluation = Evaluation(template.trees, template.functions)
+        began = time.thread_time()
+        with contextlib.suppress(TemplateError):
+            evaluation.run("template", data)
+        took, steps = time.thread_time() - began, min(evaluation.meter.steps, MAX_STEPS)
+        if took <= seconds + steps * per_step:
+            return ""
+    return f"{steps} steps took {took:.3f} s"
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *BUILTINS])
+def test_every_function_charges_what_it_costs(name: str) -> None:
+    if name == "derivePassword":
+        return  # it is slow on purpose, and has a price of its own
+    for arguments in calls(name, 16_000):
+        data = {f"a{n}": argument for n, argument in enumerate(arguments)}
+        template = parse(f"{{{{$x := {name} {' '.join(f'.{key}' for key in data)}}}}}", FUNCTIONS)
+
+        assert not exceeds(template, data, FREE, SECONDS_PER_STEP), [repr(a)[:30] for a in arguments]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{{uniq (until 5000)}}",
+        "{{uniq (until 90000)}}",
+        "{{without (until 5000) 1 2 3}}",
+        "".join(f"{{{{$v{n} := 1}}}}" for n in range(4000)) + "{{range until 9000}}{{$v0 = 1}}{{end}}",
+        '{{$t := repeat 375000 "aB"}}{{snakecase $t}}{{kebabcase $t}}{{camelcase $t}}',
+        "{{$x := list 1}}" + "{{$x = list $x $x}}" * 40 + "{{$x}}",
+        "{{$x := list 1}}" + "{{$x = list $x $x}}" * 40 + "{{toJson $x}}",
+        '{{$d := dict "a" 1}}{{$d = set $d "me" $d}}{{$d}}',
+        '{{$d := dict "a" 1}}{{$d = set $d "me" $d}}{{toJson $d}}',
+        "{{range until 100000}}{{range until 100000}}x{{end}}{{end}}",
+        "{{range until 1000}}{{$x := until 100000}}{{end}}",
+        '{{range until 1000}}{{regexMatch (printf "a%d|\\\\pL{500}" .) "x"}}{{end}}',
+        '{{range until 1000}}{{regexMatch (printf "a%d.{900}c" .) (repeat 5000 "ab")}}{{end}}',
+        '{{range until 9}}{{derivePassword 1 "long" "p" "u" "s"}}{{end}}',
+        '{{range until 1000}}{{toDate (printf "2006-%d" .) "2006-1"}}{{end}}',
+    ],
+)
+def test_no_execution_takes_half_a_second(body: str) -> None:
+    assert not exceeds(parse(body, FUNCTIONS), {}, 0.5)
+
+
+def test_a_layout_that_names_a_part_twice_is_refused() -> None:
+    with pytest.raises(TemplateError, match="names a part twice"):
+        parse('{{mustToDate "2006-2006" "2020-2020"}}', FUNCTIONS).render({})
+
+
+def test_templates_that_have_one_budget_share_it() -> None:
+    template, budget = parse("{{range until 1000}}x{{end}}", FUNCTIONS), Budget(5000)
+
+    template.render({}, budget=budget)
+    template.render({}, budget=budget)
+
+    with pytest.raises(TemplateError, match="too many steps"):
+        template.render({}, budget=budget)
+    assert budget.left < 0
+
+
+def test_values_that_are_equal_are_found_by_their_type_and_content() -> None:
+    data = {"l": [1.0, "1", True, 1.0, [1.0], [1.0], {"a": 1.0}, {"a": 1.0}, {"a": "1"}, None, None]}
+
+    def made(body: str) -> str:
+        return parse(body, FUNCTIONS).render(data)
+
+    assert made("{{uniq .l | toJson}}") == '[1,"1",true,[1],{"a":1},{"a":"1"},null]'
+    assert made('{{without .l 1.0 "1" | toJson}}') == '[true,[1],[1],{"a":1},{"a":1},{"a":"1"},null,null]'
+    assert made('{{without .l (dict "a" 1.0) (list 1.0) | toJson}}') == '[1,"1",true,1,{"a":"1"},null,null]'
