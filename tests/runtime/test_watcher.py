@@ -216,6 +216,15 @@ def test_an_expired_continue_token_leads_to_a_list_in_one_piece():
     assert known == {"b": "2"}
 
 
+@pytest.mark.parametrize("tokens", ["tt", "tut", "tuvt"])
+def test_a_server_that_repeats_continue_tokens_is_given_up_and_asked_again_later(tokens):
+    pages = [a_list(5, an_object("a", 1), token=token) for token in tokens]
+    asked, known = play([*pages, a_list(9, an_object("b", 2))], [[None]], seconds=60)
+
+    assert lists(asked) == [("list", token, "500", "") for token in ["", *tokens[:-1], ""]]
+    assert known == {"b": "2"}
+
+
 def test_an_answer_that_is_no_list_is_a_failure_like_others():
     page = Response(status=200, body=b"<html>Sign in to the Wi-Fi</html>")
     asked, known = play([page, a_list(5, an_object("a", 1))], [[None]], seconds=60)

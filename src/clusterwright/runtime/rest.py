@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -46,6 +46,25 @@ class Page(msgspec.Struct):
 
 
 _PAGE = msgspec.json.Decoder(Page)
+_MOST_PAGES: Final = 20_000
+"""Of one list: ten million objects."""
+
+
+class Pages:
+    """The `continue` tokens of one list, so that it ends whatever the server answers."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._tokens: set[str] = set()
+
+    def after(self, page: Page) -> str:
+        """Return the token for the page after this one, empty if it is the last; raises ServerError for a list without end."""
+        token = page.metadata.continue_
+        if token and (token in self._tokens or len(self._tokens) >= _MOST_PAGES):
+            fault = "repeats a continue token" if token in self._tokens else f"has more than {_MOST_PAGES} pages"
+            raise ServerError(f"GET {self._path}: the API server's list does not end, as it {fault}; its answers cannot be used")
+        self._tokens.add(token)
+        return token
 
 
 class _Owned(msgspec.Struct):
@@ -156,6 +175,7 @@ class RestClient:
         token = ""
         restarts = 0
         resource = await self.resources.of(kind)
+        pages = Pages(resource.path(namespace))
         while True:
             try:
                 page = await self.page(resource, namespace, (*query, ("continue", token)) if token else tuple(query))
@@ -163,10 +183,11 @@ class RestClient:
                 # the continue token has outlived its snapshot: begin again, once
                 if error.code == 410 and token and not restarts:
                     found, token, restarts = [], "", 1
+                    pages = Pages(resource.path(namespace))
                     continue
                 raise
             found += [models.decode(kind, item) for item in page.items or () if not owner or is_owned_by(item, owner)]
-            token = page.metadata.continue_
+            token = pages.after(page)
             if not token:
                 break
         found.sort(key=lambda obj: obj.key)

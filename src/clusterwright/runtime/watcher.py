@@ -26,7 +26,7 @@ from clusterwright.runtime.cancellation import heed_cancellation
 from clusterwright.runtime.errors import ApiError, Gone, ServerTimeout, ServiceUnavailable, TooManyRequests, from_response
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
-from clusterwright.runtime.rest import PAGE_SIZE, RestClient, retry_after
+from clusterwright.runtime.rest import PAGE_SIZE, Pages, RestClient, retry_after
 
 MIN_WATCH_SECONDS = 300
 SILENCE = 150.0
@@ -190,12 +190,13 @@ class Watcher:
             self._metrics.lists.add(self._resource.gvk.kind)
         self._sink.listing()
         token, limit = "", 0 if whole else PAGE_SIZE
+        pages = Pages(self._resource.path(self._namespace))
         while True:
             query = (*self._query, ("continue", token)) if token else self._query
             page = await self._client.page(self._resource, self._namespace, query, limit)
             for item in page.items or ():
                 self._sink.item(item)
-            token = page.metadata.continue_
+            token = pages.after(page)
             if not token:
                 break
         # first settled, then told: whoever is woken by the news must find no doubt
