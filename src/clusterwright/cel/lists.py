@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from clusterwright.cel.metering import LONGEST_RANGE
 from clusterwright.cel.moments import Duration
 from clusterwright.cel.operations import OPERATIONS
-from clusterwright.cel.overloads import Implementation, Library, contains, equal, runtime_name
+from clusterwright.cel.overloads import Implementation, Library, equal, key, keys, runtime_name
 from clusterwright.cel.values import NONE, CelError, Optional, UInt
 
 LIBRARY: Final = Library()
@@ -110,11 +110,10 @@ def _range(size: int) -> list[int]:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    out: list[Any] = []
+    found: dict[Hashable, Any] = {}
     for value in values:
-        if not contains(out, value):
-            out.append(value)
-    return out
+        found.setdefault(key(value), value)
+    return list(found.values())
 
 
 for _kind in _SUMMED:
@@ -134,6 +133,6 @@ LIBRARY.define("list<A>.reverse() list<A>", lambda v: v[::-1])
 LIBRARY.define("list<A>.first() optional<A>", lambda v: Optional(v[0], True) if v else NONE)
 LIBRARY.define("list<A>.last() optional<A>", lambda v: Optional(v[-1], True) if v else NONE)
 LIBRARY.define("lists.range(int) list<int>", _range)
-LIBRARY.define("sets.contains(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b))
-LIBRARY.define("sets.equivalent(list<A>, list<A>) bool", lambda a, b: all(contains(a, x) for x in b) and all(contains(b, x) for x in a))
-LIBRARY.define("sets.intersects(list<A>, list<A>) bool", lambda a, b: any(contains(a, x) for x in b))
+LIBRARY.define("sets.contains(list<A>, list<A>) bool", lambda a, b: keys(a) >= keys(b))
+LIBRARY.define("sets.equivalent(list<A>, list<A>) bool", lambda a, b: keys(a) == keys(b))
+LIBRARY.define("sets.intersects(list<A>, list<A>) bool", lambda a, b: not keys(a).isdisjoint(keys(b)))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from clusterwright.cel.syntax import Node
 from clusterwright.cel.values import CelError
+from clusterwright.golang.regex import BadPattern, program_size
 
 CALL_LIMIT: Final = 1_000_000
 """What one evaluation may cost."""
@@ -61,7 +63,23 @@ def _search(values: Sequence[Any]) -> float:
 
 
 def _regex(values: Sequence[Any]) -> float:
-    return 1 + 0.1 * (size(values[0]) + 1) * max(1.0, 0.25 * size(values[1]))
+    """Charge as cel-go does, and more for a pattern whose program has many states, for a search may visit all of them."""
+    return 1 + 0.1 * (size(values[0]) + 1) * max(1.0, 0.25 * size(values[1]), _states(values[1]) / _STATES)
+
+
+@lru_cache(maxsize=512)
+def _states(pattern: Any) -> int:
+    try:
+        states = program_size(pattern) if isinstance(pattern, str) else 0
+    except BadPattern:
+        return 0
+    return states if states > _FEW_STATES else 0
+
+
+_STATES: Final = 8
+"""States that cost as much as cel-go charges for a character."""
+_FEW_STATES: Final = 100
+"""States up to which a search is fast."""
 
 
 def _replace(values: Sequence[Any]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -220,21 +220,38 @@ def equal(a: Any, b: Any) -> bool:
     return False
 
 
+def key(value: Any) -> Hashable:
+    """Return what two values have in common exactly if they are `equal`."""
+    kind = type(value)
+    if kind is list:
+        return kind, tuple(map(key, value))
+    if kind is dict:
+        return kind, frozenset((k, key(v)) for k, v in value.items())
+    if value != value:  # noqa: PLR0124 - not a number is not even equal to itself
+        return object()
+    return float if kind is not bool and isinstance(value, (int, float)) else kind, value
+
+
+def keys(values: list[Any]) -> set[Hashable]:
+    """Return the keys of the elements of a list."""
+    return set(map(key, values))
+
+
 def contains(values: list[Any], item: Any) -> bool:
     """Item in values."""
     return any(equal(item, v) for v in values)
 
 
-def equal_unordered(a: Any, b: Any, keys: tuple[str, ...]) -> bool:
+def equal_unordered(a: Any, b: Any, names: tuple[str, ...]) -> bool:
     """Equality of sets, and of map lists by the keys of their items: order does not matter."""
     if type(a) is not list or type(b) is not list:
         return equal(a, b)
     if len(a) != len(b):
         return False
-    if not keys:
-        return all(contains(b, v) for v in a) and all(contains(a, v) for v in b)
+    if not names:
+        return keys(a) == keys(b)
 
     def keyed(values: list[Any]) -> dict[Any, Any]:
-        return {tuple(repr(v.get(k)) for k in keys) if type(v) is dict else repr(v): v for v in values}
+        return {tuple(repr(v.get(k)) for k in names) if type(v) is dict else repr(v): v for v in values}
 
     return equal(keyed(a), keyed(b))
