@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from clusterwright.topology.patches import jsonpatch
+from clusterwright.topology.extensions import Turn
+from clusterwright.topology.patches import PatchError, apply_patches, jsonpatch
 from vectors import ops_patches, replay
 
 RECORDED = next(v["inputs"] for v in replay.vectors("patches") if v["id"] == "patches-jsonpatch-17")
@@ -69,3 +70,32 @@ def test_moves_and_copies() -> None:
 def test_what_is_no_patch(text: str) -> None:
     with pytest.raises(jsonpatch.PatchFailed):
         jsonpatch.decoded(text)
+
+
+def test_all_patches_of_a_cluster_have_one_budget_and_let_others_have_their_turn() -> None:
+    inputs = copy.deepcopy(RECORDED)
+    template = "{{range until 5000}}{{end}}{{len (until 5000)}}"
+    patch = inputs["clusterClass"]["spec"]["patches"][0]
+    path = "/spec/template/spec/x"
+    operation = {"op": "add", "path": path, "valueFrom": {"template": template}}
+
+    def run(operations: int) -> tuple[int, str]:
+        patch["definitions"][0]["jsonPatches"] = [operation] * operations
+        desired = ops_patches.desired_of(inputs)
+        asking, turns = apply_patches(inputs["cluster"], ops_patches.blueprint_of(inputs), desired, runtime_sdk=True), 0
+        try:
+            while True:
+                assert isinstance(next(asking), Turn)
+                turns += 1
+        except StopIteration:
+            return turns, ""
+        except PatchError as error:
+            return turns, str(error)
+
+    assert run(1) == (0, "")
+    turns, problem = run(40)
+    assert not problem
+    assert turns >= 5
+    turns, problem = run(2000)
+    assert "too many steps" in problem
+    assert turns <= 250

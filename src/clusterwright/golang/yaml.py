@@ -40,23 +40,23 @@ class BadYaml(ValueError):
     """The text is no YAML, or nothing that JSON can say."""
 
 
-def to_json(text: str) -> Any:
-    """The first document of a text as JSON; None for an empty one. Raises BadYaml."""
+def to_json(text: str, *, nodes: int = MAX_NODES) -> Any:
+    """Return the first document of a text as JSON, None for an empty one; raises BadYaml, also for more values than `nodes`."""
     if len(text) > MAX_DEPTH:
-        _examine(text)
+        _examine(text, nodes)
     loader = _Loader(text)
     try:
-        return _Reading().value(loader.get_node(), 0) if loader.check_node() else None
+        return _Reading(nodes).value(loader.get_node(), 0) if loader.check_node() else None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BadYaml(str(error) or "the text is nested too deeply") from None
     finally:
         loader.dispose()
 
 
-def _examine(text: str) -> None:
+def _examine(text: str, nodes: int) -> None:
     """Refuse what would overflow the parser's stack; what is wrong otherwise is found by reading."""
     try:
-        examine(text, aliases=True)
+        examine(text, nodes=nodes, aliases=True)
     except Refused as error:
         raise BadYaml(str(error)) from None
     except yaml.YAMLError:
@@ -66,12 +66,12 @@ def _examine(text: str) -> None:
 class _Reading:
     """One document; counts what it makes, aliases included, so that a few bytes cannot become gigabytes."""
 
-    def __init__(self) -> None:
-        self._made = 0
+    def __init__(self, nodes: int) -> None:
+        self._left = nodes
 
     def value(self, node: yaml.Node, depth: int) -> Any:
-        self._made += 1
-        if depth > MAX_DEPTH or self._made > MAX_NODES:
+        self._left -= 1
+        if depth > MAX_DEPTH or self._left < 0:
             raise BadYaml("the document is too large")
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
@@ -85,18 +85,19 @@ class _Reading:
         merged: dict[str, Any] = {}
         for key, item in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value == "<<" and key.tag == _PLAIN:
-                merged = self._merged(item, depth) | merged
+                merged = self._merged(item, depth, merged)
             else:
                 out[_key(key)] = self.value(item, depth + 1)
         return merged | out if merged else out
 
-    def _merged(self, node: yaml.Node, depth: int) -> dict[str, Any]:
+    def _merged(self, node: yaml.Node, depth: int, out: dict[str, Any]) -> dict[str, Any]:
+        """Add what a merge key stands for, in place; what is there already stays."""
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        out: dict[str, Any] = {}
         for part in parts:
             if not isinstance(part, yaml.MappingNode):
                 raise BadYaml("map merge requires map or sequence of maps as the value")
-            out = self.value(part, depth + 1) | out
+            for key, value in self.value(part, depth + 1).items():
+                out.setdefault(key, value)
         return out
 
 

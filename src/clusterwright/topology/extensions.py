@@ -55,7 +55,12 @@ class ListHandlers:
     subject: Json
 
 
-Question = CallHandler | CallAll | ListHandlers
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Let others have their turn: the computation has worked for a while. Answered with nothing."""
+
+
+Question = CallHandler | CallAll | ListHandlers | Turn
 Asking = Generator[Question, Any, T]
 """A computation that may ask, and its result."""
 
@@ -98,6 +103,8 @@ async def _answer(extensions: Extensions, question: Question) -> Any:
             return await extensions.call_all(question)
         case ListHandlers():
             return await extensions.handlers(question)
+        case Turn():
+            return None
 
 
 class NoExtensions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -13,7 +14,7 @@ from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.topology import hooks
 from clusterwright.topology.answers import Answer, StandingAnswers
-from clusterwright.topology.extensions import CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
+from clusterwright.topology.extensions import CallAll, CallHandler, ExtensionError, Extensions, ListHandlers, Turn
 from clusterwright.topology.hooks import AskHook, Computing, Mark
 
 T = TypeVar("T")
@@ -68,6 +69,8 @@ class Asker:
                 return await self._extensions.call_all(question)
             case ListHandlers():
                 return await self._extensions.handlers(question)
+            case Turn():
+                return await asyncio.sleep(0)
         raise AssertionError(f"{question!r} is no question")
 
     async def _plan(self, question: CallHandler) -> Json:

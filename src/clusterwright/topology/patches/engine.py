@@ -13,7 +13,8 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.golang.quoting import quote
-from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError
+from clusterwright.gotemplate import Budget, TemplateError
+from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError, Turn
 from clusterwright.topology.model import Blueprint, Desired
 from clusterwright.topology.patches import jsonpatch
 from clusterwright.topology.patches.items import Item, items_of, matches
@@ -23,6 +24,11 @@ from clusterwright.topology.paths import at, copied, has, put
 
 INLINE: Final = "inline"
 _encode = msgspec.json.Encoder(order="sorted").encode
+MOST_STEPS: Final = 1_000_000
+"""What all patches of one Cluster may cost in one pass: one to two seconds of CPU time, in turns."""
+STEPS_PER_TURN: Final = 20_000
+_BYTES_PER_STEP: Final = 128
+"""Bytes of a template that one step copies when it is patched."""
 _TEMPLATE_SPEC: Final = ("spec", "template", "spec")
 KEPT: Final = tuple(
     tuple(path.split("."))
@@ -67,27 +73,45 @@ def apply_patches(cluster: Json, blueprint: Blueprint, desired: Desired, *, runt
     if blueprint.contract is None:
         raise PatchError(f"failed to get contract version for the ControlPlane object: {blueprint.contract_problem}")
     items = items_of(blueprint, desired, blueprint.contract)
-    if not any(patch.get("external") for patch in patches) and _patched_alone(cluster, blueprint, desired, patches, items):
-        _take_over(items, desired)
-        return desired
+    if not any(patch.get("external") for patch in patches):
+        is_done = yield from _patched_alone(cluster, blueprint, desired, patches, items)
+        if is_done:
+            _take_over(items, desired)
+            return desired
+    spending = Spending()
     for patch in patches:
         variables = _variables(cluster, blueprint, desired, patch)
-        yield from _apply(cluster, patch, items, variables, runtime_sdk=runtime_sdk)
+        yield from _apply(cluster, patch, items, variables, spending, runtime_sdk=runtime_sdk)
     for patch in patches:
         yield from _validate(cluster, blueprint, desired, patch, items)
     _take_over(items, desired)
     return desired
 
 
+class Spending(Budget):
+    """What all patches of one Cluster may cost together, in steps of templates, and when others have their turn."""
+
+    def __init__(self) -> None:
+        super().__init__(MOST_STEPS)
+        self._turn = MOST_STEPS - STEPS_PER_TURN
+
+    def rest(self) -> Asking[None]:
+        """Let others have their turn, if much was spent since the last one."""
+        if self.left < self._turn:
+            self._turn = self.left - STEPS_PER_TURN
+            yield Turn()
+
+
 _ALONE: dict[bytes, Any] = {}
 _MOST_ALONE: Final = 8192
 
 
-def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patches: Sequence[Json], items: Sequence[Item]) -> bool:
+def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patches: Sequence[Json], items: Sequence[Item]) -> Asking[bool]:
     """Apply inline patches item by item, remembering what became of the same template, patches and variables before.
 
-    False, and nothing is done, if one of them fails: then all are asked, for the error tells of all items.
+    Returns False, and changes nothing, if one of them fails: then all are asked, for the error tells of all items.
     """
+    spending = Spending()
     variables = patch_variables(cluster, blueprint.cluster_class, desired, INLINE)
     prefix = hashlib.sha256(_encode((patches, variables.everywhere))).digest()
     specs = []
@@ -96,7 +120,7 @@ def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patche
         key = hashlib.sha256(prefix + _encode((item.role, item.worker_class, item.template, own))).digest()
         if key not in _ALONE:
             try:
-                spec = _spec_alone(item, patches, variables)
+                spec = yield from _spec_alone(item, patches, variables, spending)
             except (PatchError, jsonpatch.PatchFailed):
                 return False
             if len(_ALONE) >= _MOST_ALONE:
@@ -108,13 +132,14 @@ def _patched_alone(cluster: Json, blueprint: Blueprint, desired: Desired, patche
     return True
 
 
-def _spec_alone(item: Item, patches: Sequence[Json], variables: PatchVariables) -> Any:
+def _spec_alone(item: Item, patches: Sequence[Json], variables: PatchVariables, spending: Spending) -> Asking[Any]:
     alone = replace(item)
     for patch in patches:
         if not patch.get("definitions"):
             raise PatchError(f"failed to create patch generator for patch {quote(patch['name'])}", patch["name"])
-        for _, kind, content in _generated(patch, [alone], variables):
-            _patch_item(alone, kind, content)
+        made = yield from _generated(patch, [alone], variables, spending)
+        for _, kind, content in made:
+            _patch_item(alone, kind, content, spending)
     return alone.template.get("spec")
 
 
@@ -123,10 +148,12 @@ def _variables(cluster: Json, blueprint: Blueprint, desired: Desired, patch: Jso
     return patch_variables(cluster, blueprint.cluster_class, desired, source)
 
 
-def _apply(cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVariables, *, runtime_sdk: bool) -> Asking[None]:
+def _apply(
+    cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVariables, spending: Spending, *, runtime_sdk: bool
+) -> Asking[None]:
     name, external = patch["name"], patch.get("external") or {}
     if patch.get("definitions"):
-        made = _generated(patch, items, variables)
+        made = yield from _generated(patch, items, variables, spending)
     elif external.get("generatePatchesExtension"):
         if not runtime_sdk:
             raise PatchError(f"can not use external patch {quote(name)} if RuntimeSDK feature flag is disabled", name)
@@ -138,8 +165,9 @@ def _apply(cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVa
     else:
         raise PatchError(f"failed to create patch generator for patch {quote(name)}", name)
     for item, kind, content in made:
+        yield from spending.rest()
         try:
-            _patch_item(item, kind, content)
+            _patch_item(item, kind, content, spending)
         except jsonpatch.PatchFailed as error:
             raise PatchError(f"failed to apply patches for patch {quote(name)}: failed to apply patch: {error}", name) from None
 
@@ -148,8 +176,8 @@ _Made = tuple[Item, str, Any]
 """A patch for an item: of which type, and its content."""
 
 
-def _generated(patch: Json, items: Sequence[Item], variables: PatchVariables) -> list[_Made]:
-    """What an inline patch makes of its definitions; raises PatchError with all that is wrong."""
+def _generated(patch: Json, items: Sequence[Item], variables: PatchVariables, spending: Spending) -> Asking[list[_Made]]:
+    """Return what an inline patch makes of its definitions; raises PatchError with all that is wrong."""
     made: list[_Made] = []
     errors: dict[str, None] = {}
     for item in items:
@@ -157,9 +185,12 @@ def _generated(patch: Json, items: Sequence[Item], variables: PatchVariables) ->
         if not chosen:
             continue
         seen = merged(variables.everywhere, item.own_variables(variables))
+        yield from spending.rest()
         try:
-            if is_enabled(patch.get("enabledIf") or "", seen):
-                made.extend((item, "JSONPatch", _operations(d, seen)) for d in chosen)
+            if is_enabled(patch.get("enabledIf") or "", seen, spending):
+                for definition in chosen:
+                    operations = yield from _operations(definition, seen, spending)
+                    made.append((item, "JSONPatch", operations))
         except BadValue as error:
             errors[f"{error}"] = None
     if errors:
@@ -169,11 +200,12 @@ def _generated(patch: Json, items: Sequence[Item], variables: PatchVariables) ->
     return made
 
 
-def _operations(definition: Json, variables: Json) -> list[Json]:
+def _operations(definition: Json, variables: Json, spending: Spending) -> Asking[list[Json]]:
     out = []
     for operation in definition.get("jsonPatches") or ():
+        yield from spending.rest()
         plain = {k: operation[k] for k in ("op", "path") if k in operation}
-        out.append(plain if operation.get("op") == "remove" else {**plain, "value": value_of(operation, variables)})
+        out.append(plain if operation.get("op") == "remove" else {**plain, "value": value_of(operation, variables, spending)})
     return out
 
 
@@ -219,15 +251,16 @@ def _asked(cluster: Json, patch: Json, items: Sequence[Item], variables: PatchVa
     return made
 
 
-def _patch_item(item: Item, kind: str, content: Any) -> None:
-    """One patch on one item. Only `spec` is taken over; raises PatchFailed."""
+def _patch_item(item: Item, kind: str, content: Any, spending: Spending) -> None:
+    """Apply one patch to one item. Only `spec` is taken over; raises PatchFailed."""
     if kind not in ("JSONPatch", "JSONMergePatch"):
         raise jsonpatch.PatchFailed(f"unknown patchType {kind}")
     if content is None or content in ([], {}):
         return
     try:
+        spending.charge(1 + (len(_encode(item.template)) + len(_encode(content))) // _BYTES_PER_STEP)
         patched = jsonpatch.apply(item.template, content) if kind == "JSONPatch" else jsonpatch.merge(item.template, content)
-    except (jsonpatch.PatchFailed, RecursionError) as error:
+    except (jsonpatch.PatchFailed, TemplateError, RecursionError) as error:
         name = "json patch (RFC6902)" if kind == "JSONPatch" else "json merge patch (RFC7386)"
         raise jsonpatch.PatchFailed(f"error applying {name}: {error}") from None
     if not isinstance(patched, dict) or not all(patched.get(key) and isinstance(patched[key], str) for key in ("kind", "apiVersion")):

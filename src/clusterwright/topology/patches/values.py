@@ -11,16 +11,25 @@ from clusterwright.api.meta import Json
 from clusterwright.golang.numbers import to_double
 from clusterwright.golang.quoting import quote
 from clusterwright.golang.yaml import BadYaml, to_json
+from clusterwright.gotemplate import Budget
+from clusterwright.gotemplate.metering import MAX_STEPS, deep_steps
 from clusterwright.gotemplate.sprig import FUNCTIONS
 
 _SEGMENT: Final = re.compile(r"(?P<name>[^\[\]]*)(?:\[(?P<index>[^\[\]]*)\])?")
+
+_COPIED: Final = 8
+"""Values that are copied for the price of one step of a template."""
+_READ: Final = 16
+"""Characters of YAML that are read for the price of one step."""
+_NODES: Final = 20_000
+"""Values that the text of a template may stand for."""
 
 
 class BadValue(ValueError):
     """A value cannot be given. The text says why."""
 
 
-def value_of(patch: Json, variables: Json) -> Any:
+def value_of(patch: Json, variables: Json, budget: Budget | None = None) -> Any:
     """The value of an `add` or `replace`; raises BadValue."""
     given, source = patch.get("value"), patch.get("valueFrom")
     if given is None and source is None:
@@ -35,33 +44,36 @@ def value_of(patch: Json, variables: Json) -> Any:
     if variable and template:
         raise BadValue("failed to calculate value: .valueFrom is set, but both .valueFrom.variable and .valueFrom.template are set")
     try:
-        return variable_value(variables, variable) if variable else rendered(template, variables)
+        return variable_value(variables, variable) if variable else rendered(template, variables, budget)
     except BadValue as error:
         raise BadValue(f"failed to calculate value{'' if variable else ' for template'}: {error}") from None
 
 
-def is_enabled(condition: str, variables: Json) -> bool:
+def is_enabled(condition: str, variables: Json, budget: Budget | None = None) -> bool:
     """Whether a patch is to be applied: its `enabledIf` gives true; raises BadValue."""
     if not condition:
         return True
     try:
-        return rendered(condition, variables) is True
+        return rendered(condition, variables, budget) is True
     except BadValue as error:
         raise BadValue(f"failed to calculate value for enabledIf: {error}") from None
 
 
-def rendered(template: str, variables: Json) -> Any:
-    """What the text of a Go template says as YAML; raises BadValue."""
+def rendered(template: str, variables: Json, budget: Budget | None = None) -> Any:
+    """Return what the text of a Go template says as YAML; raises BadValue. The budget also pays for copying and reading."""
+    budget = budget or Budget(MAX_STEPS)
     try:
         parsed = _parsed(template)
     except gotemplate.TemplateError as error:
         raise BadValue(f"failed to parse template: {quote(template)}: {error}") from None
     try:
-        text = parsed.render(_doubles(variables), strict=False)
+        budget.charge(deep_steps([variables], budget.left) // _COPIED)
+        text = parsed.render(_doubles(variables), strict=False, budget=budget)
+        budget.charge(len(text) // _READ)
     except gotemplate.TemplateError as error:
         raise BadValue(f"failed to render template: {quote(template)}: {error}") from None
     try:
-        return to_json(text)
+        return to_json(text, nodes=_NODES)
     except BadYaml as error:
         raise BadValue(f"failed to unmarshal rendered template: {quote(text)}: {error}") from None
 
