@@ -302,6 +302,7 @@ _SEMANTIC: Final = "version must be a valid semantic version"
 CLUSTER: Final = Hook(
     model=Cluster,
     on=WRITE | DELETE,
+    costly=lambda review: at(review.new, "spec", "topology") is not None,
     observe_default=observe_class,
     observe=observe,
     warn=_warnings,

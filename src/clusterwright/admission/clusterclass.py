@@ -274,6 +274,7 @@ _VERSIONS: Final = "spec.kubernetesVersion[{}]"
 CLUSTER_CLASS: Final = Hook(
     model=ClusterClass,
     on=WRITE | DELETE,
+    costly=lambda review: bool(review.new),
     gate=gated("CC-1", "ClusterTopology"),
     observe=_users,
     rules=(

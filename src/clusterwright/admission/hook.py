@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -26,6 +27,8 @@ class Access:
     reader: Reader
     workloads: Workloads = field(default_factory=Workloads)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    worker: Executor | None = None
+    """Where costly rules are asked; None: on the event loop, as in virtual time."""
 
 
 Observe = Callable[[Review, Access], Awaitable[Any]]
@@ -85,6 +88,8 @@ class Hook:
     """Operations that are validated; defaulting has creates and updates."""
     form: Literal["causes", "bare", "plain"] = "causes"
     """How it refuses: 422 with a cause for each broken rule, 403 with a message only, the same without the field's name."""
+    costly: Callable[[Review], bool] = lambda review: False
+    """Whether the rules evaluate what users wrote, such as schemas, expressions and templates: that may take seconds."""
     denials_group: str = ""
     """The group that refusals name, where it is not the kind's own; clients have always seen that."""
     purpose: str = "validation"
@@ -141,8 +146,14 @@ class Hook:
             raise denied(hook, errors[0])
         review = replace(review, facts=await self._observe(hook, self.observe, review, access))
         request.warnings.extend(self.warn(review))
-        if errors := judge(self.rules, review):
+        if errors := await self._judged(review, access.worker):
             raise self._refusal(hook, request, errors)
+
+    async def _judged(self, review: Review, worker: Executor | None) -> list[FieldError]:
+        """Return what is wrong. Costly rules are asked on another thread, so that the event loop stays free."""
+        if worker is None or not self.costly(review):
+            return judge(self.rules, review)
+        return await asyncio.get_running_loop().run_in_executor(worker, judge, self.rules, review)
 
     def _review(self, request: Request, gates: Gates) -> Review:
         return Review(

@@ -43,7 +43,7 @@ class OwnKinds:
             await hook.validate(await _request(attributes, hook), self._features, self._access(attributes))
 
     def _access(self, attributes: Attributes) -> Access:
-        return Access(RestClient(InProcessTransport(attributes.server)), self._workloads)
+        return Access(RestClient(InProcessTransport(attributes.server)), self._workloads, worker=attributes.server.worker)
 
     def _hook(self, attributes: Attributes) -> Hook | None:
         resource = attributes.resource

@@ -64,13 +64,15 @@ def _search(values: Sequence[Any]) -> float:
 
 def _regex(values: Sequence[Any]) -> float:
     """Charge as cel-go does, and more for a pattern whose program has many states, for a search may visit all of them."""
-    return 1 + 0.1 * (size(values[0]) + 1) * max(1.0, 0.25 * size(values[1]), _states(values[1]) / _STATES)
+    return 1 + 0.1 * (size(values[0]) + 1) * max(
+        1.0, 0.25 * size(values[1]), (_states(values[1]) if isinstance(values[1], str) else 0) / _STATES
+    )
 
 
 @lru_cache(maxsize=512)
-def _states(pattern: Any) -> int:
+def _states(pattern: str) -> int:
     try:
-        states = program_size(pattern) if isinstance(pattern, str) else 0
+        states = program_size(pattern)
     except BadPattern:
         return 0
     return states if states > _FEW_STATES else 0

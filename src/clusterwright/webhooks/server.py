@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Final
 
@@ -42,7 +43,8 @@ class WebhookServer:
         workloads: Workloads | None = None,
     ) -> None:
         self._host, self._port = host, port
-        self._gates, self._access, self._definitions = gates, Access(reader, workloads or Workloads()), definitions
+        worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="admission")
+        self._gates, self._access, self._definitions = gates, Access(reader, workloads or Workloads(), worker=worker), definitions
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._identity: Identity | None = None
