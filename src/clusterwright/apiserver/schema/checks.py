@@ -254,11 +254,12 @@ def in_enum(value: Any, enum: list[Any]) -> bool:
     return any(value == e and isinstance(e, bool) == is_bool for e in enum)
 
 
-def _freeze(value: Any) -> Any:
+def frozen(value: Any) -> Any:
+    """Return what two JSON values have in common exactly if they are equal; it can be a key."""
     if type(value) is dict:
-        return ("{", *sorted((k, _freeze(v)) for k, v in value.items()))
+        return ("{", *sorted((k, frozen(v)) for k, v in value.items()))
     if type(value) is list:
-        return ("[", *(_freeze(v) for v in value))
+        return ("[", *(frozen(v) for v in value))
     return (type(value) if type(value) is bool else None, value)
 
 
@@ -267,7 +268,7 @@ def duplicates(values: list[Any]) -> list[int]:
     seen: dict[Any, int] = {}
     found = []
     for i, value in enumerate(values):
-        key = _freeze(value)
+        key = frozen(value)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 2:
             found.append(i)

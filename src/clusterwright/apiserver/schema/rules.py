@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.structural import Node
-from clusterwright.apiserver.schema.validation import ABSENT, correlated_item
+from clusterwright.apiserver.schema.validation import ABSENT, old_items
 from clusterwright.apiserver.status import OMITTED, ErrorType, FieldError, duplicate, forbidden, invalid, required
 from clusterwright.cel.metering import OBJECT_LIMIT, CostExceeded
 from clusterwright.cel.program import CompileError, NotInstantiated, Program, compile_expression
@@ -254,8 +254,9 @@ class RuleSet:
         if type(value) is list:
             items = node.items
             if items is not None and items.has_rules:
+                old_item = old_items(node, old)
                 for i, item in enumerate(value):
-                    before = correlated_item(node, item, old)
+                    before = old_item(item)
                     self._validate(items, item, None if before is ABSENT else before, before, unchanged, f"{path}[{i}]", out, budget)
         elif type(value) is dict:
             before_map = old if type(old) is dict else None

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from clusterwright.apiserver.schema.checks import (
     FLOAT_MAXIMUM,
     RANGES,
     duplicates,
+    frozen,
     go_pattern,
     in_enum,
     is_fraction,
@@ -230,8 +232,9 @@ class _Finder:
     def _list(self, node: Node, value: list[Any], path: str, old: Any, out: list[FieldError]) -> int:
         count = 0
         if node.items is not None:
+            before = old_items(node, old)
             for i, item in enumerate(value):
-                count += self.check(node.items, item, f"{path}[{i}]", correlated_item(node, item, old), out)
+                count += self.check(node.items, item, f"{path}[{i}]", before(item), out)
         least, most = node.source.get("minItems"), node.source.get("maxItems")
         if least is not None and len(value) < least:
             out.append(invalid(self.field(path), len(value), f"{path} in body should have at least {least} items"))
@@ -327,20 +330,23 @@ class _Finder:
         return 0
 
 
-def correlated_item(node: Node, item: Any, old: Any) -> Any:
-    """The item of the old list that an item of a list-type map replaces; ABSENT elsewhere, as items have no identity there."""
-    if node.list_type != "map" or type(old) is not list or type(item) is not dict:
-        return ABSENT
+def old_items(node: Node, old: Any) -> Callable[[Any], Any]:
+    """Return what finds the item of an old list that an item of a list-type map replaces.
+
+    It answers ABSENT where there is none, and for other lists, as their items have no identity.
+    """
+    if node.list_type != "map" or type(old) is not list:
+        return lambda item: ABSENT
     defaults = node.items.properties if node.items is not None else {}
 
-    def key_of(value: dict[str, Any]) -> list[Any]:
-        return [value.get(k, defaults[k].default if k in defaults else None) for k in node.keys]
+    def key_of(value: dict[str, Any]) -> Any:
+        return frozen([value.get(k, defaults[k].default if k in defaults else None) for k in node.keys])
 
-    key = key_of(item)
+    known: dict[Any, Any] = {}
     for other in old:
-        if type(other) is dict and key_of(other) == key:
-            return other
-    return ABSENT
+        if type(other) is dict:
+            known.setdefault(key_of(other), other)
+    return lambda item: known.get(key_of(item), ABSENT) if type(item) is dict else ABSENT
 
 
 # ---------------------------------------------------------------- sets and map lists

@@ -1,0 +1,96 @@
+"""Entry points that work on whole objects: who owns their fields, their conversion, and what machines are given to boot with."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from functools import partial
+from random import Random
+from typing import Any
+
+from apiserver.apiserver_testing import widget_crds
+from clusterwright import conversion as converting
+from clusterwright.api.bootstrap import File
+from clusterwright.api.versions import HUB
+from clusterwright.apiserver.builtins.kinds import RESOURCES
+from clusterwright.apiserver.conversion import Versions
+from clusterwright.apiserver.managedfields import ownership
+from clusterwright.apiserver.schema.customresource import compile_crd
+from clusterwright.kubeadm import cloudinit, ignition
+from clusterwright.kubeadm.node import Node, Role
+from conversion import generate
+from security.growth import Row
+
+_WIDGETS = Versions({"widgets.example.com/v1": compile_crd(widget_crds()[0], "v1")})
+_CONFIG_MAPS = Versions({"v1": next(r.handler for r in RESOURCES if r.kind == "ConfigMap")})
+_TIME = "2001-01-01T00:00:00Z"
+
+
+def _config_map(n: int) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {f"key-{i}": "v" for i in range(n)}}
+
+
+def _widget(n: int) -> dict[str, Any]:
+    spec = {"tags": [f"tag-{i}" for i in range(n)], "parts": [{"name": f"part-{i}", "count": i} for i in range(n)]}
+    return {"apiVersion": "widgets.example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}
+
+
+def _updated(handlers: Versions, obj: dict[str, Any]) -> None:
+    """Write an object, and once more with other values."""
+    made = copy.deepcopy(obj)
+    ownership.update(None, made, manager="a", subresource="", time=_TIME, handlers=handlers)
+    changed = copy.deepcopy(made)
+    for key in changed.get("data", {}):
+        changed["data"][key] = "w"
+    for part in changed.get("spec", {}).get("parts", ()):
+        part["count"] += 1
+    ownership.update(made, changed, manager="b", subresource="", time=_TIME, handlers=handlers)
+
+
+def _applied(handlers: Versions, obj: dict[str, Any]) -> None:
+    """Apply an object, and once more as somebody else."""
+    made = ownership.apply(None, obj, manager="a", force=False, subresource="", time=_TIME, handlers=handlers)
+    ownership.apply(made, obj, manager="b", force=True, subresource="", time=_TIME, handlers=handlers)
+
+
+def _stretched(value: Any, n: int) -> Any:
+    """Make every outermost list of an object n items long, each with a name of its own."""
+    if isinstance(value, dict):
+        return {key: _stretched(item, n) for key, item in value.items()}
+    if not isinstance(value, list) or not value:
+        return value
+    items = [copy.deepcopy(value[i % len(value)]) for i in range(n)]
+    for i, item in enumerate(items):
+        if isinstance(item, dict):
+            item.update({key: f"{item[key]}-{i}" for key in ("name", "type", "path") if isinstance(item.get(key), str)})
+    return items
+
+
+def _conversion(group: str, kind: str, version: str) -> Row:
+    whole = generate.Generator(Random(kind), fill=1.0).object(group, kind, HUB)
+
+    def run(obj: dict[str, Any]) -> None:
+        with contextlib.suppress(converting.ConversionFailed):
+            old = converting.convert(obj, f"{group}/{version}", lambda g, k: f"{g}/{HUB}")
+            converting.convert(old, f"{group}/{HUB}", lambda g, k: f"{g}/{HUB}")
+
+    return Row(lambda n: _stretched(whole, n), run, 240)
+
+
+def _node(n: int) -> Node:
+    files = tuple(File(path=f"/etc/file-{i}", content="text\n" * 3) for i in range(n))
+    commands = tuple(f"echo {i}" for i in range(n))
+    return Node(role=Role.JOIN_WORKER, documents=("kind: JoinConfiguration\n",), files=files, pre_kubeadm_commands=commands)
+
+
+def objects() -> Iterator[tuple[str, Row]]:
+    """Yield the rows by name; conversions come from the registry of versions."""
+    for name, make, handlers in (("ConfigMap", _config_map, _CONFIG_MAPS), ("Widget", _widget, _WIDGETS)):
+        yield f"managed fields of a {name} updated", Row(make, partial(_updated, handlers), 2_000)
+        yield f"managed fields of a {name} applied", Row(make, partial(_applied, handlers), 2_000)
+    for group, kind, version in generate.ALL:
+        if version != HUB:
+            yield f"conversion of {kind} {version}", _conversion(group, kind, version)
+    yield "cloud-init", Row(_node, cloudinit.render, 2_000)
+    yield "ignition", Row(_node, ignition.render, 1_000)
