@@ -73,6 +73,14 @@ def test_what_was_spent_is_taken_off() -> None:
         compile_expression("self + self", {"self": STRING}).evaluate("x" * (6 * CALL_LIMIT))
 
 
+def test_a_pattern_with_many_states_is_charged_for_them() -> None:
+    program = compile_expression("self.matches('a.{900}c')", {"self": STRING})
+
+    with pytest.raises(CostExceeded):
+        program.evaluate("ab" * 10_000)  # this took 0.4 s, and a text may be a hundred times as long
+    assert compile_expression("self.matches('^a.*c$')", {"self": STRING}).evaluate("a" + "b" * 10_000 + "c") is True
+
+
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$"])
 def test_patterns_take_time_in_proportion(pattern: str) -> None:
     started = time.process_time()
