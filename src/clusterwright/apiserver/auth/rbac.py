@@ -1,70 +1,20 @@
-"""RBAC: roles and bindings as the server's own objects hold them, and the roles every cluster begins with."""
+"""RBAC: decide by the roles and bindings in the server's store; the roles that every cluster starts with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.auth.rules import Rule
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.status import forbidden_error, not_found
+from clusterwright.apiserver.storage.store import Entry, Gone, Table
 
 GROUP: Final = "rbac.authorization.k8s.io"
-
-
-class Rule(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    """A PolicyRule."""
-
-    verbs: tuple[str, ...] = ()
-    api_groups: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    resource_names: tuple[str, ...] = ()
-    non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
-
-    def allows(self, info: RequestInfo) -> bool:
-        """Whether this rule alone allows the request."""
-        if info.verb not in self.verbs and "*" not in self.verbs:
-            return False
-        if not info.is_resource:
-            return any(_url_matches(u, info.path) for u in self.non_resource_urls)
-        if info.group not in self.api_groups and "*" not in self.api_groups:
-            return False
-        if not self._resource_matches(info):
-            return False
-        return not self.resource_names or info.name in self.resource_names
-
-    def _resource_matches(self, info: RequestInfo) -> bool:
-        if "*" in self.resources:
-            return True
-        if not info.subresource:
-            return info.resource in self.resources
-        return f"{info.resource}/{info.subresource}" in self.resources or f"*/{info.subresource}" in self.resources
-
-    def covers(self, other: Rule) -> bool:
-        """Whether everything that `other` allows is allowed by this rule (for rules with one of each)."""
-        return (
-            _within(other.verbs, self.verbs)
-            and _within(other.api_groups, self.api_groups)
-            and (
-                _within(other.resources, self.resources)
-                or all(r in self.resources or f"*/{r.partition('/')[2]}" in self.resources for r in other.resources)
-            )
-            and (not self.resource_names or (bool(other.resource_names) and set(other.resource_names) <= set(self.resource_names)))
-            and all(any(_url_matches(u, o) for u in self.non_resource_urls) for o in other.non_resource_urls)
-        )
-
-
-def _within(inner: Sequence[str], outer: Sequence[str]) -> bool:
-    return "*" in outer or all(i in outer for i in inner)
-
-
-def _url_matches(pattern: str, path: str) -> bool:
-    return pattern in {"*", path} or (pattern.endswith("*") and path.startswith(pattern[:-1]))
 
 
 class _Subject(msgspec.Struct):
@@ -105,30 +55,143 @@ _role = msgspec.json.Decoder(_Role, strict=False)
 _binding = msgspec.json.Decoder(_Binding, strict=False)
 
 
-def _applies(subject: _Subject, user: User, namespace: str) -> bool:
-    if subject.kind == "User":
-        return subject.name == user.name
-    if subject.kind == "Group":
-        return subject.name in user.groups
+_Who = tuple[str, str]
+"""A user or a group: the kind and the name."""
+
+
+def _who(subject: _Subject, namespace: str) -> _Who:
     if subject.kind == "ServiceAccount":
-        return user.name == f"system:serviceaccount:{subject.namespace or namespace}:{subject.name}"
-    return False
+        return "User", f"system:serviceaccount:{subject.namespace or namespace}:{subject.name}"
+    return subject.kind, subject.name
 
 
-@dataclass(slots=True)
-class _Grants:
-    """All bindings, decoded; kept until any of the four kinds changes."""
+class _Changes:
+    """Follows one table: tells which objects changed since it was last asked."""
 
-    versions: tuple[int, ...] = ()
-    cluster: list[tuple[_Binding, tuple[Rule, ...]]] = field(default_factory=list)
-    namespaced: dict[str, list[tuple[_Binding, tuple[Rule, ...]]]] = field(default_factory=dict)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._table: Table | None = None
+        self._seen = 0
+
+    def take(self, server: Core) -> tuple[Iterable[tuple[str, Entry | None]], bool] | None:
+        """Return the changed keys with their entries, and whether these are all objects there are; None: nothing changed."""
+        table = server.store.table(self.name)
+        if table is self._table and table.rv == self._seen:
+            return None
+        try:
+            if table is not self._table or table.rv < self._seen:
+                raise Gone
+            keys: Iterable[str] = dict.fromkeys(event.entry.key for event in table.since(self._seen))
+            known = True
+        except Gone:
+            keys, known = list(table.objects), False
+        self._table, self._seen = table, table.rv
+        return [(key, table.objects.get(key)) for key in keys], not known
+
+
+class _Bound:
+    """A binding, decoded once for each of its versions."""
+
+    __slots__ = ("binding", "number", "subjects")
+
+    def __init__(self, binding: _Binding, number: int, namespace: str) -> None:
+        self.binding = binding
+        self.number = number
+        """Bindings count in the order in which they were made."""
+        self.subjects: dict[_Who, int] = {}
+        """The index of the first subject that names this user or group."""
+        for index, subject in enumerate(binding.subjects or ()):
+            self.subjects.setdefault(_who(subject, namespace), index)
+
+
+class _Bindings:
+    """All bindings of one kind by namespace and subject. Only those that changed are decoded."""
+
+    def __init__(self, kind: str, plural: str) -> None:
+        self.kind = kind
+        self._changes = _Changes(f"{plural}.{GROUP}")
+        self._bound: dict[str, _Bound] = {}
+        self._index: dict[tuple[str, _Who], dict[str, _Bound]] = {}
+        self._made = 0
+
+    def of(self, server: Core, user: User, namespace: str) -> list[tuple[_Bound, _Subject]]:
+        """Return the bindings that name the user, in the order in which they were made, with the first subject that does."""
+        if (changes := self._changes.take(server)) is not None:
+            self._follow(*changes)
+        found: dict[str, _Bound] = {}
+        keys = [("User", user.name), *(("Group", group) for group in user.groups)]
+        for key in keys:
+            if (bound := self._index.get((namespace, key))) is not None:
+                found.update(bound)
+        if not found:
+            return []
+        made = sorted(found.values(), key=lambda bound: bound.number)
+        first = (min(bound.subjects[key] for key in keys if key in bound.subjects) for bound in made)
+        return [(bound, (bound.binding.subjects or ())[index]) for bound, index in zip(made, first, strict=True)]
+
+    def _follow(self, changed: Iterable[tuple[str, Entry | None]], are_all: bool) -> None:
+        if are_all:
+            self._bound.clear()
+            self._index.clear()
+        for key, entry in changed:
+            namespace = key.partition("/")[0] if self.kind == "RoleBinding" else ""
+            old = self._bound.pop(key, None)
+            for subject in old.subjects if old is not None else ():
+                bound = self._index[namespace, subject]
+                del bound[key]
+                if not bound:
+                    del self._index[namespace, subject]
+            if entry is None:
+                continue
+            try:
+                binding = _binding.decode(entry.raw)
+            except msgspec.DecodeError:
+                continue
+            self._made += 1
+            new = self._bound[key] = _Bound(binding, old.number if old is not None else self._made, namespace)
+            for subject in new.subjects:
+                self._index.setdefault((namespace, subject), {})[key] = new
+
+
+class _Roles:
+    """The rules of all roles of one kind; decoded when they are first needed."""
+
+    def __init__(self, plural: str) -> None:
+        self._changes = _Changes(f"{plural}.{GROUP}")
+        self._rules: dict[str, tuple[Rule, ...]] = {}
+
+    def rules(self, server: Core, key: str) -> tuple[Rule, ...]:
+        """Return the rules of a role; none if it does not exist."""
+        if (changes := self._changes.take(server)) is not None:
+            changed, are_all = changes
+            if are_all:
+                self._rules.clear()
+            for other, _ in changed:
+                self._rules.pop(other, None)
+        rules = self._rules.get(key)
+        if rules is None:
+            entry = server.store.table(self._changes.name).objects.get(key)
+            rules = decoded_rules(entry) if entry is not None else ()
+            if entry is not None:
+                self._rules[key] = rules
+        return rules
+
+
+def decoded_rules(entry: Entry) -> tuple[Rule, ...]:
+    """Return the rules of a stored role; none if it has another shape."""
+    try:
+        return _role.decode(entry.raw).rules or ()
+    except msgspec.DecodeError:
+        return ()
 
 
 class RbacAuthorizer:
-    """Allows what roles and bindings in the server's store allow; `system:masters` may do everything."""
+    """Allows what the roles and bindings in the server's store allow; `system:masters` may do everything."""
 
     def __init__(self) -> None:
-        self._grants = _Grants()
+        self._cluster = _Bindings("ClusterRoleBinding", "clusterrolebindings")
+        self._namespaced = _Bindings("RoleBinding", "rolebindings")
+        self._cluster_roles, self._roles = _Roles("clusterroles"), _Roles("roles")
 
     def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
         """Whether the user may do this."""
@@ -137,147 +200,29 @@ class RbacAuthorizer:
         return any(rule.allows(info) for rule in self.rules(server, user, info.namespace))
 
     def reason(self, server: Core, user: User, info: RequestInfo) -> str:
-        """Why it is allowed, in upstream's words; empty if no rule allows it (or none is needed)."""
+        """Say why it is allowed, in upstream's words; empty if no rule allows it (or none is needed)."""
         if "system:masters" in user.groups:
             return ""
-        for rule, why in self._granted(server, user, info.namespace):
-            if rule.allows(info):
-                return f"RBAC: allowed by {why}"
+        for bindings, bound, subject, rules in self._granted(server, user, info.namespace):
+            if any(rule.allows(info) for rule in rules):
+                return f"RBAC: allowed by {bound.binding.describe(bindings.kind, subject)}"
         return ""
 
     def rules(self, server: Core, user: User, namespace: str) -> Iterable[Rule]:
-        """All rules that apply to the user in a namespace (empty: cluster scope)."""
-        return (rule for rule, _ in self._granted(server, user, namespace))
+        """Yield the rules that apply to the user in a namespace (empty: cluster scope); those of a role once."""
+        return (rule for _, _, _, rules in self._granted(server, user, namespace) for rule in rules)
 
-    def _granted(self, server: Core, user: User, namespace: str) -> Iterable[tuple[Rule, str]]:
-        grants = self._current(server)
-        for binding, rules in grants.cluster:
-            subject = next((s for s in binding.subjects or () if _applies(s, user, "")), None)
-            if subject is not None:
-                yield from ((rule, binding.describe("ClusterRoleBinding", subject)) for rule in rules)
-        for binding, rules in grants.namespaced.get(namespace, ()) if namespace else ():
-            subject = next((s for s in binding.subjects or () if _applies(s, user, namespace)), None)
-            if subject is not None:
-                yield from ((rule, binding.describe("RoleBinding", subject)) for rule in rules)
-
-    def _current(self, server: Core) -> _Grants:
-        tables = [server.store.table(f"{n}.{GROUP}") for n in ("clusterroles", "roles", "clusterrolebindings", "rolebindings")]
-        versions = tuple(t.rv for t in tables)
-        if self._grants.versions == versions:
-            return self._grants
-        cluster_roles, roles, cluster_bindings, bindings = tables
-        grants = _Grants(versions)
-
-        def rules_of(table: Any, key: str) -> tuple[Rule, ...]:
-            entry = table.objects.get(key)
-            try:
-                return (_role.decode(entry.raw).rules or ()) if entry is not None else ()
-            except msgspec.DecodeError:
-                return ()
-
-        for entry in cluster_bindings.objects.values():
-            try:
-                binding = _binding.decode(entry.raw)
-            except msgspec.DecodeError:
-                continue
-            grants.cluster.append((binding, rules_of(cluster_roles, binding.role_ref.name)))
-        for entry in bindings.objects.values():
-            try:
-                binding = _binding.decode(entry.raw)
-            except msgspec.DecodeError:
-                continue
-            name = binding.role_ref.name
-            found = (
-                rules_of(cluster_roles, name) if binding.role_ref.kind == "ClusterRole" else rules_of(roles, f"{entry.namespace}/{name}")
-            )
-            grants.namespaced.setdefault(entry.namespace, []).append((binding, found))
-        self._grants = grants
-        return grants
-
-
-def _parts(rule: Rule) -> Iterable[Rule]:
-    """A rule as many rules with one of each."""
-    for verb in rule.verbs:
-        for url in rule.non_resource_urls:
-            yield Rule(verbs=(verb,), non_resource_urls=(url,))
-        for group in rule.api_groups:
-            for resource in rule.resources:
-                for name in rule.resource_names or ("",):
-                    names = (name,) if name else ()
-                    yield Rule(verbs=(verb,), api_groups=(group,), resources=(resource,), resource_names=names)
-
-
-def _shown(rules: Iterable[Rule]) -> str:
-    """Rules as Go prints them, one a line; those that differ in their verbs only are one."""
-    verbs: dict[tuple[tuple[str, ...], ...], dict[str, None]] = {}
-    for rule in rules:
-        key = (rule.api_groups, rule.resources, rule.non_resource_urls, rule.resource_names)
-        verbs.setdefault(key, {}).update(dict.fromkeys(rule.verbs))
-    lines = []
-    for fields, found in verbs.items():
-        parts = [*zip(("APIGroups", "Resources", "NonResourceURLs", "ResourceNames"), fields, strict=True), ("Verbs", tuple(found))]
-        lines.append("{" + ", ".join(f"{name}:{_quoted(items)}" for name, items in parts if items) + "}")
-    return "\n".join(sorted(lines))
-
-
-def _quoted(items: Iterable[str]) -> str:
-    return "[" + " ".join(f'"{i}"' for i in items) + "]"
-
-
-def check_grants(server: Core, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
-    """Nobody grants what they do not have, unless they may `escalate` the role or `bind` it; raises StatusError (403)."""
-    authorizer = server.authorizer
-    if not isinstance(authorizer, RbacAuthorizer) or "system:masters" in user.groups:
-        return
-    name = obj["metadata"].get("name") or ""
-    if plural in {"roles", "clusterroles"}:
-        aggregates = bool(obj.get("aggregationRule") or (old or {}).get("aggregationRule")) and not _only_collected(obj, old)
-        if old is not None and old.get("rules") == obj.get("rules") and not aggregates:
-            return
-        wanted: list[Rule] | None = msgspec.convert(obj.get("rules") or [], list[Rule], strict=False)
-        verb, role_plural, role_name = "escalate", plural, name
-    else:
-        aggregates = False
-        if old is not None and (old.get("subjects"), old.get("roleRef")) == (obj.get("subjects"), obj.get("roleRef")):
-            return
-        reference = obj.get("roleRef") or {}
-        role_name = reference.get("name") or ""
-        of_cluster = reference.get("kind") == "ClusterRole"
-        verb, role_plural = "bind", "clusterroles" if of_cluster else "roles"
-        table = server.store.table(f"{role_plural}.{GROUP}")
-        entry = table.objects.get(role_name if of_cluster else f"{namespace}/{role_name}")
-        wanted = list(_role.decode(entry.raw).rules or ()) if entry is not None else None
-    asked = RequestInfo(
-        path="", verb=verb, is_resource=True, group=GROUP, version="v1", namespace=namespace, resource=role_plural, name=role_name
-    )
-    if authorizer.allows(server, user, asked):
-        return
-    if wanted is None:
-        raise not_found(GROUP, plural, role_name)
-    held = list(authorizer.rules(server, user, namespace))
-    missing = [part for rule in wanted for part in _parts(rule) if not any(h.covers(part) for h in held)]
-    if missing:
-        who = f'user "{user.name}" (groups={_quoted(user.groups)})'
-        text = f"{who} is attempting to grant RBAC permissions not currently held:\n{_shown(missing)}"
-        raise forbidden_error(GROUP, plural, name, text)
-    if aggregates and not all(any(h.covers(part) for h in held) for rule in _EVERYTHING for part in _parts(rule)):
-        # it can gather anything, now or later
-        raise forbidden_error(GROUP, plural, name, "must have cluster-admin privileges to use an aggregationRule")
-
-
-_EVERYTHING: Final = (Rule(verbs=("*",), api_groups=("*",), resources=("*",)), Rule(verbs=("*",), non_resource_urls=("*",)))
-
-
-def _only_collected(obj: Json, old: Json | None) -> bool:
-    """Whether nothing changes but what the garbage collector needs to change."""
-    if old is None:
-        return False
-    kept = ({k: v for k, v in o["metadata"].items() if k not in _COLLECTED} for o in (obj, old))
-    new_meta, old_meta = kept
-    return new_meta == old_meta and {**obj, "metadata": None} == {**old, "metadata": None}
-
-
-_COLLECTED: Final = frozenset({"finalizers", "ownerReferences", "managedFields", "resourceVersion", "generation"})
+    def _granted(self, server: Core, user: User, namespace: str) -> Iterator[tuple[_Bindings, _Bound, _Subject, tuple[Rule, ...]]]:
+        """Yield the roles that the user has, each with the first binding that gives it."""
+        seen: set[tuple[bool, str]] = set()
+        for bindings, where in ((self._cluster, ""), (self._namespaced, namespace)) if namespace else ((self._cluster, ""),):
+            for bound, subject in bindings.of(server, user, where):
+                reference = bound.binding.role_ref
+                of_cluster = not where or reference.kind == "ClusterRole"
+                role = of_cluster, reference.name if of_cluster else f"{where}/{reference.name}"
+                if role not in seen:
+                    seen.add(role)
+                    yield bindings, bound, subject, (self._cluster_roles if of_cluster else self._roles).rules(server, role[1])
 
 
 def _cluster_role(name: str, rules: list[Json], **extra: Any) -> Json:

@@ -13,7 +13,7 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver import metadata
 from clusterwright.apiserver.admission import Attributes
-from clusterwright.apiserver.auth import rbac
+from clusterwright.apiserver.auth import escalation, rbac
 from clusterwright.apiserver.calls import Call, write_options
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding.ordering import ordered
@@ -88,7 +88,8 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     if call.heavy:  # time has passed
         namespaces.check_open(server, resource, call.info.namespace, meta["name"])
     if resource.group == rbac.GROUP:
-        rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
+        escalation.check_size(resource.kind, obj, None)
+        escalation.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
     if call.info.verb != "create":  # who may change objects may not make them for that
         server.demand(call.user, replace(call.info, verb="create"))
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
@@ -232,7 +233,8 @@ async def replace_object(
         _judge_change(call, obj, old)
     meta = obj["metadata"]
     if resource.group == rbac.GROUP:
-        rbac.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
+        escalation.check_size(resource.kind, obj, old)
+        escalation.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
     written = await to_storage(call, obj)
     if call.table.objects.get(entry.key) is not entry:
