@@ -5,10 +5,8 @@ Nothing here knows requests. `server.ApiServer` is a core that answers them; ver
 
 from __future__ import annotations
 
-import logging
 import random as random_module
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -19,6 +17,7 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.backlog import Backlog
 from clusterwright.apiserver.callouts import Callouts
 from clusterwright.apiserver.conversion import Converter
 from clusterwright.apiserver.encoding.ordering import ordered
@@ -31,7 +30,6 @@ from clusterwright.apiserver.status import StatusError, failure, forbidden_error
 from clusterwright.apiserver.storage.lifetimes import Watches
 from clusterwright.apiserver.storage.store import Entry, Store, Table
 
-log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -104,8 +102,7 @@ class Core:
         self.computes_budgets = False
         """Whether the status of PodDisruptionBudgets is ours to keep."""
         self._stamp: tuple[datetime | None, str] = (None, "")
-        self._later: deque[Callable[[], None]] = deque()
-        self._draining = False
+        self._backlog = Backlog()
 
     def timestamp(self) -> str:
         """Now, to the second."""
@@ -133,22 +130,19 @@ class Core:
     # ------------------------------------------------------------------ work put off
 
     def later(self, action: Callable[[], None]) -> None:
-        """Run after the request that is being served (or with the next, if none is)."""
-        self._later.append(action)
+        """Run a short action after the request that is being served (or with the next, if none is)."""
+        self._backlog.add(action)
+
+    def in_steps(self, steps: Iterator[int]) -> None:
+        """Do work of unknown length after the request that is being served: a slice at a time, with turns for others in between.
+
+        Each step looks at one object and yields its size.
+        """
+        self._backlog.add_steps(steps)
 
     def drain(self) -> None:
-        """Do now what was put off to the end of a request."""
-        if self._draining:
-            return
-        self._draining = True
-        try:
-            while self._later:
-                try:
-                    self._later.popleft()()
-                except Exception:
-                    log.exception("a controller of the API server failed")
-        finally:
-            self._draining = False
+        """Do now what was put off to the end of a request, but no more than a slice of long work."""
+        self._backlog.run()
 
     def when_empty(self, table: Table, action: Callable[[], None]) -> None:
         """Run once the table has no objects."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -116,12 +116,14 @@ def _deprecation(spec: Json, version: Json) -> str:
 
 
 class CrdController:
-    """Watches the server's own CRDs. Everything happens within the write that causes it."""
+    """Serves the server's own CRDs, from within the write that changes one; deletes the objects of deleted ones in steps."""
 
     def __init__(self, server: Core) -> None:
         self.server = server
         self._served: dict[str, bytes] = {}
         self._known: dict[str, tuple[int, _Definition]] = {}
+        self._cleaning: set[str] = set()
+        """CRDs whose objects are being deleted."""
 
     def offer(self, event: Event) -> None:
         """React to a change of a CRD."""
@@ -131,7 +133,7 @@ class CrdController:
         crd = _names_of(event.entry.raw)
         if crd.metadata.deletion_timestamp:
             self.server.terminating.add((crd.spec.group, crd.spec.names.plural))
-            self.server.later(lambda: self.clean_up(event.entry.name))
+            self._begin_clean_up(event.entry.name)
             return
         self.server.later(lambda: self.establish(event.entry.name))
 
@@ -143,7 +145,7 @@ class CrdController:
             self.serve(crd)
         if crd["metadata"].get("deletionTimestamp"):
             self.server.terminating.add((crd["spec"]["group"], crd["spec"]["names"]["plural"]))
-            self.server.later(lambda: self.clean_up(entry.name))
+            self._begin_clean_up(entry.name)
         else:
             self.server.later(lambda: self.establish(entry.name))
 
@@ -167,6 +169,7 @@ class CrdController:
         spec = crd["spec"]
         self._served.pop(crd["metadata"]["name"], None)
         self._known.pop(crd["metadata"]["name"], None)
+        self._cleaning.discard(crd["metadata"]["name"])
         self.server.terminating.discard((spec["group"], spec["names"]["plural"]))
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}")
@@ -250,8 +253,29 @@ class CrdController:
                 accepted[field] = value
         return accepted, problem
 
-    def clean_up(self, name: str) -> None:
+    def _begin_clean_up(self, name: str) -> None:
+        if name not in self._cleaning:
+            self._cleaning.add(name)
+            self.server.in_steps(self._clean_up(name))
+
+    def _clean_up(self, name: str) -> Iterator[int]:
         """Delete all objects of a CRD that is being deleted, then let it go."""
+        found = self._load(name)
+        resource = next(iter(resources_of(found[2])), None) if found is not None else None
+        if found is not None and resource is not None and CLEANUP in (found[2]["metadata"].get("finalizers") or ()):
+            objects = self._objects(found[2])
+            for key in list(objects.objects):
+                item = objects.objects.get(key)
+                if item is not None:
+                    self.server.delete_system(objects, item, resource)
+                    yield len(item.raw)
+        self._conclude(name)
+
+    def _objects(self, crd: Json) -> Table:
+        return self.server.store.table(f"{crd['spec']['names']['plural']}.{crd['spec']['group']}")
+
+    def _conclude(self, name: str) -> None:
+        """Let a CRD that is being deleted go if it has no objects; say that it waits if it has."""
         found = self._load(name)
         if found is None:
             return
@@ -259,12 +283,7 @@ class CrdController:
         finalizers = crd["metadata"].get("finalizers") or []
         if not crd["metadata"].get("deletionTimestamp") or CLEANUP not in finalizers:
             return
-        spec = crd["spec"]
-        resource = next(iter(resources_of(crd)), None)
-        objects = self.server.store.table(f"{spec['names']['plural']}.{spec['group']}")
-        for item in list(objects.objects.values()):
-            if resource is not None:
-                self.server.delete_system(objects, item, resource)
+        objects = self._objects(crd)
         status = crd["status"] = crd.get("status") or {}
         conditions = status["conditions"] = status.get("conditions") or []
         now = self.server.timestamp()
@@ -273,7 +292,7 @@ class CrdController:
             _condition(conditions, "Terminating", "True", "InstanceDeletionInProgress", text, now)
             if crd != msgspec.json.decode(entry.raw):
                 self.server.put_system(table, entry, crd)
-            self.server.when_empty(objects, lambda: self.clean_up(name))
+            self.server.when_empty(objects, lambda: self._conclude(name))
             return
         _condition(conditions, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances", now)
         remaining = [f for f in finalizers if f != CLEANUP]

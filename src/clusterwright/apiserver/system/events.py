@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,6 +20,7 @@ class EventExpiry:
     def __init__(self, server: Core) -> None:
         self.server = server
         self._written: deque[tuple[datetime, str, int]] = deque()
+        self._is_expiring = False
         now = server.now()
         for entry in server.store.table(_EVENTS).range():
             self._written.append((now, entry.key, entry.rv))
@@ -29,14 +31,20 @@ class EventExpiry:
         if table.name != _EVENTS or event.type == "DELETED":
             return
         self._written.append((self.server.now(), event.entry.key, event.entry.rv))
-        self.server.later(self.expire)
+        if not self._is_expiring and self._written[0][0] <= self.server.now() - _EVENT_TTL:
+            self._is_expiring = True
+            self.server.in_steps(self._expire())
 
-    def expire(self) -> None:
+    def _expire(self) -> Iterator[int]:
         """Take out Events that nobody has written for an hour."""
         table = self.server.store.table(_EVENTS)
         oldest = self.server.now() - _EVENT_TTL
-        while self._written and self._written[0][0] <= oldest:
-            _, key, rv = self._written.popleft()
-            entry = table.objects.get(key)
-            if entry is not None and entry.rv == rv:
-                self.server.remove_system(table, entry)
+        try:
+            while self._written and self._written[0][0] <= oldest:
+                _, key, rv = self._written.popleft()
+                entry = table.objects.get(key)
+                if entry is not None and entry.rv == rv:
+                    self.server.remove_system(table, entry)
+                yield 0 if entry is None else len(entry.raw)
+        finally:
+            self._is_expiring = False

@@ -1,8 +1,10 @@
-"""Garbage collection: within the request that made the garbage, so that nothing waits for a timer."""
+"""Garbage collection: it begins within the request that made the garbage and goes on in steps. No timer is involved."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -13,7 +15,7 @@ _FOREGROUND: Final = "foregroundDeletion"
 _ORPHAN: Final = "orphan"
 
 
-class _Reference(msgspec.Struct, rename="camel", gc=False):
+class _Reference(msgspec.Struct, rename="camel", gc=False, frozen=True):
     uid: str = ""
     block_owner_deletion: bool | None = None
 
@@ -36,42 +38,77 @@ Place = tuple[str, str]
 
 
 def owned_meta(entry: Entry) -> OwnedMeta:
-    """What of an entry's metadata decides about its life; nothing of one of any other shape."""
+    """Read the metadata that decides about an object's life; return empty metadata if it has another shape."""
     try:
         return _owned(entry.raw).metadata
     except msgspec.DecodeError:
         return OwnedMeta()
 
 
+class _Reach(NamedTuple):
+    """Dependents of an owner in one namespace; None: in all of them."""
+
+    uid: str
+    namespace: str | None
+
+
 class Collector:
-    """Deletes what has lost all its owners; finishes foreground and orphan deletions."""
+    """Deletes objects that lost all their owners; finishes foreground and orphan deletions.
+
+    Every change is handled by looking at the changed object and its owners. Only the deletion of an owner looks at all its
+    dependents: once, in steps. Dependents that block a deletion are counted.
+    """
 
     def __init__(self, server: Core) -> None:
         self.server = server
         self._objects: dict[str, Place] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
-        self._owners: dict[Place, tuple[str, ...]] = {}
+        self._owners: dict[Place, tuple[_Reference, ...]] = {}
+        self._blocking: Counter[_Reach] = Counter()
+        """Dependents with blockOwnerDeletion."""
+        self._deleting: dict[str, str] = {}
+        """Owners in foreground or orphan deletion, with the finalizer that says so."""
         for table in server.store.tables.values():
             for entry in table.objects.values():
                 self._index(table, entry)
         server.store.listeners.append(self.offer)
-        for place in list(self._owners):
-            server.later(lambda place=place: self._examine(place))  # type: ignore[misc]
+        server.in_steps(self._resume(list(self._objects), list(self._owners)))
+
+    def _resume(self, uids: list[str], places: list[Place]) -> Iterator[int]:
+        """Take up deletions that were under way when the server stopped."""
+        for uid in uids:
+            found = self._entry(self._objects.get(uid))
+            if found is not None and b'"deletionTimestamp":' in found[1].raw:
+                self._begin(uid, owned_meta(found[1]))
+            yield 0
+        for place in places:
+            yield self._examine(place)
 
     def _index(self, table: Table, entry: Entry) -> OwnedMeta:
         place = (table.name, entry.key)
         meta = owned_meta(entry)
-        uids = tuple(r.uid for r in meta.owner_references or ())
-        for gone in set(self._owners.get(place, ())) - set(uids):
-            self._forget(gone, place)
-        if uids:
-            self._owners[place] = uids
-            for uid in uids:
-                self._dependents.setdefault(uid, {})[place] = None
-        else:
-            self._owners.pop(place, None)
         self._objects[entry.uid] = place
+        references = meta.owner_references or ()
+        before = self._owners.get(place, ())
+        if references != before:
+            self._count(entry.namespace, before, -1)
+            self._count(entry.namespace, references, 1)
+            for uid in {r.uid for r in before} - {r.uid for r in references}:
+                self._forget(uid, place)
+            for reference in references:
+                self._dependents.setdefault(reference.uid, {})[place] = None
+            if references:
+                self._owners[place] = references
+            else:
+                self._owners.pop(place, None)
         return meta
+
+    def _count(self, namespace: str, references: Iterable[_Reference], by: int) -> None:
+        for uid in {r.uid for r in references if r.block_owner_deletion}:
+            for reach in (_Reach(uid, namespace), _Reach(uid, None)):
+                self._blocking[reach] += by
+                if not self._blocking[reach]:
+                    del self._blocking[reach]
 
     def _forget(self, uid: str, place: Place) -> None:
         dependents = self._dependents.get(uid)
@@ -83,123 +120,114 @@ class Collector:
     def offer(self, table: Table, event: Event) -> None:
         """Take note of a change and decide what follows from it."""
         entry, place = event.entry, (table.name, event.entry.key)
+        before = self._owners.get(place, ())
         if event.type == "DELETED":
-            waiting = [u for u in self._owners.pop(place, ()) if u in self._objects]
-            for uid in {r.uid for r in owned_meta(entry).owner_references or ()} | set(waiting):
+            self._count(entry.namespace, self._owners.pop(place, ()), -1)
+            for uid in {r.uid for r in before}:
                 self._forget(uid, place)
             if self._objects.get(entry.uid) == place:
                 del self._objects[entry.uid]
-            for dependent in list(self._dependents.get(entry.uid, ())):
-                self.server.later(lambda p=dependent: self._examine(p))  # type: ignore[misc]
-            for uid in waiting:
-                self.server.later(lambda u=uid: self._progress(u))  # type: ignore[misc]
-            return
-        meta = self._index(table, entry)
-        if meta.deletion_timestamp and {_FOREGROUND, _ORPHAN} & set(meta.finalizers or ()):
-            self.server.later(lambda: self._progress(entry.uid))
-        before = owned_meta(event.old).owner_references if event.old is not None else None
-        if before == meta.owner_references:
-            return
-        if meta.owner_references:
-            self.server.later(lambda: self._examine(place))
-        for uid in {r.uid for r in (*(before or ()), *(meta.owner_references or ()))}:  # it may have been what an owner waited for
-            self.server.later(lambda u=uid: self._progress(u))  # type: ignore[misc]
+            self._deleting.pop(entry.uid, None)
+            if entry.uid in self._dependents:
+                self.server.in_steps(self._examine_dependents(entry.uid))
+        else:
+            meta = self._index(table, entry)
+            self._begin(entry.uid, meta)
+            if meta.owner_references and before != meta.owner_references:
+                self.server.later(lambda: self._look_at(place))
+        if before and self._deleting:
+            for uid in {r.uid for r in before} & self._deleting.keys():
+                if not self._is_blocked(uid):
+                    self.server.later(lambda u=uid: self._finish(u))  # type: ignore[misc]
 
-    def _entry(self, place: Place) -> tuple[Table, Entry] | None:
-        table = self.server.store.tables.get(place[0])
-        entry = table.objects.get(place[1]) if table is not None else None
+    def _begin(self, uid: str, meta: OwnedMeta) -> None:
+        """Begin a foreground or orphan deletion when an object first has its finalizer and a deletion timestamp."""
+        finalizers = meta.finalizers or () if meta.deletion_timestamp else ()
+        wanted = next((f for f in (_ORPHAN, _FOREGROUND) if f in finalizers), "")
+        if wanted == self._deleting.get(uid, ""):
+            return
+        if not wanted:
+            del self._deleting[uid]
+            return
+        self._deleting[uid] = wanted
+        self.server.in_steps(self._orphan(uid) if wanted == _ORPHAN else self._delete_dependents(uid))
+
+    def _entry(self, place: Place | None) -> tuple[Table, Entry] | None:
+        table = self.server.store.tables.get(place[0]) if place is not None else None
+        entry = table.objects.get(place[1]) if table is not None and place is not None else None
         return None if table is None or entry is None else (table, entry)
 
     def _owner_exists(self, uid: str, dependent: Entry) -> bool:
-        place = self._objects.get(uid)
-        found = self._entry(place) if place is not None else None
+        """Whether an owner exists where the dependent may have one: in the same namespace or at cluster scope."""
+        found = self._entry(self._objects.get(uid))
         return found is not None and found[1].namespace in {"", dependent.namespace}
 
-    def _examine(self, place: Place) -> None:
-        """Delete a dependent none of whose owners exists; drop references to owners that do not while others do."""
+    def _examine(self, place: Place) -> int:
+        """Delete a dependent that only has owners that are absent or wait for it; drop references to these if it has other owners.
+
+        Return the size of the object.
+        """
         found = self._entry(place)
         if found is None:
-            return
+            return 0
         table, entry = found
-        meta = owned_meta(entry)
-        references = meta.owner_references or ()
-        if not references or meta.deletion_timestamp:
-            return
-        absent = {r.uid for r in references if not self._owner_exists(r.uid, entry)}
-        if not absent:
-            return
-        if len(absent) == len({r.uid for r in references}):
-            self._delete(table, entry)
-            return
-        solid = [u for u in {r.uid for r in references} - absent if not self._is_foreground(u)]
-        if not solid and absent:
-            self._delete(table, entry)
-            return
+        uids = {r.uid for r in self._owners.get(place, ())}
+        dropped = {u for u in uids if self._deleting.get(u) == _FOREGROUND or not self._owner_exists(u, entry)}
+        if dropped and not owned_meta(entry).deletion_timestamp:
+            resource = self.server.registry.of_table(table.name)
+            if dropped != uids:
+                self._drop(place, dropped)
+            elif resource is not None:
+                self.server.delete_system(table, entry, resource)
+        return len(entry.raw)
+
+    def _look_at(self, place: Place) -> None:
+        self._examine(place)
+
+    def _drop(self, place: Place, uids: Set[str]) -> int:
+        """Take references to these owners off an object. Return the size of the object."""
+        found = self._entry(place)
+        if found is None:
+            return 0
+        table, entry = found
         obj = msgspec.json.decode(entry.raw)
-        obj["metadata"]["ownerReferences"] = [r for r in obj["metadata"]["ownerReferences"] if r.get("uid") not in absent]
+        kept = [r for r in obj["metadata"].get("ownerReferences") or () if r.get("uid") not in uids]
+        if kept:
+            obj["metadata"]["ownerReferences"] = kept
+        else:
+            obj["metadata"].pop("ownerReferences", None)
         self.server.put_system(table, entry, obj)
+        return len(entry.raw)
 
-    def _is_foreground(self, uid: str) -> bool:
-        place = self._objects.get(uid)
-        found = self._entry(place) if place is not None else None
-        if found is None:
-            return False
-        meta = owned_meta(found[1])
-        return bool(meta.deletion_timestamp) and _FOREGROUND in (meta.finalizers or ())
+    def _examine_dependents(self, uid: str) -> Iterator[int]:
+        for place in list(self._dependents.get(uid, ())):
+            yield self._examine(place)
 
-    def _delete(self, table: Table, entry: Entry) -> None:
-        resource = self.server.registry.of_table(table.name)
-        if resource is not None and not owned_meta(entry).deletion_timestamp:
-            self.server.delete_system(table, entry, resource)
+    def _delete_dependents(self, uid: str) -> Iterator[int]:
+        """Foreground deletion: delete the dependents, then let the owner go unless some of them block it."""
+        yield from self._examine_dependents(uid)
+        self._finish(uid)
 
-    def _progress(self, uid: str) -> None:
-        """Go on with the foreground or orphan deletion of an owner."""
-        place = self._objects.get(uid)
-        found = self._entry(place) if place is not None else None
-        if found is None:
-            return
-        table, entry = found
-        meta = owned_meta(entry)
-        finalizers = meta.finalizers or ()
-        if not meta.deletion_timestamp:
-            return
-        dependents = [d for d in (self._entry(p) for p in list(self._dependents.get(uid, ()))) if d is not None]
-        if _ORPHAN in finalizers:
-            for dependent_table, dependent in dependents:
-                obj = msgspec.json.decode(dependent.raw)
-                kept = [r for r in obj["metadata"].get("ownerReferences") or () if r.get("uid") != uid]
-                if kept:
-                    obj["metadata"]["ownerReferences"] = kept
-                else:
-                    obj["metadata"].pop("ownerReferences", None)
-                self.server.put_system(dependent_table, dependent, obj)
-            self._release(table, entry, _ORPHAN)
-            return
-        if _FOREGROUND not in finalizers:
-            return
-        blocking = False
-        for dependent_table, dependent in dependents:
-            references = [r for r in owned_meta(dependent).owner_references or () if r.uid == uid]
-            others = [
-                r.uid
-                for r in owned_meta(dependent).owner_references or ()
-                if r.uid != uid and self._owner_exists(r.uid, dependent) and not self._is_foreground(r.uid)
-            ]
-            if others:
-                obj = msgspec.json.decode(dependent.raw)
-                obj["metadata"]["ownerReferences"] = [r for r in obj["metadata"]["ownerReferences"] if r.get("uid") != uid]
-                self.server.put_system(dependent_table, dependent, obj)
-                continue
-            self._delete(dependent_table, dependent)
-            remains = dependent_table.objects.get(dependent.key)
-            if remains is not None and remains.uid == dependent.uid and any(r.block_owner_deletion for r in references):
-                blocking = True
-        if not blocking:
-            self._release(table, entry, _FOREGROUND)
+    def _orphan(self, uid: str) -> Iterator[int]:
+        """Orphan deletion: make the dependents independent, also those that come meanwhile, then let the owner go."""
+        done: set[Place] = set()
+        while todo := [place for place in self._dependents.get(uid, ()) if place not in done]:
+            for place in todo:
+                done.add(place)
+                yield self._drop(place, {uid})
+        self._release(uid, _ORPHAN)
 
-    def _release(self, table: Table, entry: Entry, finalizer: str) -> None:
-        current = table.objects.get(entry.key)
-        if current is None or current.uid != entry.uid:
-            return
-        obj = msgspec.json.decode(current.raw)
-        self.server.drop_finalizer(table, current, obj, finalizer)
+    def _is_blocked(self, uid: str) -> bool:
+        """Whether a dependent blocks the deletion of its owner; one in another namespace does not."""
+        found = self._entry(self._objects.get(uid))
+        return found is not None and _Reach(uid, found[1].namespace or None) in self._blocking
+
+    def _finish(self, uid: str) -> None:
+        """Let an owner in foreground deletion go if nothing blocks it."""
+        if self._deleting.get(uid) == _FOREGROUND and not self._is_blocked(uid):
+            self._release(uid, _FOREGROUND)
+
+    def _release(self, uid: str, finalizer: str) -> None:
+        found = self._entry(self._objects.get(uid))
+        if found is not None:
+            self.server.drop_finalizer(*found, msgspec.json.decode(found[1].raw), finalizer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from clusterwright.api.meta import Json
@@ -66,35 +68,71 @@ class NamespaceController:
 
     def __init__(self, server: Core) -> None:
         self.server = server
+        self._terminating: set[str] = set()
+        self._due: set[str] = set()
+        """Namespaces that are to be looked at: once, however many of their objects went."""
         server.store.listeners.append(self.offer)
-        for name in list(server.store.table("namespaces").objects):
-            server.later(lambda name=name: self.empty(name))  # type: ignore[misc]
+        for entry in list(server.store.table("namespaces").objects.values()):
+            self._begin(entry)
 
     def offer(self, table: Table, event: Event) -> None:
-        """Begin when a namespace is marked; go on whenever something in it vanishes."""
+        """Begin when a namespace is marked; look whether it is empty whenever something in it vanishes."""
+        entry = event.entry
         if table.name == "namespaces":
-            if event.type != "DELETED" and owned_meta(event.entry).deletion_timestamp:
-                self.server.later(lambda: self.empty(event.entry.name))
-        elif event.type == "DELETED" and event.entry.namespace:
-            namespace = self.server.store.table("namespaces").objects.get(event.entry.namespace)
-            if namespace is not None and owned_meta(namespace).deletion_timestamp:
-                self.server.later(lambda: self.empty(event.entry.namespace))
+            if event.type == "DELETED":
+                self._terminating.discard(entry.name)
+            else:
+                self._begin(entry)
+        elif entry.namespace in self._terminating:
+            if event.type == "DELETED":
+                self._look(entry.namespace)
+            elif event.type == "ADDED":  # its request was under way when the deletion began
+                self.server.in_steps(self._remove(table, entry.key))
 
-    def empty(self, name: str) -> None:
-        """Delete all that is in a namespace; finish when nothing is left."""
+    def _begin(self, entry: Entry) -> None:
+        if not owned_meta(entry).deletion_timestamp:
+            return
+        if entry.name in self._terminating:
+            self._look(entry.name)
+        else:
+            self._terminating.add(entry.name)
+            self.server.in_steps(self._empty(entry.name))
+
+    def _empty(self, name: str) -> Iterator[int]:
+        """Delete all objects of a namespace, then let it go unless some of them remain."""
+        for table in list(self.server.store.tables.values()):
+            for key in [item.key for item in table.range(name)]:
+                yield self._delete(table, key)
+        self._look(name)
+
+    def _remove(self, table: Table, key: str) -> Iterator[int]:
+        yield self._delete(table, key)
+
+    def _delete(self, table: Table, key: str) -> int:
+        resource, item = self.server.registry.of_table(table.name), table.objects.get(key)
+        if resource is None or not resource.namespaced or item is None:
+            return 0
+        self.server.delete_system(table, item, resource)
+        return len(item.raw)
+
+    def _look(self, name: str) -> None:
+        if name not in self._due:
+            self._due.add(name)
+            self.server.later(lambda: self._finish(name))
+
+    def _is_empty(self, name: str) -> bool:
+        for table in self.server.store.tables.values():
+            resource = self.server.registry.of_table(table.name)
+            if resource is not None and resource.namespaced and next(table.range(name), None) is not None:
+                return False
+        return True
+
+    def _finish(self, name: str) -> None:
+        """Let a namespace go if it is being deleted and empty."""
+        self._due.discard(name)
         table = self.server.store.table("namespaces")
         entry = table.objects.get(name)
-        if entry is None or not owned_meta(entry).deletion_timestamp:
-            return
-        left = 0
-        for other in list(self.server.store.tables.values()):
-            resource = self.server.registry.of_table(other.name)
-            if resource is None or not resource.namespaced:
-                continue
-            for item in list(other.range(name)):
-                self.server.delete_system(other, item, resource)
-                left += other.objects.get(item.key) is not None
-        if left:
+        if entry is None or not owned_meta(entry).deletion_timestamp or not self._is_empty(name):
             return
         obj = msgspec.json.decode(entry.raw)
         spec = obj.setdefault("spec", {})

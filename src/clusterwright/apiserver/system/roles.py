@@ -19,17 +19,20 @@ class RoleAggregator:
 
     def __init__(self, server: Core) -> None:
         self.server = server
+        self._is_due = True
         server.store.listeners.append(self.offer)
         server.later(self.aggregate)
 
     def offer(self, table: Table, event: Event) -> None:
         """Any change of a ClusterRole may concern the aggregating ones."""
         del event
-        if table.name == _ROLES:
+        if table.name == _ROLES and not self._is_due:
+            self._is_due = True
             self.server.later(self.aggregate)
 
     def aggregate(self) -> None:
         """Bring all aggregating roles up to date."""
+        self._is_due = False
         table = self.server.store.table(_ROLES)
         for entry in list(table.objects.values()):
             if b'"aggregationRule"' not in entry.raw:
@@ -38,10 +41,11 @@ class RoleAggregator:
             matchers = [object_selector(s) for s in (obj.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()]
             if not matchers:
                 continue
-            rules: list[Json] = []
+            rules: dict[bytes, Json] = {}
             for other in table.range():
                 if other.name != entry.name and any(m(other.labels) for m in matchers):
-                    rules.extend(r for r in msgspec.json.decode(other.raw).get("rules") or () if r not in rules)
-            if rules != (obj.get("rules") or []):
-                obj["rules"] = rules
+                    for rule in msgspec.json.decode(other.raw).get("rules") or ():
+                        rules.setdefault(msgspec.json.encode(rule, order="sorted"), rule)
+            if list(rules.values()) != (obj.get("rules") or []):
+                obj["rules"] = list(rules.values())
                 self.server.put_system(table, entry, obj)

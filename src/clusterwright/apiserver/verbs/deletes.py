@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ from clusterwright.apiserver.verbs import lifecycle, reads
 from clusterwright.apiserver.verbs.writes import attributes_of, put, to_storage
 
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
+_TURN: Final = 25
+"""Objects of a collection that are deleted without a turn for others."""
 _OWN_WAY: Final = frozenset({"namespaces", CRD_TABLE})
 """Tables whose objects upstream marks as being deleted by code of their own: no grace period, no new generation."""
 _ORPHANED: Final = (
@@ -287,15 +290,18 @@ def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:
 
 
 async def delete_collection(call: Call) -> Response:
-    """DELETE of a collection: all that the selectors choose."""
+    """Delete all objects of a collection that the selectors choose; others have their turns in between."""
     reads.check_options(call, watch=False)
     selects = reads.selection(call)
     options = await call.off(options_of, call)
     _warn(call, options)
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
     entries, list_meta = await reads.snapshot(call, selects, limit, paged=True)
-    for entry in entries:
+    for number, entry in enumerate(entries, 1):
         current = call.table.objects.get(entry.key)
         if current is not None:
             await delete_entry(call, current, options)
+        if not number % _TURN:
+            call.server.drain()
+            await asyncio.sleep(0)
     return await reads.render_list(call, entries, list_meta)
