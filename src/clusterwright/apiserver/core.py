@@ -94,6 +94,8 @@ class Core:
         """Told of writes that do not come over the network: those of our own controllers."""
         self.report: Callable[[Mapping[str, str]], Json] | None = None
         """What the controllers beside this server say of themselves at /traces, by the query; None: there are none here."""
+        self.checks: dict[str, Callable[[], str]] = {}
+        """Further checks of /readyz by name; each returns what is wrong and what to do, or nothing."""
         self.worker: Executor | None = None
         """Where heavy work is done; None: where it comes up, as in virtual time."""
         self.token_sources: list[Callable[[str], User | None]] = []

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 from urllib.parse import urlencode
 
 from clusterwright.api.meta import Json
@@ -13,6 +14,17 @@ from clusterwright.apiserver.auth.identity import ANONYMOUS, User, user_info
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.requestinfo import parse
 from clusterwright.apiserver.storage.streams import Stream
+
+# fmt: off
+_PARAMETERS: Final = frozenset({
+    "allowWatchBookmarks", "container", "continue", "dryRun", "fieldManager", "fieldSelector", "fieldValidation", "follow",
+    "force", "gracePeriodSeconds", "hash", "ignoreStoreReadErrorWithClusterBreakingPotential", "includeObject",
+    "insecureSkipTLSVerifyBackend", "labelSelector", "limit", "limitBytes", "orphanDependents", "ports", "pretty", "previous",
+    "propagationPolicy", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "sinceSeconds", "sinceTime", "stderr",
+    "stdin", "stdout", "tailLines", "timeout", "timeoutSeconds", "timestamps", "tty", "verbose", "exclude", "watch",
+})
+# fmt: on
+"""Parameters whose values are written to the audit log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +52,7 @@ class Record:
             "level": "Metadata",
             "auditID": self.audit_id,
             "stage": "ResponseComplete",
-            "requestURI": f"{request.path}?{urlencode(request.query)}" if request.query else request.path,
+            "requestURI": f"{request.path}?{urlencode(_redacted(request.query))}" if request.query else request.path,
             "verb": info.verb,
             "user": user_info(self.user),
             "userAgent": request.headers.get("user-agent", ""),
@@ -53,6 +65,11 @@ class Record:
         if info.is_resource:
             event["objectRef"] = {k: v for k, v in reference.items() if v}
         return event
+
+
+def _redacted(query: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Hide the values of parameters that the API does not have: clients put tokens and passwords there by mistake."""
+    return [(key if key in _PARAMETERS else key[:64], value if key in _PARAMETERS else "REDACTED") for key, value in query]
 
 
 def _micro(time: datetime) -> str:

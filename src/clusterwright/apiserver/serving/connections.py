@@ -49,6 +49,8 @@ class Limits:
     unread: int = 1024 * 1024
     """What may wait for one peer; a watch that lags more is cut off, and lists again."""
     unread_all: int = 256 * 1024 * 1024
+    watches: int = 500
+    """Watches that one user may have open; administrators have no limit."""
     connections: int = 8192
     strangers: int = 256
     """Connections that have not shown a valid credential yet."""

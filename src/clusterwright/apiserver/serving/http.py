@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
@@ -15,7 +16,7 @@ from aiohttp import web
 
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.authentication import Authenticator, impersonated
-from clusterwright.apiserver.auth.identity import ANONYMOUS
+from clusterwright.apiserver.auth.identity import ANONYMOUS, User
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN
 from clusterwright.apiserver.requestinfo import RequestInfo
@@ -24,7 +25,7 @@ from clusterwright.apiserver.serving import audit, upgrades
 from clusterwright.apiserver.serving.connections import STAND_IN, Connection, Limits, Server
 from clusterwright.apiserver.serving.fairness import Fairness, rejected
 from clusterwright.apiserver.serving.flows import Flow
-from clusterwright.apiserver.status import StatusError, failure, too_large
+from clusterwright.apiserver.status import StatusError, failure, too_large, too_many_requests
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.system import endpoints
 
@@ -86,6 +87,8 @@ class HttpServer:
             server.metrics.further.append(self.fairness.metrics)
         self._reading = {True: 0, False: 0}
         """Bytes of bodies under way, of anonymous users and of others."""
+        self._watches: Counter[str] = Counter()
+        """Open watches by user."""
         self._mounts: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {}
         self._runner: web.ServerRunner | None = None
         self._low_level: Server | None = None
@@ -146,21 +149,43 @@ class HttpServer:
                 return await serve(http, dial)
             info = self.server.info(request)
             flow = self.fairness.flows.classify(seen.user, info)
-            async with self.fairness.seat(flow):
-                body = await self._body(http, info, seen) if http.can_read_body else b""
-                try:
-                    if body:
-                        request = Request(method=request.method, path=request.path, query=request.query, headers=request.headers, body=body)
-                    answer = await self.server.handle(request, seen.user, info)
-                    seen.answered(answer)
-                    response = None if isinstance(answer, Stream) else await self._whole(http, answer, flow)
-                finally:
-                    self._reading[self._is_stranger(seen)] -= len(body)
-            return response if response is not None else await self._stream(http, answer, flow)  # type: ignore[arg-type]  # a Stream, then
+            if info.verb != "watch":
+                return await self._serve(http, request, info, seen, flow)
+            with self._watch_of(seen.user):
+                return await self._serve(http, request, info, seen, flow)
         except StatusError as e:
             refused = rendering.failed(e, PLAIN)
             seen.answered(refused)
             return _refused(refused, flow)
+
+    @contextmanager
+    def _watch_of(self, user: User) -> Iterator[None]:
+        """Count a watch of a user while it lasts. Raises StatusError (429) if the user has too many."""
+        limit = self.limits.watches
+        limited = self.authenticator is not None and "system:masters" not in user.groups
+        if limited and self._watches[user.name] >= limit:
+            text = f'user "{user.name}" has {limit} watches open, which is the limit for one user: end some, or try again later'
+            raise too_many_requests(text, 10)
+        self._watches[user.name] += 1
+        try:
+            yield
+        finally:
+            self._watches[user.name] -= 1
+            if not self._watches[user.name]:
+                del self._watches[user.name]
+
+    async def _serve(self, http: web.BaseRequest, request: Request, info: RequestInfo, seen: audit.Seen, flow: Flow) -> web.StreamResponse:
+        async with self.fairness.seat(flow):
+            body = await self._body(http, info, seen) if http.can_read_body else b""
+            try:
+                if body:
+                    request = Request(method=request.method, path=request.path, query=request.query, headers=request.headers, body=body)
+                answer = await self.server.handle(request, seen.user, info)
+                seen.answered(answer)
+                response = None if isinstance(answer, Stream) else await self._whole(http, answer, flow)
+            finally:
+                self._reading[self._is_stranger(seen)] -= len(body)
+        return response if response is not None else await self._stream(http, answer, flow)  # type: ignore[arg-type]  # a Stream, then
 
     def _identify(self, http: web.BaseRequest, seen: audit.Seen) -> None:
         if self.authenticator is not None:

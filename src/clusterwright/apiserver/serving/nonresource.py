@@ -57,7 +57,7 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
     parts = [p for p in request.path.split("/") if p]
     head = parts[0] if parts else ""
     if head in {"healthz", "livez", "readyz"}:
-        return _health(head, parts[1:], query)
+        return _health(server, head, parts[1:], query)
     known = head in {"", "api", "apis", "version", "metrics", "openapi", "openid", ".well-known"}
     if known and parts != ["apis"] and (request.method != "GET" if head in _ROUTED else request.method not in {"GET", "HEAD"}):
         if head == "apis" and all(resource.group != parts[1] for resource in server.registry):
@@ -171,14 +171,18 @@ def _discovery(server: Core, parts: list[str], form: Form) -> Response:
     return _data(server, value, form)
 
 
-def _health(kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
+def _health(server: Core, kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
     name = "/".join(rest)
-    if name and name not in _CHECKS:
+    own = {check: problem() for check, problem in server.checks.items()} if kind == "readyz" else {}
+    if name and name not in _CHECKS and name not in own:
         return _NOT_FOUND
-    if "verbose" in query and not name:
+    failed = {check: problem for check, problem in own.items() if problem and name in {"", check}}
+    if failed or ("verbose" in query and not name):
         left_out = {"healthz": {"informer-sync", "etcd-readiness", "shutdown"}, "livez": {"informer-sync", "etcd-readiness", "shutdown"}}
-        lines = [f"[+]{c} ok" for c in _CHECKS if c not in left_out.get(kind, ())] + [f"{kind} check passed"]
-        return Response(status=200, headers=_TEXT, body=("\n".join(lines) + "\n").encode())
+        shown = [c for c in (*_CHECKS, *own) if c not in left_out.get(kind, ()) and name in {"", c}]
+        lines = [f"[-]{c} failed: {failed[c]}" if c in failed else f"[+]{c} ok" for c in shown]
+        lines.append(f"{kind} check failed" if failed else f"{kind} check passed")
+        return Response(status=500 if failed else 200, headers=_TEXT, body=("\n".join(lines) + "\n").encode())
     return Response(status=200, headers=_TEXT, body=b"ok")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -35,7 +36,7 @@ from clusterwright.apiserver.serving.audit import Record
 from clusterwright.apiserver.serving.audit import in_process as audit_of
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.apiserver.serving.metrics import Metrics
-from clusterwright.apiserver.serving.tls import KeyPair, make_authority, server_context, sign, write_private
+from clusterwright.apiserver.serving.tls import KeyPair, make_authority, server_context, sign, validity_problem, write_private
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
 
 log = logging.getLogger(__name__)
@@ -151,6 +152,10 @@ async def start(options: ServeOptions) -> RunningServer:
     ServiceAccountTokens(server, signing_key)
     server.token_sources.append(bootstrap_token_source(server))
     serving = sign(authority, options.now(), "kube-apiserver", hosts=_serving_names(host))
+    certificates = {"authority (ca.crt)": authority.certificate, "serving certificate": serving.certificate}
+    server.checks["certificates"] = partial(validity_problem, certificates, options.now)
+    if problem := server.checks["certificates"]():
+        log.error("clients will refuse the certificates of this server: %s", problem)
     audit, audit_file = _audit(options.audit_log)
     authenticator = Authenticator(options.tokens, [server.token_user])
     if audit is not None:
@@ -199,7 +204,8 @@ def _fail(running: RunningServer, error: BaseException) -> None:
 def _audit(path: Path | None) -> tuple[Callable[[Record], None] | None, TextIO | None]:
     if path is None:
         return None, None
-    file = path.open("a", encoding="utf-8", buffering=1)
+    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8", buffering=1)
+    os.fchmod(file.fileno(), 0o600)
     return lambda record: print(msgspec.json.encode(record.event()).decode(), file=file), file
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography import x509
@@ -15,7 +16,7 @@ from clusterwright.kubeadm import certificates
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.streams.tls import authorities, use_certificate
 
-__all__ = ["KeyPair", "make_authority", "server_context", "sign", "write_private"]
+__all__ = ["KeyPair", "make_authority", "server_context", "sign", "validity_problem", "write_private"]
 
 _YEARS = timedelta(days=3650)
 
@@ -63,6 +64,24 @@ def server_context(serving: KeyPair, client_authority: bytes, *, require_client:
     context.load_verify_locations(cadata=authorities(client_authority))
     context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
     return context
+
+
+def validity_problem(certificates: Mapping[str, bytes], now: Callable[[], datetime]) -> str:
+    """Say which certificate (PEM, by name) is not valid now and what to do; empty if all are."""
+    time = now()
+    for name, pem in certificates.items():
+        begin, end = _validity(pem)
+        if time < begin:
+            return f"the {name} is valid from {begin:%Y-%m-%dT%H:%M:%SZ}, but the clock says {time:%Y-%m-%dT%H:%M:%SZ}: set the clock"
+        if time > end:
+            return f"the {name} was valid until {end:%Y-%m-%dT%H:%M:%SZ}: set the clock, or remove ca.crt and ca.key and restart"
+    return ""
+
+
+@lru_cache(maxsize=16)
+def _validity(pem: bytes) -> tuple[datetime, datetime]:
+    certificate = x509.load_pem_x509_certificate(pem)
+    return certificate.not_valid_before_utc, certificate.not_valid_after_utc
 
 
 def write_private(path: Path, content: bytes) -> None:

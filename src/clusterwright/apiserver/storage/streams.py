@@ -23,6 +23,8 @@ Frame = Callable[[str, bytes], bytes]
 
 QUEUE_LIMIT: Final = 10_000
 """Lines a watcher may lag behind before it is closed; it then resumes or lists again."""
+QUEUE_BYTES: Final = 64 * 1024 * 1024
+"""Bytes a watcher may lag behind."""
 
 
 class Stream:
@@ -33,26 +35,35 @@ class Stream:
         self.closed = False
         self._lines: deque[bytes] = deque()
         self._limit = QUEUE_LIMIT
+        self._bytes = 0
+        self._bytes_limit = QUEUE_BYTES
         self._wake: asyncio.Future[None] | None = None
         self._sink: Callable[[bytes], None] | None = None
         self._on_close: list[Callable[[], None]] = []
 
     def push(self, line: bytes, *, first: bool = False) -> None:
-        """Append a line. `first`: it is of what was there when the stream began, which may be more than a lag."""
+        """Append a line. `first`: it shows an object that existed when the stream began; such lines do not count as a lag.
+
+        A stream that lags too far is closed, and what waits is dropped: its reader goes on from the last line it has.
+        """
         if self.closed:
             return
         if self._sink is not None:
             self._sink(line)
             return
         self._lines.append(line)
-        self._limit += first
-        if len(self._lines) > self._limit:
+        self._bytes += len(line)
+        if first:
+            self._limit += 1
+            self._bytes_limit += len(line)
+        elif len(self._lines) > self._limit or self._bytes > self._bytes_limit:
+            self._lines.clear()
             self.close()
         self._notify()
 
     def connect(self, sink: Callable[[bytes], None], on_close: Callable[[], None]) -> None:
         """Send all lines, past and future, to `sink`; `on_close` is called at the end."""
-        lines, self._lines = self._lines, deque()
+        lines, self._lines, self._bytes = self._lines, deque(), 0
         for line in lines:
             sink(line)
         if self.closed:
@@ -67,6 +78,7 @@ class Stream:
         while self._lines and size > 0:
             taken.append(self._lines.popleft())
             size -= len(taken[-1])
+            self._bytes -= len(taken[-1])
         return b"".join(taken)
 
     def on_close(self, callback: Callable[[], None]) -> None:
@@ -98,7 +110,9 @@ class Stream:
                 return None
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
-        return self._lines.popleft()
+        line = self._lines.popleft()
+        self._bytes -= len(line)
+        return line
 
 
 class Lines:
