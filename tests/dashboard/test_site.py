@@ -142,3 +142,17 @@ def test_the_page_never_reads_text_as_markup_and_loads_nothing_from_elsewhere() 
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|new Function|srcdoc", text), name
         assert not re.search(r"(https?:)?//[\w.]+\.\w", text.replace("http://www.w3.org/2000/svg", "")), name
     assert {p.name for p in (files("clusterwright.dashboard") / "static").iterdir()} == set(site._FILES)
+
+
+async def test_why_answers_for_a_cluster_that_existed_before_and_without_an_open_stream(served: Served) -> None:
+    labels = {"cluster.x-k8s.io/cluster-name": "c"}
+    meta = {"namespace": "default", "labels": labels}
+    served.server.ensure([{"apiVersion": "v1", "kind": kind, "metadata": {**meta, "name": "c-ca"}} for kind in ("Secret", "ConfigMap")])
+    await served.enter()
+
+    async with served.session.get(f"{served.url}/dashboard/clusters/default/c/why/Cluster/c/InfrastructureReady") as answer:
+        assert answer.status == 200, await answer.text()
+        assert "rows" in await answer.json()
+    async with served.session.get(f"{served.url}/dashboard/clusters/default/other/why/Cluster/other/InfrastructureReady") as answer:
+        assert answer.status == 404
+        assert (await answer.json())["message"] == "Cluster default/other does not exist (any more)"

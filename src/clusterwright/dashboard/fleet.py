@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -50,6 +51,8 @@ _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
 _CLUSTER: Final = gvk_of(Cluster)
 _EXTENSION: Final = gvk_of(ExtensionConfig)
+PATIENCE: Final = 5.0
+"""Seconds that a question waits until all objects are known."""
 MOMENTS: Final = 300
 """Of a timeline so many are shown, the newest; and as many decisions."""
 
@@ -118,7 +121,8 @@ class Fleet:
             name = name_of(gvk.kind, *entry.key)
             if name in found:
                 continue
-            found[name] = json = msgspec.json.decode(entry.raw)
+            json = msgspec.json.decode(entry.raw)
+            found[name] = json = {"apiVersion": gvk.api_version, "kind": gvk.kind, **json}  # items of lists need not name their kind
             queue += self._named(Unstructured(json), found)
             queue += [(one.gvk, owned) for one in self._informers.values() for owned in one.owned(entry.uid)]
         return list(found.values())
@@ -170,6 +174,16 @@ class Fleet:
             definitions = await self._cache.informer(CustomResourceDefinitionMeta)
             definitions.subscribe(self._defined)
             self._loop = asyncio.create_task(self._judge_for_ever(), name="dashboard")
+
+    async def ready(self) -> None:
+        """Begin to look, and wait a while until all objects are known."""
+        await self.open()
+        with suppress(TimeoutError):  # a kind that cannot be listed is never known
+            async with asyncio.timeout(PATIENCE):
+                await self._cache.synced()  # definitions of kinds lead to further kinds
+                while self._starting:
+                    await asyncio.wait(set(self._starting))
+                await self._cache.synced()
 
     async def close(self) -> None:
         """Stop looking."""

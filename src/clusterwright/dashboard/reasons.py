@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
+from typing import Final
 
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.controllers.kit import registry
 from clusterwright.dashboard.fleet import Fleet
-from clusterwright.offline.bundle import assemble
+from clusterwright.offline.bundle import BadBundle, assemble
 from clusterwright.offline.passes import run_passes
 from clusterwright.offline.record import observation_of
 from clusterwright.offline.survey import Surveyor
 from clusterwright.tables import explanation_as_json
+
+_CLUSTER: Final = "Cluster"
 
 
 class NoTable(Exception):
@@ -28,16 +31,22 @@ class Reasons:
         self._turn = asyncio.Lock()
 
     async def why(self, cluster: ObjectKey, kind: str, name: str, condition: str, now: datetime) -> Json:
-        """The table of the object's condition with the value of each guard; raises NoTable."""
+        """Return the table of the object's condition with the value of each guard. Raises NoTable."""
         entries = [e for e in registry.ENTRIES if e.kind == kind]
         if not entries:
             raise NoTable(f"{kind} is reconciled by a provider of its own: its conditions are what that provider says")
+        await self._fleet.ready()
         async with self._turn:
             objects = self._fleet.objects_of(cluster)
+            if not objects and _CLUSTER not in self._fleet.seen:
+                raise NoTable("Clusters cannot be listed at present: try again")
             if not objects:
-                raise NoTable(f"Cluster {cluster} is not there any more")
+                raise NoTable(f"Cluster {cluster} does not exist (any more)")
             observation = await observation_of(objects, cluster, now, self._surveyor, seen=self._fleet.seen)
-            bundle = assemble([*objects, *self._fleet.definitions, observation])
+            try:
+                bundle = assemble([*objects, *self._fleet.definitions, observation])
+            except BadBundle as error:
+                raise NoTable(f"the objects of Cluster {cluster} cannot be evaluated: {error}") from None
             subject = f"{kind}/{cluster.namespace}/{name}"
             for entry in entries:
                 passes = await asyncio.to_thread(run_passes, bundle, [subject], entry.name)
