@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,9 @@ from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.storage.store import Entry, Gone, Table
 
 GROUP: Final = "rbac.authorization.k8s.io"
+_TABLES: Final = tuple(f"{plural}.{GROUP}" for plural in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"))
+_KEPT: Final = 1000
+"""Users whose rules are kept."""
 
 
 class _Subject(msgspec.Struct):
@@ -192,6 +195,9 @@ class RbacAuthorizer:
         self._cluster = _Bindings("ClusterRoleBinding", "clusterrolebindings")
         self._namespaced = _Bindings("RoleBinding", "rolebindings")
         self._cluster_roles, self._roles = _Roles("clusterroles"), _Roles("roles")
+        self._kept: dict[tuple[str, tuple[str, ...], str], tuple[Rule, ...]] = {}
+        """The rules of users in namespaces, while no role or binding changes."""
+        self._kept_at: tuple[object, ...] = ()
 
     def allows(self, server: Core, user: User, info: RequestInfo) -> bool:
         """Whether the user may do this."""
@@ -208,9 +214,18 @@ class RbacAuthorizer:
                 return f"RBAC: allowed by {bound.binding.describe(bindings.kind, subject)}"
         return ""
 
-    def rules(self, server: Core, user: User, namespace: str) -> Iterable[Rule]:
-        """Yield the rules that apply to the user in a namespace (empty: cluster scope); those of a role once."""
-        return (rule for _, _, _, rules in self._granted(server, user, namespace) for rule in rules)
+    def rules(self, server: Core, user: User, namespace: str) -> Sequence[Rule]:
+        """Return the rules that apply to the user in a namespace (empty: cluster scope); those of a role once."""
+        table = server.store.table
+        now = (server.store, *(table(name).rv for name in _TABLES))
+        if now != self._kept_at or len(self._kept) >= _KEPT:
+            self._kept.clear()
+            self._kept_at = now
+        key = user.name, user.groups, namespace
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = tuple(rule for _, _, _, rules in self._granted(server, user, namespace) for rule in rules)
+        return found
 
     def _granted(self, server: Core, user: User, namespace: str) -> Iterator[tuple[_Bindings, _Bound, _Subject, tuple[Rule, ...]]]:
         """Yield the roles that the user has, each with the first binding that gives it."""

@@ -20,6 +20,8 @@ from clusterwright.apiserver.status import FieldError, duplicate, forbidden, inv
 from clusterwright.cel.formats import format_check
 from clusterwright.golang.quoting import quote
 
+VERSIONS: Final = 100
+"""Versions that a CRD may have: discovery, OpenAPI and conversions are made for each of them."""
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MAXIMUM_SELECTABLE: Final = 8
@@ -167,6 +169,8 @@ def _spec(spec: Json) -> list[FieldError]:
         errors.append(invalid("spec.group", group, "should be a domain with at least one dot"))
     errors.extend(_one_of("spec.scope", spec.get("scope") or "", ("Cluster", "Namespaced")))
     versions: list[Json] = spec.get("versions") or []
+    if len(versions) > VERSIONS:
+        return [too_many("spec.versions", len(versions), VERSIONS)]
     schema, subresources = _shared(versions, "schema"), _shared(versions, "subresources")
     columns, selectable = _shared(versions, "additionalPrinterColumns"), _shared(versions, "selectableFields")
     if (schema or {}).get("openAPIV3Schema") is None:

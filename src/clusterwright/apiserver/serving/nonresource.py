@@ -205,11 +205,14 @@ def _openapi(server: Core, rest: list[str], query: Mapping[str, str]) -> Respons
     registry = server.registry
     if not rest:
         paths: Json = {}
+        served: dict[tuple[str, str], list[str]] = {}
+        for resource in registry:
+            served.setdefault((resource.group, resource.version), []).append(resource.plural + repr(resource.handler.gvk))
         for group in sorted(registry.groups()):
             for version in discovery.versions_of(registry, group):
                 path = f"apis/{group}/{version}" if group else f"api/{version}"
-                seed = [r.plural + repr(r.handler.gvk) for r in registry if r.group == group and r.version == version]
-                digest = hashlib.sha256(repr((sorted(seed), registry.generation if group else 0)).encode()).hexdigest()[:32].upper()
+                seed = sorted(served.get((group, version), ()))
+                digest = hashlib.sha256(repr((seed, registry.generation if group else 0)).encode()).hexdigest()[:32].upper()
                 paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
         return Response(status=200, headers=_TEXT, body=msgspec.json.encode({"paths": paths}))
     if rest[0] == "api" and len(rest) == 2:
