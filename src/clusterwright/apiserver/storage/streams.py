@@ -44,7 +44,7 @@ class Stream:
     def push(self, line: bytes, *, first: bool = False) -> None:
         """Append a line. `first`: it shows an object that existed when the stream began; such lines do not count as a lag.
 
-        A stream that lags too far is closed, and what waits is dropped: its reader goes on from the last line it has.
+        A stream that lags too far is closed, and many bytes that wait are dropped: its reader resumes from the last line it has.
         """
         if self.closed:
             return
@@ -56,8 +56,10 @@ class Stream:
         if first:
             self._limit += 1
             self._bytes_limit += len(line)
-        elif len(self._lines) > self._limit or self._bytes > self._bytes_limit:
+        elif self._bytes > self._bytes_limit:
             self._lines.clear()
+            self.close()
+        elif len(self._lines) > self._limit:
             self.close()
         self._notify()
 
