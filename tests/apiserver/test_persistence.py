@@ -248,7 +248,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path):
     journal = SqliteJournal(tmp_path / "store.sqlite")
     journal.close()
     connection = sqlite3.connect(tmp_path / "store.sqlite")
-    connection.execute("INSERT INTO state VALUES (1, 5, 99, 0, 0, 0)")
+    connection.execute("INSERT OR REPLACE INTO state VALUES (1, 5, 99, 0, 0, 0)")
     connection.commit()
     connection.close()
 

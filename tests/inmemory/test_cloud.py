@@ -127,7 +127,7 @@ async def test_objects_survive_a_restart_and_deletion_takes_only_ones_own_files(
         await start(again, "m0")
         assert again.is_serving
         await cloud.delete(A)
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["default_a-2.sqlite"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["default_a-2.sqlite", "default_a-2.sqlite-mark"]
         await cloud.delete(longer)  # not opened in this life
     assert list(tmp_path.iterdir()) == []
 

@@ -212,6 +212,7 @@ async def test_a_store_of_the_format_before_checksums_is_taken_over(tmp_path: Pa
         """
     )
     connection.close()
+    (tmp_path / "d" / "store.sqlite-mark").unlink()
 
     running = await serving(tmp_path / "d")
     found = await names_in(running)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from clusterwright.apiserver.serving import datadir
 from clusterwright.apiserver.storage import upkeep
 from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.apiserver.storage.upkeep import Report
@@ -24,20 +25,27 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    reports = [upkeep.check(path) for path in upkeep.stores(arguments.data_dir)]
-    return _tell(arguments, reports)
+    status = _tell(arguments, [upkeep.check(path) for path in upkeep.stores(arguments.data_dir)])
+    problems = datadir.key_problems(arguments.data_dir)
+    for line in problems:
+        print(line, file=sys.stderr)
+    return 1 if problems else status
 
 
 def _repair(arguments: argparse.Namespace) -> int:
-    found = [upkeep.repair(path, datetime.now(UTC)) for path in upkeep.stores(arguments.data_dir)]
-    status = _tell(arguments, [report for report, _ in found])
-    for report, kept in found:
-        if kept is not None:
-            print(f"{report.path}: repaired without what is named above; as it was: {kept}", file=sys.stderr)
+    done = [(path, upkeep.repair(path, datetime.now(UTC))) for path in upkeep.stores(arguments.data_dir)]
+    status = _tell(arguments, [upkeep.check(path) if repair is None else repair.found for path, repair in done])
+    for path, repair in done:
+        if repair is not None:
+            print(f"{path}: repaired, {repair.objects} objects are kept; as it was: {repair.kept}", file=sys.stderr)
+            for line in repair.lost or ("nothing",):
+                print(f"  lost: {line.removeprefix('damaged: ')}", file=sys.stderr)
     return status
 
 
 def _backup(arguments: argparse.Namespace) -> int:
+    if problems := datadir.key_problems(arguments.data_dir):
+        raise StoreBroken("; ".join(problems))
     return _tell(arguments, upkeep.backup(arguments.data_dir, arguments.folder, datetime.now(UTC)))
 
 

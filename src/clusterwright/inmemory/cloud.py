@@ -29,7 +29,7 @@ HEARTBEAT = timedelta(seconds=10)
 """How often a kubelet renews its Lease."""
 _LOOPBACK = {f"127.0.{high}.{low}": None for high in range(40) for low in range(1, 255)}
 _VALIDITY = timedelta(days=365)
-_SUFFIXES = ("", "-wal", "-shm", "-journal")
+_SUFFIXES = ("", "-wal", "-shm", "-mark", "-journal")
 
 
 class NoPortLeft(Exception):

@@ -32,12 +32,14 @@ from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source, new_token_key
 from clusterwright.apiserver.core import Converters
 from clusterwright.apiserver.server import ApiServer
+from clusterwright.apiserver.serving import datadir
 from clusterwright.apiserver.serving.audit import Record
 from clusterwright.apiserver.serving.audit import in_process as audit_of
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.apiserver.serving.metrics import Metrics
 from clusterwright.apiserver.serving.tls import KeyPair, make_authority, server_context, sign, validity_problem, write_private
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
+from clusterwright.apiserver.storage.store import NotDurable
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +126,13 @@ async def start(options: ServeOptions) -> RunningServer:
     """Start a server; returns when it answers. Raises BadOption or StoreBroken."""
     host, port = parse_listen(options.listen)
     random = options.random
-    journal = SqliteJournal(options.data_dir / "store.sqlite") if options.data_dir is not None else None
+    journal = _journal(options.data_dir)
+    try:
+        authority, signing_key = _identity(options)
+    except BaseException:
+        if journal is not None:
+            journal.close()
+        raise
     server = ApiServer(
         now=options.now,
         random=random,
@@ -146,7 +154,6 @@ async def start(options: ServeOptions) -> RunningServer:
     server.ensure_namespaces()
     server.ensure(bootstrap_roles())
     server.ensure(options.crds, update=True)
-    authority, signing_key = _identity(options.data_dir, options.now(), random)
     if options.controllers:
         server.start_controllers(authority.certificate)
     ServiceAccountTokens(server, signing_key)
@@ -168,7 +175,13 @@ async def start(options: ServeOptions) -> RunningServer:
         if journal is not None:
             journal.close()
         raise BadOption(f"--listen {options.listen}: {e.strerror or e}") from None
-    await server.store.durable(server.store.revision)
+    try:
+        await server.store.durable(server.store.revision)
+    except NotDurable as e:
+        await http.stop()
+        if journal is not None:
+            journal.close()
+        raise StoreBroken(f"{e}: {journal.error if journal is not None else ''}") from e
     shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared, not bound
     url = f"https://[{shown}]:{port}" if ":" in shown else f"https://{shown}:{port}"
     admin = sign(authority, options.now(), "kubernetes-admin", organizations=["system:masters"])
@@ -186,14 +199,29 @@ async def _listen(http: HttpServer, host: str, port: int, context: ssl.SSLContex
     """Listen; any free port is the one of last time, if that is still free: kubeconfigs outlive a restart."""
     if port or data_dir is None:
         return await http.start(host, port, context)
-    kept = data_dir / "port"
-    before = kept.read_text().strip() if kept.exists() else ""
-    if before.isdecimal() and 0 < int(before) < 65536:
-        with suppress(OSError):
-            return await http.start(host, int(before), context)
-    port = await http.start(host, 0, context)
-    write_private(kept, f"{port}\n".encode())
+    if before := datadir.kept_port(data_dir):
+        with suppress(OSError, OverflowError):
+            port = await http.start(host, before, context)
+    port = port or await http.start(host, 0, context)
+    datadir.keep_port(data_dir, port)
     return port
+
+
+def _journal(folder: Path | None) -> SqliteJournal | None:
+    if folder is None:
+        return None
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    datadir.demand_private(folder)
+    return SqliteJournal(folder / "store.sqlite")
+
+
+def _identity(options: ServeOptions) -> tuple[KeyPair, bytes]:
+    """Return the authority and the token key: kept in the data directory, so that credentials outlive a restart."""
+    folder = options.data_dir
+    if folder is None:
+        return make_authority(options.now()), new_token_key(options.random)
+    datadir.kept_port(folder)
+    return datadir.identity(folder, lambda: make_authority(options.now()), lambda: new_token_key(options.random))
 
 
 def _fail(running: RunningServer, error: BaseException) -> None:
@@ -207,21 +235,6 @@ def _audit(path: Path | None) -> tuple[Callable[[Record], None] | None, TextIO |
     file = os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8", buffering=1)
     os.fchmod(file.fileno(), 0o600)
     return lambda record: print(msgspec.json.encode(record.event()).decode(), file=file), file
-
-
-def _identity(data_dir: Path | None, now: datetime, random: Random) -> tuple[KeyPair, bytes]:
-    """The authority and the token key: kept in the data directory, so that credentials outlive a restart."""
-    if data_dir is None:
-        return make_authority(now), new_token_key(random)
-    files = [data_dir / n for n in ("ca.crt", "ca.key", "tokens.pem")]
-    if not files[0].exists() or not files[1].exists():
-        authority = make_authority(now)
-        write_private(files[0], authority.certificate)
-        write_private(files[1], authority.key)
-    if not files[2].exists():  # also in a folder from before tokens were signed with a key pair
-        write_private(files[2], new_token_key(random))
-    certificate, key, tokens = (f.read_bytes() for f in files)
-    return KeyPair(certificate, key), tokens
 
 
 def _serving_names(host: str) -> list[str]:

@@ -1,9 +1,13 @@
 """Durability: a SQLite database in WAL mode, written by one thread that commits whatever has piled up since its last commit.
 
 A write is answered after its commit; `synchronous=FULL` makes the commit survive a crash of the machine, not only of the process.
-Every row carries a checksum, and the state holds how many rows there are and the sum of their checksums: a row that a disk
-damaged or lost is noticed when it is read, and named. One process at a time writes (a lock on the file says which); others
-may read meanwhile, which is how backups are taken (`upkeep`).
+One process at a time writes (a lock on the file says which); others may read meanwhile, which is how backups are taken (`upkeep`).
+
+What counts as damage: every acknowledged write is either served, or the start is refused and the file is named. Each row carries a
+checksum, the state row holds the number of rows and the sum of their checksums, and the mark repeats the state in a second file.
+Whatever becomes of pages or log, what is read must add up to the state row, and the state must not be older than the mark. `examine`
+looks at all this before the database is opened for writing, because SQLite discards a damaged log when it closes it. A write that was
+never acknowledged may be missing or half written; such an end of the log is dropped without a word (`wal` has the rule).
 """
 
 from __future__ import annotations
@@ -16,15 +20,20 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
+from clusterwright.apiserver.storage import mark, wal
+from clusterwright.apiserver.storage.mark import Mark
 from clusterwright.apiserver.storage.store import Entry, Event
 
 log = logging.getLogger(__name__)
 _BATCH: Final = 2000
+_IDLE: Final = 0.5
+"""Seconds without a write after which the mark is synced, too."""
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS objects (
     kind TEXT NOT NULL, key TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
@@ -35,9 +44,12 @@ CREATE TABLE IF NOT EXISTS state (
     count INTEGER NOT NULL, total INTEGER NOT NULL, sum INTEGER NOT NULL
 );
 """
+_SCHEMA: Final = {
+    statement.split()[5]: " ".join(statement.replace("IF NOT EXISTS ", "").split()) for statement in _TABLES.split(";") if statement.strip()
+}
 FORMAT: Final = 2
 _MASK: Final = (1 << 62) - 1
-_ADVICE: Final = "`clusterwright store check` tells more, `store repair` puts aside what is damaged, `store restore` brings back a backup"
+ADVICE: Final = "`clusterwright store check` tells more, `store repair` puts aside what is damaged, `store restore` brings back a backup"
 COLUMNS: Final = "kind, key, namespace, name, uid, rv, raw, sum"
 
 
@@ -77,12 +89,12 @@ def row_name(row: tuple[Any, ...]) -> str:
 class Lock:
     """Says that this process writes a database. Given back when the process ends, however it does."""
 
-    def __init__(self, path: Path) -> None:
-        """Take it; raises StoreBroken where somebody else has it."""
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
+        """Take it; raises StoreBroken where somebody else has it. `shared`: to read, with others who only read."""
         # SQLite locks ranges of the file and forgets them when it is closed anywhere in the process: this stays open the longest
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
             raise StoreBroken(f"{path}: in use by another process") from None
@@ -105,9 +117,72 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def reader(path: Path) -> sqlite3.Connection:
+    """Return a connection that never writes, and that leaves the log as it is when it is closed; raises StoreBroken."""
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0)
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        connection.execute("PRAGMA query_only=1")
+        return connection
+    except sqlite3.Error as error:
+        raise StoreBroken(f"{path}: {error}") from error
+
+
+def examine(path: Path, *, log: bool = True) -> list[str]:
+    """Return what is wrong with a database apart from its rows. `log`: nobody else writes, so that its log can be read."""
+    found: list[str] = []
+    if log and (damage := wal.read(path).damage):
+        found.append(f"{path}-wal: {damage}")
+    try:
+        expected = mark.read(path)
+    except mark.BadMark as error:
+        expected = None
+        found.append(str(error))
+    connection = reader(path)
+    try:
+        connection.execute("BEGIN")
+        state = _examine_state(connection)
+        if expected is not None and state[0] < expected.revision:
+            found.append(f"{path}: holds revision {state[0]} where {expected.revision} was acknowledged: it or its log has lost its end")
+        elif expected is not None and state[0] == expected.revision and state != expected:
+            found.append(f"{path}: differs from {mark.place(path).name} at the same revision")
+        found += [f"{path}: {text}" for (text,) in connection.execute("PRAGMA quick_check(10)") if text != "ok"]
+    except (sqlite3.Error, StoreBroken) as error:
+        found.append(f"{path}: {error}")
+    finally:
+        connection.close()
+    return found
+
+
+def _examine_state(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Return revision, count and total; raises StoreBroken where the schema or the row of the state is damaged."""
+    schema = {name: " ".join(sql.split()) for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    if "state" not in schema:
+        return 0, 0, 0
+    format_ = connection.execute("SELECT format FROM state").fetchone()
+    if format_ is not None and format_[0] == 1:
+        return connection.execute("SELECT revision FROM state").fetchone()[0], 0, 0
+    if format_ is not None and format_[0] != FORMAT:
+        raise StoreBroken(f"written in format {format_[0]}, this program knows {FORMAT}")
+    if schema != _SCHEMA:
+        raise StoreBroken("the definitions of its tables are damaged")
+    row = connection.execute("SELECT revision, format, count, total, sum FROM state").fetchone()
+    if row is None:
+        return 0, 0, 0
+    if tuple(row) != state_row(row[0], row[2], row[3]):
+        raise StoreBroken("the row of its state is damaged")
+    return row[0], row[2], row[3]
+
+
 def create(connection: sqlite3.Connection) -> None:
     """Make the tables, where there are none."""
     connection.executescript(_TABLES)
+
+
+def _has_format_1(connection: sqlite3.Connection) -> bool:
+    if connection.execute("SELECT name FROM sqlite_master WHERE name = 'state'").fetchone() is None:
+        return False
+    return bool(connection.execute("SELECT format FROM state").fetchone() == (1,))
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
@@ -145,8 +220,7 @@ class SqliteJournal:
         self.path = path
         self._lock = Lock(path)
         try:
-            self._connection = connect(path)
-            self.revision, self._count, self._total = self._state()
+            self._connection = self._opened()
         except sqlite3.Error as e:
             self._lock.release()
             raise StoreBroken(f"{path}: {e}") from e
@@ -161,22 +235,26 @@ class SqliteJournal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def _state(self) -> tuple[int, int, int]:
-        connection = self._connection
-        known = connection.execute("SELECT name FROM sqlite_master WHERE name = 'state'").fetchone()
-        if known is not None:
-            row = connection.execute("SELECT format FROM state").fetchone()
-            if row is not None and row[0] == 1:
+    def _opened(self) -> sqlite3.Connection:
+        """Examine, open, and write: a disk that is full or read-only is found now, not by the first client."""
+        if problems := examine(self.path):
+            raise StoreBroken(f"{'; '.join(problems)}; {ADVICE}")
+        connection = connect(self.path)
+        try:
+            if _has_format_1(connection):
                 _migrate(connection)
-            elif row is not None and row[0] != FORMAT:
-                raise StoreBroken(f"{self.path}: written in format {row[0]}, this program knows {FORMAT}")
-        create(connection)
-        row = connection.execute("SELECT revision, format, count, total, sum FROM state").fetchone()
-        if row is None:
-            return 0, 0, 0
-        if tuple(row) != state_row(row[0], row[2], row[3]):
-            raise StoreBroken(f"{self.path}: the row of its state is damaged; {_ADVICE}")
-        return row[0], row[2], row[3]
+            create(connection)
+            # an end of the log that was never acknowledged must not be taken for damage later
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.revision, self._count, self._total = _examine_state(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            write_state(connection, self.revision, self._count, self._total)
+            connection.execute("COMMIT")
+            self._mark = mark.Writer(self.path, Mark(self.revision, self._count, self._total))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
         """Everything that is stored: table name and entry. Raises StoreBroken with the names of rows that are damaged."""
@@ -191,11 +269,11 @@ class SqliteJournal:
                 else:
                     damaged.append(row_name(row))
         except sqlite3.Error as e:
-            raise StoreBroken(f"{self.path}: {e}; {_ADVICE}") from e
+            raise StoreBroken(f"{self.path}: {e}; {ADVICE}") from e
         if damaged:
-            raise StoreBroken(f"{self.path}: {len(damaged)} damaged: {', '.join(damaged[:10])}; {_ADVICE}")
+            raise StoreBroken(f"{self.path}: {len(damaged)} damaged: {', '.join(damaged[:10])}; {ADVICE}")
         if (count, total & _MASK) != (self._count, self._total):
-            raise StoreBroken(f"{self.path}: holds {count} objects where {self._count} were written; {_ADVICE}")
+            raise StoreBroken(f"{self.path}: holds {count} objects where {self._count} were written; {ADVICE}")
 
     def start(self) -> None:
         """Begin to write; call in the event loop that serves."""
@@ -221,6 +299,9 @@ class SqliteJournal:
             self._queue.put(None)
             self._thread.join()
             self._thread = None
+        with suppress(OSError):
+            self._mark.sync()
+        self._mark.close()
         self._connection.close()
         self._lock.release()
 
@@ -228,7 +309,7 @@ class SqliteJournal:
         done = False
         while not done:
             batch: list[tuple[str, Event]] = []
-            item = self._queue.get()
+            item = self._next()
             while True:
                 if item is None:
                     done = True
@@ -248,6 +329,16 @@ class SqliteJournal:
                 return
             revision = batch[-1][1].entry.rv
             self._tell(partial(self._committed, revision))
+
+    def _next(self) -> tuple[str, Event] | None:
+        """Return the next of the queue; the mark is synced while there is none."""
+        if not self._mark.is_synced:
+            with suppress(Empty):
+                return self._queue.get(timeout=_IDLE)
+            with suppress(OSError):  # the next commit says what is wrong with the disk
+                self._mark.sync()
+            self._mark.is_synced = True
+        return self._queue.get()
 
     def _commit(self, batch: list[tuple[str, Event]]) -> None:
         execute = self._connection.execute
@@ -270,6 +361,7 @@ class SqliteJournal:
             write_state(self._connection, batch[-1][1].entry.rv, count, total)
             execute("COMMIT")
             self._count, self._total = count, total & _MASK
+            self._mark.write(Mark(batch[-1][1].entry.rv, self._count, self._total))
         except BaseException:
             if self._connection.in_transaction:
                 execute("ROLLBACK")

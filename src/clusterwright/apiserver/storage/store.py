@@ -321,6 +321,11 @@ class Store:
             if not future.done():
                 future.set_exception(NotDurable("the store can no longer be written"))
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether nothing can be made durable any more."""
+        return self._broken is not None
+
     async def durable(self, rv: int) -> None:
         """Return when everything up to `rv` is durable; raises NotDurable when it never will be."""
         if self.journal is None or min(rv, self._written) <= self.journal.durable_rv:

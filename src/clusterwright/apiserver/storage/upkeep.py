@@ -12,20 +12,21 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from clusterwright.apiserver.storage import sqlite
-from clusterwright.apiserver.storage.sqlite import COLUMNS, FORMAT, Lock, StoreBroken
+from clusterwright.apiserver.storage import mark, sqlite, wal
+from clusterwright.apiserver.storage.sqlite import COLUMNS, FORMAT, Lock, StoreBroken, reader
 
 MANIFEST: Final = "manifest.json"
 KEYS: Final = ("ca.crt", "ca.key", "tokens.key", "tokens.pem")
 SKIPPED_REVISIONS: Final = 1_000_000
 """By how much a store that was put back goes on later: what clients have seen since the backup must not be told apart wrongly."""
-_COMPANIONS: Final = ("-wal", "-shm")
+_COMPANIONS: Final = ("-wal", "-shm", mark.SUFFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,19 @@ class Report:
     def is_sound(self) -> bool:
         """Whether everything that was written is there as it was written."""
         return not self.damaged and not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What a repair found and did."""
+
+    found: Report
+    kept: Path
+    """The damaged file as it was; its log and mark are beside it."""
+    objects: int
+    """How many objects the new store has."""
+    lost: tuple[str, ...]
+    """What the new store lacks."""
 
 
 @dataclass(slots=True)
@@ -65,15 +79,22 @@ def stores(data_dir: Path) -> list[Path]:
 
 
 def check(path: Path) -> Report:
-    """Look at every page and every row; a process that serves meanwhile is not disturbed."""
-    connection = _reader(path)
+    """Look at every page, every row and the log; a process that serves meanwhile is not disturbed."""
+    try:
+        lock = Lock(path, shared=True)
+    except StoreBroken:  # whoever serves has looked at the log, and changes it now
+        return _check(path, log=False)
+    try:
+        return _check(path, log=True)
+    finally:
+        lock.release()
+
+
+def _check(path: Path, *, log: bool) -> Report:
+    problems = [text.removeprefix(f"{path}: ") for text in sqlite.examine(path, log=log)]
+    connection = reader(path)
     try:
         rows = _read(connection)
-        problems = list(rows.problems)
-        try:
-            problems += [text for (text,) in connection.execute("PRAGMA quick_check(10)") if text != "ok"]
-        except sqlite3.Error as error:
-            problems.append(str(error))
     finally:
         connection.close()
     return Report(
@@ -81,39 +102,79 @@ def check(path: Path) -> Report:
         objects=len(rows.intact),
         revision=rows.state[0] if rows.state is not None else 0,
         damaged=tuple(map(sqlite.row_name, rows.damaged)),
-        problems=tuple(dict.fromkeys(problems)),
+        problems=tuple(dict.fromkeys([*problems, *rows.problems])),
     )
 
 
-def repair(path: Path, now: datetime) -> tuple[Report, Path | None]:
-    """Keep what is intact; what is not is named in the report, and the damaged file is kept beside. Nothing serves meanwhile.
+def repair(path: Path, now: datetime) -> Repair | None:
+    """Write what is intact into a new store and keep the damaged files beside it, unchanged. Nothing serves meanwhile.
 
-    Answers what was found, and where the file as it was is now (None: there was nothing to repair).
+    Return what was found and done, or None where there was nothing to repair.
     """
     lock = Lock(path)
     try:
-        report = check(path)
-        if report.is_sound:
-            return report, None
-        connection = _reader(path)
-        try:
-            rows = _read(connection)
-        finally:
-            connection.close()
+        found = _check(path, log=True)
+        if found.is_sound:
+            return None
+        kept = path.with_name(f"{path.name}.damaged-{now:%Y%m%dT%H%M%SZ}")
+        if kept.exists():
+            raise StoreBroken(f"{kept}: exists already; it is not overwritten")
+        rows, acknowledged = _salvaged(path), _acknowledged(path)
+        reached = rows.state[0] if rows.state is not None else max((row[5] for row in rows.intact), default=0)
+        highest = max(reached, acknowledged, *(row[5] for row in rows.intact), 0)
         repaired = path.with_name(path.name + ".repaired")
         _remove(repaired)
-        highest = max((row[5] for row in rows.intact), default=0)
-        revision = max(rows.state[0] if rows.state is not None and isinstance(rows.state[0], int) else 0, highest)
-        _write(repaired, rows.intact, revision + SKIPPED_REVISIONS)
-        kept = path.with_name(f"{path.name}.damaged-{now:%Y%m%dT%H%M%SZ}")
+        _write(repaired, rows.intact, highest + SKIPPED_REVISIONS)
         for suffix in ("", *_COMPANIONS):
             if (part := path.with_name(path.name + suffix)).exists():
                 os.replace(part, kept.with_name(kept.name + suffix))
         os.replace(repaired, path)
         _sync(path.parent)
-        return report, kept
+        return Repair(found=found, kept=kept, objects=len(rows.intact), lost=tuple(_lost(rows, reached, acknowledged)))
     finally:
         lock.release()
+
+
+def _acknowledged(path: Path) -> int:
+    """Return the last revision that is known to have been answered."""
+    try:
+        found = mark.read(path)
+    except mark.BadMark:
+        return 0
+    return 0 if found is None else found.revision
+
+
+def _lost(rows: _Rows, reached: int, acknowledged: int) -> Iterator[str]:
+    yield from (f"damaged: {sqlite.row_name(row)}" for row in rows.damaged)
+    yield from rows.problems
+    if reached < acknowledged:
+        yield f"the changes of revisions {reached + 1} to {acknowledged}, whatever they were"
+
+
+def _salvaged(path: Path) -> _Rows:
+    """Return as many rows as can be read: with all pages of the log, with those that are whole, or as SQLite reads it."""
+    log = wal.read(path)
+    with TemporaryDirectory(dir=path.parent) as name:
+        folder = Path(name)
+        copies = [folder / "all", folder / "whole", folder / "plain"]
+        for copy, damaged in zip(copies, (True, False), strict=False):
+            copy.write_bytes(wal.fold(path, log, damaged=damaged))
+        for suffix in ("", "-wal"):
+            if (part := path.with_name(path.name + suffix)).exists():
+                shutil.copyfile(part, folder / f"plain{suffix}")
+        found = [_rows_of(copy) for copy in copies]
+    return max(found, key=lambda rows: (rows.state is not None, rows.state[0] if rows.state is not None else 0, len(rows.intact)))
+
+
+def _rows_of(path: Path) -> _Rows:
+    try:
+        connection = reader(path)
+    except StoreBroken as error:
+        return _Rows(problems=[str(error)])
+    try:
+        return _read(connection)
+    finally:
+        connection.close()
 
 
 def backup(data_dir: Path, to: Path, now: datetime) -> list[Report]:
@@ -122,12 +183,14 @@ def backup(data_dir: Path, to: Path, now: datetime) -> list[Report]:
         raise StoreBroken(f"{to}: exists already; a backup goes into a folder of its own")
     reports: list[Report] = []
     found = stores(data_dir)
+    for path in found:  # a copy of a damaged store looks sound: SQLite reads its log up to the damage only
+        _demand_sound(check(path), path)
     to.mkdir(mode=0o700, parents=True)
     for path in found:
         copy = to / path.relative_to(data_dir)
         copy.parent.mkdir(mode=0o700, exist_ok=True)
         os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        source, target = _reader(path), sqlite3.connect(copy)
+        source, target = reader(path), sqlite3.connect(copy)
         try:
             source.backup(target)
             target.execute("PRAGMA journal_mode=DELETE")
@@ -136,10 +199,8 @@ def backup(data_dir: Path, to: Path, now: datetime) -> list[Report]:
         finally:
             source.close()
             target.close()
-        report = check(copy)
-        if not report.is_sound:
-            raise StoreBroken(f"{path}: damaged, not backed up: {', '.join((*report.damaged, *report.problems)[:10])}")
-        reports.append(report)
+        reports.append(check(copy))
+        _demand_sound(reports[-1], path)
     for name in KEYS:
         if (data_dir / name).exists():
             shutil.copy2(data_dir / name, to / name)
@@ -150,6 +211,11 @@ def backup(data_dir: Path, to: Path, now: datetime) -> list[Report]:
         _sync(to / file)
     _sync(to)
     return reports
+
+
+def _demand_sound(report: Report, path: Path) -> None:
+    if not report.is_sound:
+        raise StoreBroken(f"{path}: damaged, not backed up: {', '.join((*report.damaged, *report.problems)[:10])}")
 
 
 def restore(source: Path, data_dir: Path) -> list[Report]:
@@ -175,7 +241,7 @@ def restore(source: Path, data_dir: Path) -> list[Report]:
         shutil.copy2(source / name, target)
         target.chmod(0o600)
         if target.suffix == ".sqlite":
-            connection = _reader(target)
+            connection = reader(target)
             rows = _read(connection)
             connection.close()
             _remove(target)
@@ -185,17 +251,6 @@ def restore(source: Path, data_dir: Path) -> list[Report]:
         _sync(target)
     _sync(data_dir)
     return reports
-
-
-def _reader(path: Path) -> sqlite3.Connection:
-    """A connection that never writes, beside one that may."""
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0)
-        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-        connection.execute("PRAGMA query_only=1")
-        return connection
-    except sqlite3.Error as error:
-        raise StoreBroken(f"{path}: {error}") from error
 
 
 def _read(connection: sqlite3.Connection) -> _Rows:
