@@ -151,6 +151,9 @@ class ApiServer(Core):
             return answer
         except StatusError as e:
             return await self._failed(e, for_failures(request.headers.get("accept", "")), call)
+        except NotDurable as e:
+            log.error("a write was refused: %s", e, extra={"path": request.path, "method": request.method})
+            return rendering.failed(internal(str(e)), form)
         except RecursionError:
             return rendering.failed(bad_request("the request nests too deeply"), form)
         except NotDurable as e:

@@ -13,6 +13,7 @@ from random import SystemRandom
 from clusterwright import admission, app
 from clusterwright.api.kubeconfig import InvalidKubeconfig
 from clusterwright.api.meta import ObjectKey
+from clusterwright.apiserver.storage.sqlite import StoreBroken
 from clusterwright.cli import connect, running, settings
 from clusterwright.runtime import garbage
 from clusterwright.runtime.clock import SystemClock
@@ -41,7 +42,7 @@ def run_against(arguments: argparse.Namespace, connection: Connection) -> int:
     configure(arguments.log_format, arguments.log_level)
     try:
         return asyncio.run(_run(arguments, connection))
-    except (InvalidKubeconfig, ApiError, CertificateMissing) as error:
+    except (InvalidKubeconfig, ApiError, CertificateMissing, StoreBroken) as error:
         print(f"{arguments.parser.prog}: {error}", file=sys.stderr)
         return 1
 

@@ -17,6 +17,7 @@ from random import SystemRandom
 from clusterwright import admission, app
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Transport
+from clusterwright.apiserver.serving.datadir import demand_private
 from clusterwright.cli import connect, settings
 from clusterwright.cli.serving import metrics_address
 from clusterwright.controllers.belonging import belongs_to
@@ -146,6 +147,8 @@ def build(
     """The controllers that the arguments ask for, not started yet."""
     selected: frozenset[str] = arguments.selected
     cloud = None
+    if place.data_dir is not None and place.data_dir.exists():
+        demand_private(place.data_dir)
     if not arguments.no_inmemory and selected & app.inmemory_names():
         folder = place.data_dir / "workload" if place.data_dir is not None else None
         first_port = random.randrange(FIRST_PORT, LAST_PORT)

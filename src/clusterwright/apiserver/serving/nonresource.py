@@ -45,6 +45,8 @@ _CHECKS: Final = (
     "autoregister-completion",
     "shutdown",
 )
+_READINESS: Final = frozenset({"informer-sync", "etcd-readiness", "shutdown"})
+_STORAGE: Final = frozenset({"etcd", "etcd-readiness"})
 _ROUTED: Final = frozenset({"api", "apis", "version"})
 """What is served by routes of single methods; the list of groups alone is not, it answers whatever the method is."""
 _OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
@@ -172,18 +174,22 @@ def _discovery(server: Core, parts: list[str], form: Form) -> Response:
 
 
 def _health(server: Core, kind: str, rest: list[str], query: Mapping[str, str]) -> Response:
+    """Answer a probe. A store that can no longer be written fails the checks by which kube-apiserver reports on its etcd."""
     name = "/".join(rest)
     own = {check: problem() for check, problem in server.checks.items()} if kind == "readyz" else {}
     if name and name not in _CHECKS and name not in own:
         return _NOT_FOUND
-    failed = {check: problem for check, problem in own.items() if problem and name in {"", check}}
-    if failed or ("verbose" in query and not name):
-        left_out = {"healthz": {"informer-sync", "etcd-readiness", "shutdown"}, "livez": {"informer-sync", "etcd-readiness", "shutdown"}}
-        shown = [c for c in (*_CHECKS, *own) if c not in left_out.get(kind, ()) and name in {"", c}]
-        lines = [f"[-]{c} failed: {failed[c]}" if c in failed else f"[+]{c} ok" for c in shown]
-        lines.append(f"{kind} check failed" if failed else f"{kind} check passed")
-        return Response(status=500 if failed else 200, headers=_TEXT, body=("\n".join(lines) + "\n").encode())
-    return Response(status=200, headers=_TEXT, body=b"ok")
+    problems = {check: problem for check, problem in own.items() if problem}
+    if server.store.is_broken:
+        problems |= dict.fromkeys(_STORAGE, "the store can no longer be written")
+    left_out = frozenset[str]() if kind == "readyz" else _READINESS
+    checks = [name] if name else [c for c in (*_CHECKS, *own) if c not in left_out]
+    failed = problems.keys() & checks
+    if not failed and (name or "verbose" not in query):
+        return Response(status=200, headers=_TEXT, body=b"ok")
+    lines = [f"[-]{c} failed: {problems[c]}" if c in failed else f"[+]{c} ok" for c in checks]
+    lines.append(f"{kind} check {'failed' if failed else 'passed'}")
+    return Response(status=500 if failed else 200, headers=_TEXT, body=("\n".join(lines) + "\n").encode())
 
 
 def _openapi_v2(server: Core, accept: str) -> Response:
