@@ -29,7 +29,7 @@ JSON, YAML, MERGE, PATCH, APPLY, STRATEGIC = (
 
 @dataclass(frozen=True)
 class Attack:
-    """One request. `who`: nobody (no credential), anybody (an account without a role), admin."""
+    """One request. `who`: nobody (no credential), anybody (an account without a role), tenant (`admin` of one namespace), admin."""
 
     name: str
     who: str

@@ -1,9 +1,8 @@
 """Plays the gallery against a server of its own process, while a second client asks for something small, again and again.
 
-What counts is the longest that the second client had to wait, compared with the longest wait while nothing is attacked. A busy machine
-makes every wait long, but does not make the server work: a wait in which the server used little CPU time is the machine's. Only if the
-client itself is not let run does it read an answer late; that does not come again and again, so an attack that seems to stall the server
-is played a few times.
+What counts is how much CPU time the thread of the server's event loop used while the second client waited for one answer: that is how
+long a request, or an object, kept everybody from being served. A busy machine makes every wait long, but does not make the loop work.
+An attack that seems to stall the server is played a few times, because a client that is not let run reads its answer late.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ import io
 import json
 import os
 import ssl
-import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,22 +25,28 @@ from yarl import URL
 
 from clusterwright.runtime.http import ssl_context
 from clusterwright.runtime.kubeconfig import Kubeconfig
-from security.attacks import ATTACKS, CONFIG_MAPS, CONNECTIONS, CRDS, NAMESPACE, THING, Attack, _config_map, _crd
+from security import attacks
+from security.attacks import CONFIG_MAPS, CRDS, NAMESPACE, THING, Attack, _config_map, _crd
+from security.further_attacks import FURTHER, LONG_SERIES, RBAC, SERIES, Send, _of
+from security.pending import PENDING
+from security.raw_attacks import SMUGGLED, STREAMS
 from support.patience import PATIENCE
 
-TIMES = 10.0
-"""How many times as long as in an idle run the second client may wait."""
-LEAST = 0.15
-"""Seconds that it may wait in any case, and that the server may work meanwhile."""
+ATTACKS = attacks.ATTACKS + FURTHER
+CONNECTIONS = {**attacks.CONNECTIONS, **STREAMS}
+
+LEAST = 0.05
+"""Seconds of CPU time that the event loop may use while the second client waits for one answer."""
 PAUSE = 0.015
-"""Seconds between its requests: a stall that counts is ten times as long, and to ask without end is work for the server, too."""
+"""Seconds between its requests: to ask without end is work for the server, too."""
 TRIES = 5
+Series = Callable[[Send], Awaitable[None]]
 MEMORY = 400 * 1024
 """kB that the server may hold after everything."""
 
 
 class Wait(NamedTuple):
-    """How long the second client waited for an answer, and how much CPU time the server used meanwhile."""
+    """How long the second client waited for an answer, and how much CPU time the event loop used meanwhile."""
 
     seconds: float
     worked: float
@@ -55,7 +59,6 @@ class Target:
         self, process: asyncio.subprocess.Process, url: str, clients: dict[str, aiohttp.ClientSession], trust: ssl.SSLContext
     ) -> None:
         self.process, self.url, self.clients, self.trust = process, url, clients, trust
-        self.idle = 0.0
 
     async def send(
         self, who: str, method: str, path: str, body: bytes = b"", media: str = "application/json", **headers: str
@@ -78,14 +81,13 @@ class Target:
         return found
 
     def stalls(self, waits: list[Wait]) -> list[Wait]:
-        """Those that were too long, and that the server worked through."""
-        return [w for w in waits if w.seconds >= max(TIMES * self.idle, LEAST) and w.worked >= LEAST]
+        """Return those in which the event loop worked for too long."""
+        return [w for w in waits if w.worked >= LEAST]
 
     @property
     def worked(self) -> float:
-        """Seconds of CPU time that the server has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Seconds of CPU time that the thread of the event loop has used."""
+        return int(Path(f"/proc/{self.process.pid}/task/{self.process.pid}/schedstat").read_text().split()[0]) / 1e9
 
     @property
     def resident(self) -> int:
@@ -94,10 +96,19 @@ class Target:
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
+async def new_account(target: Target, name: str) -> str:
+    """Make a service account and return a token of it."""
+    assert (await target.send("admin", "POST", f"{NAMESPACE}/serviceaccounts", _of("v1", "ServiceAccount", name)))[0] == 201
+    request = b'{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}'
+    status, answer = await target.send("admin", "POST", f"{NAMESPACE}/serviceaccounts/{name}/token", request)
+    assert status == 201
+    return str(json.loads(answer)["status"]["token"])
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def target(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Target]:
     folder = tmp_path_factory.mktemp("gallery")
-    flags = ["--no-controllers", "--in-memory", "--kubeconfig", str(folder / "config"), "--log-level", "error"]
+    flags = ["--no-controllers", "--garbage-collection", "--in-memory", "--kubeconfig", str(folder / "config"), "--log-level", "error"]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "clusterwright.cli.main", "up", *flags, stdout=asyncio.subprocess.PIPE, cwd=folder, env=dict(os.environ)
     )
@@ -113,17 +124,14 @@ async def target(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Targ
     clients = {"nobody": session(trust), "admin": session(known), "second": session(known)}
     found = Target(process, connection.server, clients, trust)
     try:
-        account = b'{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"anybody"}}'
-        assert (await found.send("admin", "POST", f"{NAMESPACE}/serviceaccounts", account))[0] == 201
-        request = b'{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}'
-        status, answer = await found.send("admin", "POST", f"{NAMESPACE}/serviceaccounts/anybody/token", request)
-        assert status == 201
-        token = json.loads(answer)["status"]["token"]
-        clients["anybody"] = session(trust, Authorization=f"Bearer {token}")
+        for name in ("anybody", "tenant"):
+            clients[name] = session(trust, Authorization=f"Bearer {await new_account(found, name)}")
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}
+        subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": "default"}
+        binding = _of("rbac.authorization.k8s.io/v1", "RoleBinding", "tenant", roleRef=role, subjects=[subject])
+        assert (await found.send("admin", "POST", f"{RBAC}/namespaces/default/rolebindings", binding))[0] == 201
         assert (await found.send("admin", "POST", CONFIG_MAPS, _config_map({"a": "b"}, generateName=None, name="seed")))[0] == 201
         assert (await found.send("admin", "POST", CRDS, _crd("things", THING)))[0] == 201
-        quiet = [wait.seconds for wait in await found.waits(asyncio.sleep(1.0))]
-        found.idle = max(*quiet, 3 * statistics.median(quiet))
         yield found
     finally:
         for client in clients.values():
@@ -153,7 +161,9 @@ async def test_one_request_neither_stops_the_server_nor_succeeds(target: Target,
         assert status in (*attack.codes, 0), status
         found.append(stalls)
 
-    assert not all(found), f"the second client waited: {found}; idle: {target.idle:.4f} s"
+    if all(found) and attack.name in PENDING:
+        pytest.xfail(f"finding {PENDING[attack.name]}: {found}")
+    assert not all(found), f"the second client waited: {found}"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -164,7 +174,49 @@ async def test_connections_that_do_not_behave_leave_the_others_alone(target: Tar
     while len(found) < TRIES and all(found):
         found.append(target.stalls(await target.waits(CONNECTIONS[name](host, port, target.trust))))
 
-    assert not all(found), f"the second client waited: {found}; idle: {target.idle:.4f} s"
+    assert not all(found), f"the second client waited: {found}"
+
+
+async def siege(target: Target, name: str, series: Series) -> None:
+    found: list[list[Wait]] = []
+    while len(found) < TRIES and all(found):
+        found.append(target.stalls(await target.waits(series(target.send))))
+    if all(found) and name in PENDING:
+        pytest.xfail(f"finding {PENDING[name]}: {found}")
+    assert not all(found), f"the second client waited: {found}"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", SERIES)
+async def test_many_requests_leave_the_others_alone(target: Target, name: str) -> None:
+    await siege(target, name, SERIES[name])
+
+
+@pytest.mark.soak
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", LONG_SERIES)
+async def test_very_many_requests_leave_the_others_alone(target: Target, name: str) -> None:
+    await siege(target, name, LONG_SERIES[name])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", SMUGGLED)
+async def test_no_request_hides_behind_an_ambiguous_one(target: Target, name: str) -> None:
+    reader, writer = await asyncio.open_connection(URL(target.url).host, URL(target.url).port, ssl=target.trust)
+    answer = b""
+    try:
+        writer.write(SMUGGLED[name])
+        async with asyncio.timeout(1.0):
+            answer = await reader.read(1)
+            while more := await reader.read(65536):
+                answer += more
+    except (TimeoutError, OSError):
+        pass
+    finally:
+        writer.close()
+
+    assert answer.count(b"HTTP/1.1 ") <= 1, answer
+    assert b"gitVersion" not in answer
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -187,5 +239,5 @@ async def test_the_server_is_still_whole_after_all_that(target: Target) -> None:
 
 
 def test_the_gallery_is_as_large_as_it_claims_to_be() -> None:
-    assert len(ATTACKS) + len(CONNECTIONS) >= 60
+    assert len(ATTACKS) + len(CONNECTIONS) + len(SERIES) + len(SMUGGLED) >= 240
     assert len({a.name for a in ATTACKS}) == len(ATTACKS)
