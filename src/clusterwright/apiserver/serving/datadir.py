@@ -63,8 +63,14 @@ def identity(folder: Path, make_authority: Callable[[], KeyPair], make_token_key
     if not tokens.exists():
         write_private(tokens, make_token_key())
     found = {name: (folder / name).read_bytes() for name in KEYS}
-    write_private(folder / SUMS, "".join(f"{_digest(content)}  {name}\n" for name, content in found.items()).encode())
+    _keep(folder / SUMS, "".join(f"{_digest(content)}  {name}\n" for name, content in found.items()))
     return KeyPair(found["ca.crt"], found["ca.key"]), found["tokens.pem"]
+
+
+def _keep(path: Path, text: str) -> None:
+    """Write a file unless it says the same already: a start without news needs no room on the disk."""
+    if not path.exists() or path.read_bytes() != text.encode():
+        write_private(path, text.encode())
 
 
 def key_problems(folder: Path) -> list[str]:
@@ -103,4 +109,4 @@ def kept_port(folder: Path) -> int:
 
 def keep_port(folder: Path, port: int) -> None:
     """Remember a port, with a checksum."""
-    write_private(folder / "port", f"{port} {zlib.crc32(str(port).encode()):08x}\n".encode())
+    _keep(folder / "port", f"{port} {zlib.crc32(str(port).encode()):08x}\n")

@@ -221,7 +221,10 @@ def _identity(options: ServeOptions) -> tuple[KeyPair, bytes]:
     if folder is None:
         return make_authority(options.now()), new_token_key(options.random)
     datadir.kept_port(folder)
-    return datadir.identity(folder, lambda: make_authority(options.now()), lambda: new_token_key(options.random))
+    try:
+        return datadir.identity(folder, lambda: make_authority(options.now()), lambda: new_token_key(options.random))
+    except OSError as e:
+        raise StoreBroken(f"{folder}: {e}") from e
 
 
 def _fail(running: RunningServer, error: BaseException) -> None:

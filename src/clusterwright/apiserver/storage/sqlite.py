@@ -221,7 +221,7 @@ class SqliteJournal:
         self._lock = Lock(path)
         try:
             self._connection = self._opened()
-        except sqlite3.Error as e:
+        except (sqlite3.Error, OSError) as e:
             self._lock.release()
             raise StoreBroken(f"{path}: {e}") from e
         except BaseException:
