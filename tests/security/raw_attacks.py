@@ -8,6 +8,8 @@ from security.attacks import HEAD, Raw, _hold, many
 
 _LINE: Final = b"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews HTTP/1.1\r\nHost: x\r\n"
 _SECOND: Final = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
+PIPELINED: Final = _LINE + b"Content-Length: 2\r\n\r\n{}" + _SECOND.replace(b"Host: x", b"Host: x\r\nConnection: close")
+"""Two requests, and no doubt where the first one ends."""
 SMUGGLED: Final[dict[str, bytes]] = {
     "cl-te": _LINE + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + _SECOND,
     "te-cl": _LINE + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" + _SECOND,
