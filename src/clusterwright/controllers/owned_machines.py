@@ -21,6 +21,9 @@ INTERNAL_ERROR: Final[Transition[Any]] = unknown("InternalError", CHECK_LOGS)
 UPDATE_MACHINE_HOOK: Final = "UpdateMachine"
 YOUNG: Final = timedelta(seconds=10)
 """Whether a Machine is up to date is told a moment after it was made; until then it says nothing."""
+MOST_CREATED: Final = 50
+"""An owner creates at most this many Machines within CREATION_WAIT, whatever number a user asks for; later passes create the rest."""
+CREATION_WAIT: Final = timedelta(seconds=1)
 STALE_AFTER: Final = timedelta(minutes=15)
 _DRAIN_STALE_AFTER: Final = timedelta(minutes=5)
 _MOST_NAMES: Final = 3
@@ -30,6 +33,15 @@ _DRAIN_CAUSES: Final = (
     ("Pod eviction errors", "failed to evict Pod"),
     ("Pods not completed yet", "waiting for completion"),
 )
+
+
+def creation_budget(created: Iterable[datetime | None], now: datetime) -> int:
+    """Return how many Machines an owner may create now; `created` are the creation timestamps of those that it has.
+
+    What is created wakes its owner at once: without a wait between two batches a huge number would keep the process busy.
+    """
+    recent = sum(moment is not None and abs(now - moment) < CREATION_WAIT for moment in created)
+    return max(MOST_CREATED - recent, 0)
 
 
 # ---------------------------------------------------------------------------------------------- one Machine

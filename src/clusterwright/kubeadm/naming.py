@@ -17,6 +17,8 @@ from clusterwright import gotemplate
 DEFAULT_TEMPLATE = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 MAX_LENGTH = 63
 _SUFFIX_LENGTH = 5
+_MOST_TURNS = 100
+"""Suffixes that are tried for one name. There are 14 million, so that even among a million names one of a hundred is free."""
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _RANDOM = re.compile(r"\{\{-?\s*\.random\s*-?\}\}")
 
@@ -63,12 +65,12 @@ def generated_name(*, template: str, data: Mapping[str, Any], uid: str, slot: st
     """What the template gives for these data and `.random`; `taken` names are passed over. Raises BadNamingTemplate."""
     if not _RANDOM.search(template):
         raise BadNamingTemplate("{{ .random }} is missing in machineNaming.template")
-    for turn in range(len(taken) + 1):
+    for turn in range(min(len(taken), _MOST_TURNS) + 1):
         random = suffix(uid, f"{slot}#{turn}" if turn else slot)
         name = shortened(render(template, {**data, "random": random}), random)
         if name not in taken:
             return name
-    # There were more turns than taken names, so the names do not depend on the suffix: `{{ .random }}` is in a comment, say.
+    # Names that depend on the suffix would have been free long before, so these do not: `{{ .random }}` is in a comment, say.
     raise BadNamingTemplate("machineNaming.template gives the same name again and again")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -237,19 +239,23 @@ def maker(**spec: Any) -> Maker:
     return Maker(metadata, "cluster.x-k8s.io/v1beta2", {"clusterName": "c", **spec})
 
 
-def test_names_are_the_same_whenever_the_same_machines_are_there() -> None:
-    first = new_names(maker(), 3, present=["a", "b"], taken=[])
+def names_of(made: Maker, number: int, *, present: Sequence[str], taken: Sequence[str]) -> list[str]:
+    return list(islice(new_names(made, present=present, taken=taken), number))
 
-    assert new_names(maker(), 3, present=["b", "a"], taken=[]) == first
-    assert new_names(maker(), 1, present=["a", "b"], taken=[]) == first[:1]
+
+def test_names_are_the_same_whenever_the_same_machines_are_there() -> None:
+    first = names_of(maker(), 3, present=["a", "b"], taken=[])
+
+    assert names_of(maker(), 3, present=["b", "a"], taken=[]) == first
+    assert names_of(maker(), 1, present=["a", "b"], taken=[]) == first[:1]
     assert len(set(first)) == 3
-    assert not set(first) & set(new_names(maker(), 3, present=["a", "b", "c"], taken=[]))
+    assert not set(first) & set(names_of(maker(), 3, present=["a", "b", "c"], taken=[]))
 
 
 def test_a_taken_name_is_passed_over() -> None:
-    first = new_names(maker(), 2, present=[], taken=[])
+    first = names_of(maker(), 2, present=[], taken=[])
 
-    again = new_names(maker(), 2, present=[], taken=first)
+    again = names_of(maker(), 2, present=[], taken=first)
 
     assert not set(first) & set(again)
 
@@ -257,7 +263,7 @@ def test_a_taken_name_is_passed_over() -> None:
 def test_s10_a_long_name_is_cut_and_still_told_apart() -> None:
     long = maker(machineNaming={"template": "{{ .cluster.name }}-" + "x" * 70 + "{{ .random }}"})
 
-    made = new_names(long, 2, present=[], taken=[])
+    made = names_of(long, 2, present=[], taken=[])
 
     assert [len(n) for n in made] == [63, 63]
     assert made[0][:58] == made[1][:58]
@@ -267,7 +273,7 @@ def test_s10_a_long_name_is_cut_and_still_told_apart() -> None:
 @pytest.mark.parametrize("template", ["no-random", "{{ .random", "{{ .other }}{{ .random }}"])
 def test_s10_a_naming_template_that_gives_no_name_is_an_error(template: str) -> None:
     with pytest.raises(BadNamingTemplate):
-        new_names(maker(machineNaming={"template": template}), 1, present=[], taken=[])
+        names_of(maker(machineNaming={"template": template}), 1, present=[], taken=[])
 
 
 def test_s11_an_existing_machine_keeps_what_only_a_new_one_may_change() -> None:

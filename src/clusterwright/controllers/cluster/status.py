@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachinePool, MachineSet, ReplicaCounters
 from clusterwright.conditions import is_true
 from clusterwright.controllers.cluster.guards import Snapshot
 from clusterwright.controllers.cluster.providers import Found, Lookup, control_plane_counters
 from clusterwright.controllers.cluster.snapshot import is_child_of
+from clusterwright.controllers.intstr import total
 from clusterwright.controllers.kit.lookup import names_anything
 
 PHASES = frozenset({"Pending", "Provisioning", "Provisioned", "Deleting", "Failed"})
@@ -76,11 +77,11 @@ def worker_replicas(c: Snapshot) -> ReplicaCounters:
     counters += [_reported(s) for s in all_of.machine_sets if _is_child(c, s)]
     counters += [_counted(m) for m in all_of.own_worker_machines if _is_child(c, m)]
     return ReplicaCounters(
-        desired_replicas=_sum(k.desired_replicas for k in counters),
-        replicas=_sum(k.replicas for k in counters),
-        ready_replicas=_sum(k.ready_replicas for k in counters),
-        available_replicas=_sum(k.available_replicas for k in counters),
-        up_to_date_replicas=_sum(k.up_to_date_replicas for k in counters),
+        desired_replicas=total(k.desired_replicas for k in counters),
+        replicas=total(k.replicas for k in counters),
+        ready_replicas=total(k.ready_replicas for k in counters),
+        available_replicas=total(k.available_replicas for k in counters),
+        up_to_date_replicas=total(k.up_to_date_replicas for k in counters),
     )
 
 
@@ -116,8 +117,3 @@ def _counted(machine: Machine) -> ReplicaCounters:
 
 def _having(machines: Sequence[Machine], type: str) -> int:
     return sum(is_true(m.status.conditions, type) for m in machines)
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    known = [n for n in counts if n is not None]
-    return sum(known) if known else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import assert_never
@@ -88,6 +89,7 @@ class DevMachinePools(Kind[InfraMachinePool, Belonging, PoolScene]):
         match run.decide(plan.SCALE).chosen(Act):
             case Act.CREATE:
                 for machine in plan.new_machines(run.seen):
+                    await asyncio.sleep(0)  # other tasks run between two machines, even if no request waits for anything
                     with suppress(AlreadyExists):
                         await self._client.create(machine)
             case Act.REMOVE:

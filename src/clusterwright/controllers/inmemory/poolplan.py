@@ -6,10 +6,11 @@ Machine, so that its Node is drained first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from itertools import count, islice
 
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, DELETE_MACHINE_ANNOT
 from clusterwright.conditions import is_true
 from clusterwright.controllers.inmemory.kinds import DEV, DOCKER
 from clusterwright.controllers.kit.adopt import owner_reference
+from clusterwright.controllers.owned_machines import CREATION_WAIT, MOST_CREATED, creation_budget
 from clusterwright.kubeadm.naming import label_value, shortened, suffix
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true
 
@@ -75,6 +77,11 @@ class PoolScene:
         return 1 if self.pool.spec.replicas is None else self.pool.spec.replicas
 
     @property
+    def missing(self) -> int:
+        """How many machines there are too few; negative if there are too many."""
+        return self.wanted - len(self.staying)
+
+    @property
     def version(self) -> str:
         """The Kubernetes version of new machines."""
         return self.pool.spec.template.spec.version if self.pool else ""
@@ -123,6 +130,11 @@ def too_few(s: PoolScene) -> bool:
     return len(s.staying) < s.wanted
 
 
+@guard("more machines are missing than are created at a time")
+def far_too_few(s: PoolScene) -> bool:
+    return s.missing > MOST_CREATED
+
+
 @guard("there are more machines than are wanted")
 def too_many(s: PoolScene) -> bool:
     return len(s.staying) > s.wanted
@@ -143,9 +155,10 @@ def all_up(s: PoolScene) -> bool:
     return sum(i.is_ready for i in s.staying) == s.wanted and not too_many(s)
 
 
-@message("<n> of <m> machines are up")
+@message("<n> of <m> machines are up[; 50 are created at a time, <k> are still to be created]")
 def so_many_up(s: PoolScene) -> str:
-    return f"{sum(i.is_ready for i in s.staying)} of {s.wanted} machines are up"
+    rest = f"; {MOST_CREATED} are created at a time, {s.missing} are still to be created" if s.missing > MOST_CREATED else ""
+    return f"{sum(i.is_ready for i in s.staying)} of {s.wanted} machines are up{rest}"
 
 
 # --------------------------------------------------------------------------------------------------------------- tables
@@ -169,11 +182,13 @@ SCALE: Table[PoolScene] = Table(
     Row("no-cluster",      ~cluster_provisioned,                         KEEP),
     Row("remove",          too_many,                                     KEEP,                                      act=Act.REMOVE),
     Row("no-bootstrap",    ~has_bootstrap_data,                          KEEP),
+    Row("create-some",     too_few & far_too_few,                        KEEP, requeue=CREATION_WAIT,               act=Act.CREATE),
     Row("create",          too_few,                                      KEEP,                                      act=Act.CREATE),
     Row("settling",        any_moving,                                   KEEP),
     Row("replace",         any_outdated,                                 KEEP,                                      act=Act.REPLACE),
     Row("settled",         OTHERWISE,                                    KEEP),
     at_most_one=[(too_few, too_many)],
+    assuming=[~far_too_few | too_few],
     about="Outdated machines are replaced one by one, each when all others are up.",
 )
 
@@ -192,19 +207,25 @@ READY: Table[PoolScene] = Table(
 
 
 def new_machines(s: PoolScene) -> list[Json]:
-    """The machines that are missing. The names follow from the pool and a slot: made again from a stale view, they are there already."""
+    """Return the machines that this pass creates: those that are missing, as far as the budget goes.
+
+    Names follow from the pool and a slot, so that a pass with a stale view creates the same machines again, which is refused.
+    """
     if s.pool is None:
         return []
-    taken = {i.name for i in s.instances}
-    made: list[Json] = []
-    slot = 0
-    while len(made) < s.wanted - len(s.staying):
+    budget = creation_budget((i.infra.metadata.creation_timestamp for i in s.instances), s.now)
+    return [_machine(s, s.pool, name) for name in islice(_free_names(s), max(min(s.missing, budget), 0))]
+
+
+def _free_names(s: PoolScene) -> Iterator[str]:
+    """Yield the names that no machine of the pool has, without end."""
+    used = {i.name for i in s.instances}
+    for slot in count():
         random = suffix(s.object.metadata.uid, str(slot))
         name = shortened(f"{s.object.metadata.name}-{random}", random)
-        slot += 1
-        if name not in taken:
-            made.append(_machine(s, s.pool, name))
-    return made
+        if name not in used:
+            used.add(name)
+            yield name
 
 
 def _machine(s: PoolScene, pool: MachinePool, name: str) -> Json:

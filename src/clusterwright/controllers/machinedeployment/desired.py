@@ -19,6 +19,7 @@ from clusterwright.api.wellknown import (
     REVISION_ANNOTATION,
     REVISION_HISTORY_ANNOTATION,
 )
+from clusterwright.controllers.intstr import capped
 from clusterwright.controllers.machinedeployment.revisions import Revision
 from clusterwright.controllers.machinedeployment.templates import IN_PLACE, template_hash
 from clusterwright.kubeadm.naming import suffix
@@ -73,7 +74,7 @@ class Maker:
             **{name: value for name, value in self.metadata.annotations.items() if name not in _OURS_ALONE},
             **revision.annotations,
             DESIRED_REPLICAS_ANNOTATION: str(replicas),
-            MAX_REPLICAS_ANNOTATION: str(replicas + self.surge),
+            MAX_REPLICAS_ANNOTATION: str(capped(replicas + self.surge)),
             DISABLE_MACHINE_CREATE_ANNOTATION: "false" if may_create else "true",
         }
 

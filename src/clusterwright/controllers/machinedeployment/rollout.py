@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from clusterwright.api.core import MachineDeployment, MachineSet
 from clusterwright.api.wellknown import DESIRED_REPLICAS_ANNOTATION, MAX_REPLICAS_ANNOTATION
-from clusterwright.controllers.intstr import count, scaled
+from clusterwright.controllers.intstr import capped, count, scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def proportional(*, replicas: int, surge: int, is_rolling: bool, new: str, sets:
         return {s.name: 0 for s in active if s is not wanted}
     if not is_rolling:
         return {}
-    allowed = replicas + surge if replicas > 0 else 0
+    allowed = capped(replicas + surge) if replicas > 0 else 0
     left = allowed - sum(s.wanted for s in active)
     ages = {s.name: n for n, s in enumerate(sets)}
     by_size = sorted(active, key=lambda s: (-s.wanted, -ages[s.name] if left > 0 else ages[s.name]))

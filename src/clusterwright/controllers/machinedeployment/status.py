@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
 from clusterwright.api.core import MachineDeployment, MachineSet
+from clusterwright.controllers.intstr import capped, total
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
 from clusterwright.controllers.machinedeployment.guards import deleting, replicas_unset, unlisted
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
@@ -15,12 +15,6 @@ from clusterwright.runtime.selectors import InvalidSelector, selector_text
 from clusterwright.tables import OTHERWISE, Guard, Phase, Row, Table
 
 Snapshot = MachineDeploymentSnapshot
-
-
-def total(counts: Iterable[int | None]) -> int | None:
-    """Their sum; None if nobody counted."""
-    known = [c for c in counts if c is not None]
-    return sum(known) if known else None
 
 
 def counted(snapshot: Snapshot) -> MachineDeployment:
@@ -53,9 +47,9 @@ def v1beta1_counted(snapshot: Snapshot) -> MachineDeployment:
     return with_v1beta1_status(
         snapshot.object,
         updated_replicas=(new.status.replicas or 0) if new else 0,
-        ready_replicas=ready,
-        available_replicas=available,
-        unavailable_replicas=max(sum(s.spec.replicas or 0 for s in sets) - available, 0),
+        ready_replicas=capped(ready),
+        available_replicas=capped(available),
+        unavailable_replicas=capped(max(sum(s.spec.replicas or 0 for s in sets) - available, 0)),
     )
 
 

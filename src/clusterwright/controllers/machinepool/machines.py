@@ -27,9 +27,9 @@ def belongs(machine: Machine, pool: MachinePool) -> bool:
     return controller is None or controller.uid == pool.metadata.uid
 
 
-def machine_of(infra: Unstructured, machines: Sequence[Machine]) -> Machine | None:
-    """The Machine that stands for an infrastructure machine: by its reference, whatever its name."""
-    return next((m for m in machines if m.spec.infrastructure_ref.name == infra.key.name), None)
+def by_infrastructure(machines: Sequence[Machine]) -> dict[str, Machine]:
+    """Return Machines by the name of the infrastructure machine that they refer to, whatever their own names; the first one counts."""
+    return {m.spec.infrastructure_ref.name: m for m in reversed(machines)}
 
 
 def intent(pool: MachinePool, infra: Unstructured, present: Machine | None, nodes: Mapping[str, Node]) -> Json:

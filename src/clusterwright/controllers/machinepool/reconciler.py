@@ -6,6 +6,7 @@ this package. All phases run whatever befalls the others; what failed is told to
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -150,8 +151,10 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         present = await self._client.list(Machine, namespace=pool.metadata.namespace, labels=labels)
         self._applied.keep(pool.key, {m.metadata.name for m in present})
         failed: list[ApiError] = []
+        standing = machines.by_infrastructure(present)
         for one in found:
-            machine = machines.machine_of(one, present)
+            await asyncio.sleep(0)  # there may be thousands of them, and none may need a request
+            machine = standing.get(one.key.name)
             try:
                 if machine is None and not await self._is_staying(one):
                     continue

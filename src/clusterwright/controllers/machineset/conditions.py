@@ -17,6 +17,7 @@ from clusterwright.controllers.machineset.guards import (
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
 from clusterwright.controllers.owned_machines import (
     INTERNAL_ERROR,
+    MOST_CREATED,
     awaits_acknowledgement,
     machines_ready,
     machines_up_to_date,
@@ -43,10 +44,14 @@ def obstacles(c: Snapshot) -> list[str]:
     return [*found, *([missing_text(c.missing)] if c.missing else [])]
 
 
-@message("Scaling up from <X> to <Y> replicas[ is blocked because:<one line for each obstacle>]")
+@message(
+    "Scaling up from <X> to <Y> replicas[, 50 at a time: <N> are still to be created][ is blocked because:<one line for each obstacle>]"
+)
 def scaling_up(c: Snapshot) -> str:
-    """What is wanted, and what is in the way."""
+    """Say how many Machines are wanted, how many are left to later passes, and what is in the way."""
     text = f"Scaling up from {c.count} to {c.desired} replicas"
+    if c.postponed:
+        text += f", {MOST_CREATED} at a time: {c.postponed} are still to be created"
     blocked = obstacles(c)
     return text + " is blocked because:" + "".join(f"\n* {o}" for o in blocked) if blocked else text
 

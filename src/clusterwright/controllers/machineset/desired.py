@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 
 from clusterwright.api.core import ContractVersionedObjectReference
@@ -79,24 +80,19 @@ class Maker:
 # ---------------------------------------------------------------------------------------------------- names
 
 
-def new_names(maker: Maker, count: int, *, present: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """Names for new Machines, the same in the same situation (`present`: the Machines by uid, and the like); `taken` names are passed over.
+def new_names(maker: Maker, *, present: Iterable[str], taken: Iterable[str]) -> Iterator[str]:
+    """Yield names for new Machines without end, each made when it is asked for; skip `taken` names.
 
-    Two passes that see the same, in whatever process, make the same Machines. Raises BadNamingTemplate.
+    The names depend only on the situation (`present`: the uids of the Machines, and the like), so that two passes that see the
+    same Machines make the same new ones, in whatever process they run. Raises BadNamingTemplate.
     """
     naming = (maker.spec.get("machineNaming") or {}).get("template") or DEFAULT_NAMING
-    situation, names = slot(present), [*taken]
-    for n in range(count):
-        names.append(
-            generated_name(
-                template=naming,
-                data={"cluster": {"name": maker.cluster}, "machineSet": {"name": maker.metadata.name}},
-                uid=maker.metadata.uid,
-                slot=f"{situation}/{n}",
-                taken=frozenset(names),
-            )
-        )
-    return names[len(taken) :]
+    data = {"cluster": {"name": maker.cluster}, "machineSet": {"name": maker.metadata.name}}
+    situation, used = slot(present), set(taken)
+    for n in count():
+        name = generated_name(template=naming, data=data, uid=maker.metadata.uid, slot=f"{situation}/{n}", taken=used)
+        used.add(name)
+        yield name
 
 
 # ------------------------------------------------------------------------------------------------- Machines

@@ -37,10 +37,11 @@ class Hands:
         run.seen = with_(run.seen, kept=run.seen.kept - {machine.metadata.name})
 
     async def delete(self, run: Run, machines: Iterable[Machine]) -> None:
-        """Delete Machines; one that cannot be deleted does not keep the others."""
-        for machine in machines:
+        """Delete Machines; go on with the others if one cannot be deleted."""
+        leaving = list(machines)
+        run.seen = with_(run.seen, kept=run.seen.kept - {m.metadata.name for m in leaving})
+        for machine in leaving:
             name = machine.metadata.name
-            run.seen = with_(run.seen, kept=run.seen.kept - {name})
             try:
                 await self._deps.client.delete(Machine, machine.key, uid=machine.metadata.uid)
             except NotFound:

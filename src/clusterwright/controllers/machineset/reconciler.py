@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace as with_
 from datetime import timedelta
 from enum import Enum
+from itertools import chain, islice
 from typing import Any, Final, assert_never
 from weakref import WeakValueDictionary
 
@@ -43,7 +44,7 @@ from clusterwright.controllers.machineset.preflight import Verdict, verdict
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED, REMEDIATE, Remediation, Remedy
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot, Refusal
 from clusterwright.controllers.machineset.status import counted, look_again, v1beta1_counters
-from clusterwright.controllers.owned_machines import is_deleting
+from clusterwright.controllers.owned_machines import CREATION_WAIT, creation_budget, is_deleting
 from clusterwright.controllers.unconfirmed import Unconfirmed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm.naming import BadNamingTemplate
@@ -207,6 +208,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         key, mended, uids, kept = run.object.key, False, set[str](), set[str]()
         try:
             for machine in run.seen.machines or ():
+                await asyncio.sleep(0)  # there may be thousands of them, and none may need a request
                 uids.add(machine.metadata.uid)
                 if is_deleting(machine):
                     await self._sync_deleting(run, machine)
@@ -336,11 +338,13 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         return ours, limit - sum(r is not None and r.kind == "MachineSet" for _, r in controllers)
 
     async def _create(self, run: Run, maker: Maker) -> None:
-        """Create what is missing, one after the other; the first that cannot be created ends it."""
-        seen, client = run.seen, self._deps.client
-        existing = seen.existing or ()
-        count = seen.desired - max(len(existing), seen.count)
-        count = count if seen.room is None else min(count, seen.room)
+        """Create missing Machines one after the other, as far as the budget goes; the first that cannot be created ends the pass."""
+        client, existing = self._deps.client, run.seen.existing or ()
+        missing = run.seen.to_create
+        budget = creation_budget((m.metadata.creation_timestamp for m in existing), run.seen.now)
+        if missing > budget:
+            run.seen = with_(run.seen, postponed=missing - budget)
+            run.vote(CREATION_WAIT)
         taken = [m.metadata.name for m in await client.list(Machine, namespace=run.object.metadata.namespace)]
         creator = Creator(client, self._applier, maker)
         created = v1beta1.get(v1beta1.reporter_conditions(run.original.object), "MachinesCreated")
@@ -348,9 +352,11 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         try:
             present = [*(m.metadata.uid for m in existing), _since(run.original.object)]
             unanswered = self._unanswered(run.object.key, existing)
-            names = [*unanswered[:count], *desired.new_names(maker, count - len(unanswered), present=present, taken=[*taken, *unanswered])]
+            new = desired.new_names(maker, present=present, taken=[*taken, *unanswered])
+            names = list(islice(chain(unanswered, new), min(missing, budget)))
             await creator.sweep({*taken, *names, *unanswered, *(m.metadata.name for m in existing)})
             for name in names:
+                await asyncio.sleep(0)  # other tasks run between two Machines, even if no request waits for anything
                 now = await client.find(MachineSet, run.object.key)
                 if now is None or now.metadata.generation != run.object.metadata.generation:
                     return  # it was told otherwise meanwhile, and will look again
@@ -375,7 +381,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
 
 
 def _since(machine_set: MachineSet) -> str:
-    """When it was last found short of Machines, or no longer so: without it, who replaces a Machine would get its name."""
+    """Return when ScalingUp last changed. Otherwise a replacement Machine would get the deleted Machine's name."""
     told = get(machine_set.status.conditions, "ScalingUp")
     return told.last_transition_time.isoformat() if told is not None and told.last_transition_time else ""
 

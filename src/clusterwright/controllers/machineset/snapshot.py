@@ -96,6 +96,8 @@ class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
     """The Machines of ours that the API server itself shows; None: it was not asked, because none is to be created."""
     room: int | None = None
     """How many Machines the MachineDeployment may have beyond those that there are; None: it was not asked, or there is no limit."""
+    postponed: int = 0
+    """How many Machines this pass leaves to later ones, because one pass creates only so many."""
     preflight: Verdict | None = None
     """None: the checks were not made."""
     refusal: Refusal | None = None
@@ -118,6 +120,12 @@ class MachineSetSnapshot(ScaledSnapshot[MachineSet]):
     def surplus(self) -> int:
         """How many Machines are too many."""
         return max(self.count - self.unacknowledged - self.desired, 0)
+
+    @property
+    def to_create(self) -> int:
+        """How many Machines are missing, as far as the MachineDeployment has room for them."""
+        missing = self.desired - max(len(self.existing or ()), self.count)
+        return missing if self.room is None else min(missing, self.room)
 
     @property
     def creation_disabled(self) -> bool:
