@@ -38,6 +38,12 @@ class Plane:
         deps = self.world.dependencies()
         return registry.definition(entry).make(replace(deps, client=client) if client else deps)
 
+    def reconciler_named(self, kind: str, name: str) -> Any:
+        """The reconciler of one of several controllers of a kind."""
+        entry = registry.find(kind, name)
+        assert entry is not None
+        return registry.definition(entry).make(self.world.dependencies())
+
     async def reconcile(self, kind: str, key: ObjectKey = KEY, times: int = 1) -> str:
         """Run passes; the error of the last one."""
         reconciler = self._reconcilers.setdefault(kind, self.reconciler(kind))

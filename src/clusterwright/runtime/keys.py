@@ -7,7 +7,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from clusterwright.runtime.sample_primes import PRIMES
 
+T = TypeVar("T")
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 
 _RSA = {"RSA-2048": 2048, "RSA-3072": 3072, "RSA-4096": 4096}
@@ -30,6 +31,9 @@ class KeySource(Protocol):
 
     async def new_key(self, algorithm: str) -> PrivateKey:
         """A new key; `algorithm` is one of RSA-2048, RSA-3072, RSA-4096, ECDSA-P256, ECDSA-P384. Never blocks the event loop."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do work with keys, such as a signature, and return its result. Never blocks the event loop for long."""
 
 
 def generate(algorithm: str) -> PrivateKey:
@@ -63,6 +67,10 @@ class PooledKeySource:
         key = stock.popleft() if stock else await asyncio.get_running_loop().run_in_executor(self._pool, generate, algorithm)
         self.fill(algorithm)
         return key
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do the work in a thread of the pool."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def fill(self, algorithm: str) -> None:
         """Begin to fill the stock of an RSA size up, in the background."""
@@ -111,6 +119,10 @@ class FixedKeySource:
             start = int.from_bytes(hashlib.sha512(self._seed.encode()).digest()[:4])
             return sample_rsa_key(_RSA[algorithm], (start + self._count) % len(primes))
         raise ValueError(f"unknown key algorithm {algorithm!r}")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do the work at once, so that passes take the same steps every time."""
+        return work()
 
 
 _RSA_KEYS: dict[tuple[int, int], RSAPrivateKey] = {}

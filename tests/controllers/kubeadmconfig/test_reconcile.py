@@ -34,7 +34,8 @@ async def test_edge_012_generated_config_is_left_alone(world: Any) -> None:
 async def test_edge_013_a_secret_without_owner_becomes_ours(world: Any, infrastructure: bool) -> None:
     await world.cluster(infrastructure=infrastructure)
     config = await world.worker()
-    await world.secret("m1", {"value": "x"})
+    labels = {"cluster.x-k8s.io/cluster-name": "c1"}
+    await world.secret("m1", {"value": "x", "format": "cloud-config"}, type="cluster.x-k8s.io/secret", labels=labels)
 
     await world.reconcile()
     (owner,) = (await world.judge.get(Secret, ObjectKey(NS, "m1"))).metadata.owner_references
@@ -50,7 +51,7 @@ async def test_edge_014_a_machine_as_controller_is_replaced(world: Any) -> None:
     config = await world.worker()
     machine = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "m1", "uid": "u", "controller": True}
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "v"}
-    await world.secret("m1", {"value": "x"}, ownerReferences=[machine, other])
+    await world.secret("m1", {"value": "x"}, type="cluster.x-k8s.io/secret", ownerReferences=[machine, other])
 
     await world.reconcile()
 

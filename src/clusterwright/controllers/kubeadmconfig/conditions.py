@@ -16,6 +16,7 @@ from clusterwright.controllers.kubeadmconfig.guards import (
     lookup_failed,
     not_initialized,
     reported,
+    secret_in_the_way,
     users_unresolved,
 )
 from clusterwright.controllers.kubeadmconfig.snapshot import Findings
@@ -34,10 +35,11 @@ DATA_SECRET_AVAILABLE: Table[Findings] = Table(
     Row("files-unresolved",               files_unresolved,            false("NotAvailable", "Failed to read content from secrets for spec.files"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
     Row("users-unresolved",               users_unresolved,            false("NotAvailable", "Failed to read password from secrets for spec.users"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
     Row("kubeconfig-failed",              kubeconfig_failed,           false("NotAvailable", "Failed to create kubeconfig for spec.joinConfiguration.discovery.file"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
+    Row("secret-in-the-way",              secret_in_the_way,           false("NotAvailable", detail), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
     Row("available",                      data_available,              true("Available"), v1beta1=true("")),
     Row("control-plane-not-initialized",  not_initialized & ~reported, false("NotAvailable", "Waiting for Cluster control plane to be initialized"), v1beta1=false("WaitingForControlPlaneAvailable", severity="Info")),
     Row("unchanged",                      OTHERWISE,                   KEEP),
-    at_most_one=[(infrastructure_missing, files_unresolved, users_unresolved, kubeconfig_failed, data_available, not_initialized)],
+    at_most_one=[(infrastructure_missing, files_unresolved, users_unresolved, kubeconfig_failed, secret_in_the_way, data_available, not_initialized)],
 )
 CERTIFICATES_AVAILABLE: Table[Findings] = Table(
     "CertificatesAvailable",

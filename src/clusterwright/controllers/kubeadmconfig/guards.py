@@ -75,6 +75,7 @@ not_initialized = _data(Data.CONTROL_PLANE_NOT_INITIALIZED, "control plane not i
 files_unresolved = _data(Data.FILES_UNRESOLVED, "File resolution fails")
 users_unresolved = _data(Data.USERS_UNRESOLVED, "User password resolution fails")
 kubeconfig_failed = _data(Data.KUBECONFIG_FAILED, "Discovery kubeconfig resolution fails")
+secret_in_the_way = _data(Data.SECRET_IN_THE_WAY, "a Secret with the name of the config is not its bootstrap data")
 data_available = _data(Data.AVAILABLE, "bootstrap secret created or restored")
 generation_failed = _certificates(Certificates.GENERATION_FAILED, "Certificate generation fails (initial CP)")
 lookup_failed = _certificates(Certificates.LOOKUP_FAILED, "Certificate lookup fails (join)")

@@ -62,6 +62,12 @@ def lock_config_map(cluster: Cluster, machine: str) -> Json:
     }
 
 
+def is_lock(found: ConfigMap, cluster: Cluster) -> bool:
+    """Return whether a ConfigMap with the name of the lock is the Cluster's lock; another one is never deleted."""
+    owned = any(r.kind == cluster.kind and r.name == cluster.metadata.name for r in found.metadata.owner_references)
+    return owned or found.metadata.labels.get(CLUSTER_NAME_LABEL) == cluster.metadata.name or set(found.data) == {INFORMATION_KEY}
+
+
 def read_information(lock: ConfigMap) -> LockInformation | None:
     """Who holds the lock; None if that cannot be read."""
     try:
@@ -88,6 +94,8 @@ class InitLock:
         if lock is None:
             return "new" if await self._create(cluster, machine) else ""
         information = read_information(lock)
+        if not is_lock(lock, cluster):
+            return _denied(key, "is another ConfigMap: delete it, or use another name for the Cluster")
         if information is None:
             return _denied(key, "does not say who holds it")
         if information.machine_name == machine:
@@ -107,6 +115,8 @@ class InitLock:
             _denied(key, "cannot be read", error)
             return False
         if lock is None:
+            return True
+        if not is_lock(lock, cluster):
             return True
         if held_by and read_information(lock) != LockInformation(held_by):
             return True

@@ -6,6 +6,7 @@ import asyncio
 from base64 import b64encode
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from random import Random
 from urllib.parse import unquote_to_bytes
 
@@ -16,6 +17,8 @@ from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kubeadmconfig.foreign import why_foreign
+from clusterwright.controllers.kubeadmconfig.snapshot import Owner
 from clusterwright.kubeadm import certificates as pki
 from clusterwright.kubeadm.files import MissingKey, secret_text, with_content, with_password
 from clusterwright.kubeadm.presence import defined
@@ -30,6 +33,16 @@ class MaterialFailed(PassFailed):
 
 class OutcomeUnknown(MaterialFailed):
     """No answer came: the write may or may not have taken effect."""
+
+
+class SecretInTheWay(MaterialFailed):
+    """The bootstrap data cannot be stored, because another Secret has its name."""
+
+    def __init__(self, config: KubeadmConfig, why: str) -> None:
+        super().__init__(
+            f'Secret "{config.key}" is in the way: it is not the bootstrap data of this KubeadmConfig, because {why}. '
+            "It is left as it is: delete it if nobody needs it, or use another name for the KubeadmConfig and its Machine"
+        )
 
 
 # -------------------------------------------------------------------------------------------- certificates
@@ -70,7 +83,8 @@ async def generate(
     owner = config_reference(config, block=True)
     out = dict(found)
     for purpose, key in zip(missing, made, strict=True):
-        pair = pki.new_pair(purpose, key, now=now, serial=pki.new_serial(random), days=settings.ca_certificate_validity_period_days)
+        days, serial = settings.ca_certificate_validity_period_days, pki.new_serial(random)
+        pair = await keys.run(partial(pki.new_pair, purpose, key, now=now, serial=serial, days=days))
         namespace, name = cluster.metadata.namespace, cluster.metadata.name
         await client.create(pki.pair_secret(namespace=namespace, cluster=name, purpose=purpose, pair=pair, owner=owner))
         out[purpose] = pair
@@ -160,15 +174,21 @@ def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
     }
 
 
-async def store(client: Client, config: KubeadmConfig, cluster: Cluster, data: bytes) -> None:
-    """Create the Secret, or replace one that an earlier pass left. Raises MaterialFailed."""
+async def store(client: Client, config: KubeadmConfig, owner: Owner, cluster: Cluster, data: bytes) -> None:
+    """Create the Secret, or replace one that an earlier pass left. Raises MaterialFailed; SecretInTheWay if it is somebody else's."""
     secret, what = data_secret(config, cluster, data), "create"
     try:
         try:
             await client.create(secret)
         except AlreadyExists:
             what = "update"
+            present = await client.live.get(Secret, config.key)
+            if why := why_foreign(present, config, owner, cluster):
+                raise SecretInTheWay(config, why) from None
+            secret["metadata"]["resourceVersion"] = present.metadata.resource_version  # this very Secret, or none
             await client.update(secret)
+    except SecretInTheWay:
+        raise
     except (ConnectionFailed, ServerTimeout) as error:
         raise OutcomeUnknown(f"failed to {what} bootstrap data secret for KubeadmConfig {config.key}: {error}") from error
     except ApiError as error:
@@ -204,14 +224,14 @@ async def discard_unused(client: Client, config: KubeadmConfig) -> bool:
     return True
 
 
-async def ensure_owner(client: Client, config: KubeadmConfig) -> None:
-    """Make the config the controller of its Secret, should there be one. Raises MaterialFailed."""
+async def ensure_owner(client: Client, config: KubeadmConfig, owner: Owner, cluster: Cluster) -> None:
+    """Make the config the controller of its Secret, if there is one and it is not somebody else's. Raises MaterialFailed."""
     what = f"KubeadmConfig {config.metadata.name} as ownerReference to bootstrap Secret {config.metadata.name}"
     try:
         secret = await client.find(Secret, config.key)
     except ApiError as error:
         raise MaterialFailed(f"failed to add {what}: {error}") from error
-    if secret is None:
+    if secret is None or why_foreign(secret, config, owner, cluster):
         return
     owners = repaired_owners(secret.metadata.owner_references, config)
     if owners == secret.metadata.owner_references:

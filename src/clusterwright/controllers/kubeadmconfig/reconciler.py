@@ -115,7 +115,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
                 raise PassFailed(str(error)) from error
 
     async def _step(self, run: ConfigPass) -> None:
-        await material.ensure_owner(self._client, run.object)
+        await material.ensure_owner(self._client, run.object, run.seen.owner, run.seen.cluster)
         match run.decide(STEP).chosen(Step):
             case Step.AWAIT_INFRASTRUCTURE:
                 log.info("Cluster infrastructure is not ready, waiting", kubeadmconfig=str(run.object.key))
@@ -262,7 +262,11 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
                 files = (*files, discovery_kubeconfig(discovery))
         node = Node.of(run.object.spec, role, documents=texts, files=(*certificate_files, *files), users=users)
         data = ignition.render(node).data if run.object.spec.format == "ignition" else cloudinit.render(node)
-        await material.store(self._client, run.object, run.seen.cluster, data)
+        try:
+            await material.store(self._client, run.object, run.seen.owner, run.seen.cluster, data)
+        except material.SecretInTheWay as error:
+            note(run, data=Data.SECRET_IN_THE_WAY, detail=str(error))
+            raise
         run.become(with_data_secret(run.object, run.object.metadata.name))
         note(run, data=Data.AVAILABLE)
 

@@ -37,6 +37,7 @@ class Data(Enum):
     FILES_UNRESOLVED = "files-unresolved"
     USERS_UNRESOLVED = "users-unresolved"
     KUBECONFIG_FAILED = "kubeconfig-failed"
+    SECRET_IN_THE_WAY = "secret-in-the-way"  # noqa: S105
     AVAILABLE = "available"
 
 

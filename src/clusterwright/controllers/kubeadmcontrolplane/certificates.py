@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from clusterwright.api.codec import DecodeError
 from clusterwright.api.kubeconfig import Document, InvalidKubeconfig, data_of, read
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey, OwnerReference
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import is_true
 from clusterwright.controllers.kit.conditions import CHECK_LOGS, decided
 from clusterwright.controllers.kit.passing import PassFailed
@@ -25,6 +27,8 @@ from clusterwright.kubeadm.certificates import CertificateError, KeyPair, Purpos
 from clusterwright.runtime.errors import AlreadyExists, ApiError
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, false, guard, message, true, unknown
 
+_MAKERS = frozenset({"Cluster", "KubeadmControlPlane", "KubeadmConfig"})
+"""The kinds whose controllers make the Secrets of a cluster."""
 ROTATE_BEFORE = timedelta(hours=8760) / 2
 
 
@@ -154,7 +158,8 @@ def _encryption(seen: ControlPlaneSnapshot) -> tuple[str, int]:
 async def _generate(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) -> None:
     algorithm, days = _encryption(seen)
     key = await deps.keys.new_key(pki.key_algorithm(algorithm))
-    pair = pki.new_pair(slot.purpose, key, now=seen.now, serial=pki.new_serial(deps.random), days=days)
+    serial = pki.new_serial(deps.random)
+    pair = await deps.keys.run(partial(pki.new_pair, slot.purpose, key, now=seen.now, serial=serial, days=days))
     secret = pki.pair_secret(
         namespace=seen.key.namespace,
         cluster=seen.cluster.key.name,
@@ -167,13 +172,26 @@ async def _generate(deps: Dependencies, seen: ControlPlaneSnapshot, slot: Slot) 
 
 
 async def _own(deps: Dependencies, seen: ControlPlaneSnapshot, secret: Secret) -> None:
-    """Be the controller of Secrets that are ours; those of other types belong to the user."""
+    """Become the controller of the cluster's Secrets; leave those of other types, which users bring, and those of others."""
+    if is_foreign(seen, secret):
+        return
     references, owner = secret.metadata.owner_references, seen.owner.controller_reference
     controller = next((r for r in references if r.controller), None)
     if secret.type == pki.SECRET_TYPE:
         await own_secret(deps, secret.metadata, _with_controller(references, owner))
     elif controller is not None and controller.kind == "KubeadmControlPlane":
         await own_secret(deps, secret.metadata, [owner if r is controller else r for r in references])
+
+
+def is_foreign(seen: ControlPlaneSnapshot, secret: Secret) -> bool:
+    """Return whether a Secret belongs to another cluster, or to a kind that makes no certificates. The name alone proves nothing."""
+    if secret.metadata.labels.get(CLUSTER_NAME_LABEL, seen.cluster.key.name) != seen.cluster.key.name:
+        return True
+    controller = next((r for r in secret.metadata.owner_references if r.controller), None)
+    if controller is None:
+        return False
+    holds_bootstrap_data = controller.kind == "KubeadmConfig" and "format" in secret.data
+    return controller.kind not in _MAKERS or holds_bootstrap_data
 
 
 def _with_controller(references: Sequence[OwnerReference], owner: OwnerReference) -> Sequence[OwnerReference]:
@@ -245,13 +263,14 @@ async def _new_kubeconfig(deps: Dependencies, run: Run, server: str) -> bytes | 
         return None
     authority: KeyPair = pki.pair_from_secret(key.namespace, key.name, secret.data)
     private = await deps.keys.new_key(pki.key_algorithm(_encryption(seen)[0]))
-    admin = pki.new_admin_client(authority, private, now=seen.now, serial=pki.new_serial(deps.random))
+    serial = pki.new_serial(deps.random)
+    admin = await deps.keys.run(partial(pki.new_admin_client, authority, private, now=seen.now, serial=serial))
     return pki.new_kubeconfig(cluster, server, authority, admin)
 
 
 def _is_controlled(seen: ControlPlaneSnapshot, secret: Secret) -> bool:
     ours = any(r.controller and r.uid == seen.object.metadata.uid for r in secret.metadata.owner_references)
-    return ours or secret.type == pki.SECRET_TYPE
+    return ours or (secret.type == pki.SECRET_TYPE and not is_foreign(seen, secret))
 
 
 def _parse(secret: Secret) -> Document:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE, TOPOLOGY_OWNED_LABEL
 from clusterwright.controllers.refusals import may_have_taken_effect
 from clusterwright.controllers.topology.applying import Applier, Paths, endpoint_paths, intent_of
@@ -75,10 +75,18 @@ class Writer:
         has_shim = any(objects.shim_owners(self._cluster, part) for part in parts)
         if has_shim and all(self._is_owned_by_cluster(part) for part in parts):
             try:
-                with suppress(NotFound):
-                    await self._client.delete(SECRET, key)
+                shim = await self._client.live.find(SECRET, key)
+                if shim is not None and self._is_shim(shim):
+                    with suppress(NotFound):
+                        await self._client.delete(SECRET, key, uid=shim.metadata.uid)
             except ApiError as error:
                 raise TopologyFailed(f"failed to delete the cluster shim object: {error}") from error
+
+    def _is_shim(self, secret: Unstructured) -> bool:
+        """Return whether a Secret with the name of the shim is the shim: empty, of our type and owned by this Cluster."""
+        owners = secret.metadata.owner_references
+        owned = any(o.kind == "Cluster" and o.uid == self._cluster["metadata"].get("uid") for o in owners)
+        return owned and secret.json.get("type") == CLUSTER_SECRET_TYPE and not secret.json.get("data")
 
     async def _made_shim(self, key: ObjectKey) -> Json:
         await self._require_cluster()
@@ -95,6 +103,9 @@ class Writer:
                 made = await self._client.live.get(SECRET, key)
             except ApiError as error:
                 raise TopologyFailed(f"failed to read the cluster shim object: {error}") from error
+            if not self._is_shim(made):
+                text = f"Secret {key} is in the way: it is not the shim of this Cluster. Delete it, or use another name for the Cluster"
+                raise TopologyFailed(text) from None
         except ApiError as error:
             raise TopologyFailed(f"failed to create the cluster shim object: {error}") from error
         return {"apiVersion": "v1", "kind": "Secret", "name": key.name, "uid": made.metadata.uid}

@@ -16,12 +16,14 @@ from clusterwright.runtime.reconcile import Watch
 
 
 async def clean_up(deps: Dependencies, deployment: MachineDeployment) -> None:
-    """Delete what no MachineSet uses, and the health check of the same name."""
+    """Delete the templates that no MachineSet uses, and the topology's health check of the same name."""
     used = await in_use(deps, deployment.metadata.namespace, deployment, by_deployment(deployment.metadata.name))
     await delete_unused(deps, deployment, used)
     try:
-        with suppress(NotFound):
-            await deps.client.delete(MachineHealthCheck, deployment.key)
+        check = await deps.client.find(MachineHealthCheck, deployment.key)
+        if check is not None and TOPOLOGY_OWNED_LABEL in check.metadata.labels:  # a user's own has any name
+            with suppress(NotFound):
+                await deps.client.delete(MachineHealthCheck, check.key, uid=check.metadata.uid)
     except ApiError as error:
         raise PassFailed(f"failed to delete MachineHealthCheck {deployment.key}: {error}") from error
 
@@ -33,7 +35,7 @@ CONTROLLER = ControllerDefinition(
     make=lambda deps: Collector(deps, MachineDeployment, MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, clean_up),
     access=(
         *providers("delete", "infrastructure", "bootstrap"),
-        Access("machinehealthchecks.cluster.x-k8s.io", "delete"),
+        Access("machinehealthchecks.cluster.x-k8s.io", "get list watch delete"),
         Access("machinesets.cluster.x-k8s.io", "get list"),
     ),
     gate="ClusterTopology",

@@ -1,0 +1,52 @@
+"""Whether a Secret with the name of a config is its bootstrap data, or somebody else's and must not be touched. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterwright.api.bootstrap import KubeadmConfig
+from clusterwright.api.core import Cluster
+from clusterwright.api.kubernetes import Secret
+from clusterwright.api.meta import GroupVersionKind, OwnerReference
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.controllers.kubeadmconfig.snapshot import CORE_GROUP, Owner
+from clusterwright.kubeadm.certificates import SECRET_TYPE
+
+DATA_KEYS: Final = frozenset({"value", "format"})
+"""The keys of bootstrap data. A kubeconfig has no `format`, certificates have other keys."""
+_KEY_PAIR: Final = frozenset({"tls.crt", "tls.key"})
+
+
+def why_foreign(secret: Secret, config: KubeadmConfig, owner: Owner, cluster: Cluster) -> str:
+    """Return why the Secret must not be owned, replaced or deleted for the config; empty if it is the config's bootstrap data.
+
+    The name of a config is a user's choice. Without this check, whoever may create a KubeadmConfig and a Machine, but no Secret,
+    could replace and then delete any Secret of the namespace.
+    """
+    keys = frozenset(secret.data)
+    if secret.type != SECRET_TYPE:
+        return f"its type is {secret.type or 'Opaque'}, not {SECRET_TYPE}"
+    if keys & _KEY_PAIR:
+        return "it holds a certificate or its key"
+    controller = next((r for r in secret.metadata.owner_references if r.controller), None)
+    if controller is not None:
+        return "" if _is_ours(controller, config, owner) else f"{controller.kind} {controller.name} controls it"
+    if not keys:
+        return ""
+    label = secret.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+    if label != cluster.metadata.name:
+        return f"nothing controls it and its label {CLUSTER_NAME_LABEL} is {label!r}, not {cluster.metadata.name!r}"
+    return "" if keys == DATA_KEYS else "nothing controls it and it does not hold bootstrap data (the keys value and format)"
+
+
+def _is_ours(controller: OwnerReference, config: KubeadmConfig, owner: Owner) -> bool:
+    """Whether a reference names the config, or the Machine or MachinePool that had the Secret in older versions.
+
+    The uid does not count: it changes when objects are moved or restored.
+    """
+    group = GroupVersionKind.of(controller.api_version, controller.kind).group
+    ours = GroupVersionKind.of(config.api_version, config.kind).group
+    if (group, controller.kind) == (ours, config.kind):
+        return controller.name == config.metadata.name
+    names = {config.metadata.name, owner.object.metadata.name}
+    return group == CORE_GROUP and controller.kind in {"Machine", "MachinePool"} and controller.name in names
