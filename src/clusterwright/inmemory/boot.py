@@ -264,13 +264,15 @@ def _pair(data: BootstrapData, name: str, now: datetime, suffix: str = ".crt") -
                 raise BootFailure(f"kubeadm {data.command}: {public} has expired or is not yet valid")
         elif certificates.encode_public_key(key.public_key()).strip() != pair.certificate.strip():
             raise BootFailure(f"kubeadm {data.command}: {private} is not the key of {public}")
-    except (CertificateError, ValueError) as error:
+    except CertificateError as error:
+        raise BootFailure(f"kubeadm {data.command}: {public} and {private} cannot be read: {error}") from error
+    except ValueError as error:
         raise BootFailure(f"kubeadm {data.command}: {public} and {private} cannot be read") from error
     return pair
 
 
 def _certificates(pem: bytes) -> list[x509.Certificate]:
     try:
-        return x509.load_pem_x509_certificates(pem)
-    except ValueError:
+        return list(certificates.decode_certificates(pem))
+    except CertificateError:
         return []

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -204,7 +205,8 @@ class Cloud:
     async def _sign(self, authority: KeyPair, common_name: str, hosts: tuple[str, ...]) -> KeyPair:
         """A serving certificate of an authority, usable by servers and clients, as kubeadm makes them."""
         key = await self._keys.new_key("ECDSA-P256")
-        return certificates.sign(
+        sign = partial(
+            certificates.sign,
             authority,
             key,
             common_name=common_name,
@@ -215,6 +217,7 @@ class Cloud:
             server=True,
             client=True,
         )
+        return await self._keys.run(sign)
 
     def _free_port(self) -> int:
         """The next port that nobody has; ports of clusters that are gone are used again only after all others."""

@@ -13,6 +13,7 @@ from clusterwright.api.wire import Duplex, Request, Response
 from clusterwright.apiserver.auth.identity import ANONYMOUS, User
 from clusterwright.apiserver.serving.inprocess import ForwardRefused, InProcessTransport
 from clusterwright.inmemory.cluster import Serving, SimulatedCluster
+from clusterwright.kubeadm.certificates import decode_certificate
 from clusterwright.runtime.errors import ApiError, ConnectionFailed, from_response
 
 
@@ -65,8 +66,8 @@ def user_of(certificate: bytes, authority: bytes) -> User:
     if not certificate:
         return ANONYMOUS
     try:
-        client = x509.load_pem_x509_certificate(certificate)
-        client.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+        client = decode_certificate(certificate)  # of a bounded size: whoever brings one also brings the cost of its check
+        client.verify_directly_issued_by(decode_certificate(authority))
     except (ValueError, TypeError, InvalidSignature) as error:
         raise ConnectionFailed("remote error: tls: unknown certificate authority") from error
     names = [str(a.value) for a in client.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]

@@ -32,6 +32,7 @@ from clusterwright.api.codec import to_json
 from clusterwright.api.meta import Json, OwnerReference
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CLUSTER_SECRET_TYPE
 from clusterwright.kubeadm import yamltext
+from clusterwright.kubeadm.keysizes import LARGEST_RSA, LONGEST_KEY, broken_rule
 
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 PublicKey = RSAPublicKey | EllipticCurvePublicKey
@@ -186,9 +187,13 @@ def files(slots: Sequence[Slot], found: Certificates) -> tuple[File, ...]:
 
 
 def pair_from_secret(namespace: str, name: str, data: Mapping[str, bytes]) -> KeyPair:
-    """The pair that a Secret holds; its PEM is not looked at. Raises CertificateError when there is no certificate."""
+    """Return the pair that a Secret holds, without parsing it. Raises CertificateError if it has no certificate or a huge key."""
     if CERTIFICATE_KEY not in data:
         raise CertificateError(f"failed to read keypair from certificate {namespace}/{name}: missing data for key {CERTIFICATE_KEY}")
+    try:
+        check_length(data.get(PRIVATE_KEY_KEY, b""))
+    except CertificateError as error:
+        raise CertificateError(f"{PRIVATE_KEY_KEY} of Secret {namespace}/{name} cannot be used: {error}") from None
     return KeyPair(data[CERTIFICATE_KEY], data.get(PRIVATE_KEY_KEY, b""))
 
 
@@ -384,14 +389,26 @@ def encode_public_key(key: PublicKey) -> bytes:
 
 
 def decode_private_key(pem: bytes) -> PrivateKey:
-    """A PKCS#1, PKCS#8 or SEC1 key. RSA keys are not validated, which would take 50 ms. Raises CertificateError."""
+    """Return a PKCS#1, PKCS#8 or SEC1 key of an allowed size. Raises CertificateError.
+
+    RSA keys are not validated, which would take 50 ms, and much longer for a huge one.
+    """
+    check_length(pem)
     try:
         key = serialization.load_pem_private_key(pem, None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedKey):
         raise CertificateError("unable to decode PEM data") from None  # its cause may quote the key
     if not isinstance(key, RSAPrivateKey | EllipticCurvePrivateKey):
         raise CertificateError("the private key is neither RSA nor ECDSA")
+    if rule := broken_rule(key):
+        raise CertificateError(rule)
     return key
+
+
+def check_length(pem: bytes) -> None:
+    """Raise CertificateError if a PEM text with a private key is too long to be parsed."""
+    if len(pem) > LONGEST_KEY:
+        raise CertificateError(f"the private key has {len(pem)} bytes, more than {LONGEST_KEY}: use RSA with at most {LARGEST_RSA} bits")
 
 
 def decode_certificate(pem: bytes) -> x509.Certificate:
@@ -428,6 +445,8 @@ def decode_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
             continue
         try:
             found.append(load_certificate(b64decode(content)))
+        except CertificateError:
+            raise
         except ValueError as error:
             raise CertificateError("unable to parse a certificate of the PEM data") from error
     if not found:
@@ -442,9 +461,11 @@ def load_certificate(der: bytes) -> x509.Certificate:
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
         try:
             loaded = x509.load_der_x509_certificate(der)
-            loaded.public_key()
+            rule = broken_rule(loaded.public_key())
         except (x509.InvalidVersion, UnsupportedKey) as error:
             raise ValueError(str(error)) from error
+    if rule:
+        raise CertificateError(rule)
     return loaded
 
 

@@ -7,6 +7,7 @@ import ssl
 from base64 import b64decode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
@@ -66,7 +67,8 @@ class EtcdAccess:
         if not authority.key:
             return await self._pair(cluster, Purpose.API_SERVER_ETCD_CLIENT)
         key = await self._keys.new_key(pki.algorithm_of(authority))
-        return pki.sign(
+        sign = partial(
+            pki.sign,
             authority,
             key,
             common_name=COMMON_NAME,
@@ -76,6 +78,7 @@ class EtcdAccess:
             client=True,
             encipherment=False,
         )
+        return await self._keys.run(sign)
 
     async def _pair(self, cluster: ObjectKey, purpose: Purpose) -> KeyPair:
         name = pki.secret_name(cluster.name, purpose)

@@ -9,7 +9,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from random import Random
 
 from clusterwright.api.codec import DecodeError
@@ -227,7 +227,7 @@ async def make_kubeconfig(view: KubeconfigView, client: Client, keys: KeySource,
     assert isinstance(authority, KeyPair)
     assert endpoint is not None
     key = await keys.new_key(algorithm_of(authority))
-    admin = new_admin_client(authority, key, now=view.now, serial=new_serial(random))
+    admin = await keys.run(partial(new_admin_client, authority, key, now=view.now, serial=new_serial(random)))
     server = f"https://{host_port(endpoint.host, endpoint.port).lstrip('/')}"
     if what is Make.CERTIFICATE and isinstance(view.secret, Secret):
         parsed = _parse(view.secret, cluster)
