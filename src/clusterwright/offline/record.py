@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 REDACTED: Final = "<redacted>"
 _SENSITIVE: Final = frozenset({"token", "password", "passwd", "certificateKey", "secretKey", "accessKey", "clientSecret", "privateKey"})
+_FREE_TEXTS: Final = frozenset({"preKubeadmCommands", "postKubeadmCommands", "bootCommands", "sshAuthorizedKeys", "additionalConfig"})
+"""Fields of a bootstrap configuration in which users write whatever they need on a machine, passwords included."""
 _TOKEN_FACTS: Final = frozenset(
     {"token-id", "expiration", "description", "usage-bootstrap-signing", "usage-bootstrap-authentication", "auth-extra-groups"}
 )
@@ -207,6 +209,8 @@ def redacted(obj: Mapping[str, Any]) -> Json:
             if isinstance(copy.get(name), Mapping):
                 kept = _TOKEN_FACTS if obj.get("type") == BOOTSTRAP_TOKEN_SECRET_TYPE else frozenset[str]()
                 copy[name] = {k: v if k in kept else "" for k, v in copy[name].items()}
+        if isinstance(copy["metadata"].get("annotations"), Mapping):
+            copy["metadata"]["annotations"] = _hidden(copy["metadata"]["annotations"])  # they often repeat what the Secret holds
         return copy
     for name in ("spec", "data", "status"):
         if name in copy:
@@ -216,12 +220,31 @@ def redacted(obj: Mapping[str, Any]) -> Json:
 
 def _blotted(value: Any, inside_files: bool = False) -> Any:
     if isinstance(value, Mapping):
+        if _patches_secret(value):
+            return {k: _hidden(v) if k in {"value", "valueFrom"} else v for k, v in value.items()}
         return {
-            k: REDACTED
-            if isinstance(v, str) and v and (k in _SENSITIVE or (inside_files and k == "content"))
+            k: _hidden(v)
+            if k in _FREE_TEXTS or (isinstance(v, str) and (k in _SENSITIVE or (inside_files and k == "content")))
             else _blotted(v, k == "files")
             for k, v in value.items()
         }
     if isinstance(value, list):
         return [_blotted(item, inside_files) for item in value]
     return value
+
+
+def _patches_secret(value: Mapping[str, Any]) -> bool:
+    """Whether this is an operation of a JSON patch on a field that is hidden elsewhere."""
+    path = value.get("path")
+    if "op" not in value or not isinstance(path, str):
+        return False
+    return bool((_SENSITIVE | _FREE_TEXTS | {"files"}) & set(path.split("/")))
+
+
+def _hidden(value: Any) -> Any:
+    """Return the value with every text in it replaced; how many there are, and under which keys, stays."""
+    if isinstance(value, Mapping):
+        return {k: _hidden(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_hidden(item) for item in value]
+    return REDACTED if isinstance(value, str) and value else value

@@ -228,3 +228,22 @@ def test_54_a_binding_waits_until_the_cluster_may_go(allowed: bool) -> None:
     answer = clusterwright.decide([going, binding(), world], "ClusterResourceSetBinding/ns/c1")
 
     assert (answer["object"] is None) is allowed
+
+
+def test_errors_name_nothing_that_stands_inside_a_secret() -> None:
+    wrong = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: needle-name, namespace: needle}\n"
+    data = {"a": base64.b64encode(wrong.encode()).decode()}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "ns"},
+        "type": "addons.cluster.x-k8s.io/resource-set",
+        "data": data,
+    }
+    given = resource_set()
+    given["spec"]["resources"] = [{"kind": "Secret", "name": "s"}]
+
+    answer = decide(given, cluster(), secret, there(unwritable=[{"verb": "create", "kind": "ConfigMap"}]))
+
+    assert "failed to apply the 1st object in Secret ns/s" in str(answer)
+    assert "needle" not in str([answer["object"]["status"], answer.get("events"), answer.get("error"), answer.get("logs")])

@@ -35,14 +35,14 @@ async def reconcile(client: Client, obj: Json) -> None:
 STRATEGIES: Final[dict[str, Callable[[Client, Json], Awaitable[None]]]] = {"ApplyOnce": apply_once, "Reconcile": reconcile}
 
 
-async def apply_all(client: Client, strategy: str, objects: Iterable[Json]) -> list[ApiError]:
-    """Apply objects one after the other; what failed. One that fails does not keep the others from being applied."""
+async def apply_all(client: Client, strategy: str, objects: Iterable[Json]) -> list[tuple[int, ApiError]]:
+    """Apply objects one after the other, also after one that fails. Return the errors, each with the number of its object, from 1."""
     failed = []
-    for obj in objects:
+    for number, obj in enumerate(objects, start=1):
         try:
             await STRATEGIES[strategy](client, obj)
         except ApiError as error:
-            failed.append(error)
+            failed.append((number, error))
     return failed
 
 

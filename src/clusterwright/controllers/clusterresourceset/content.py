@@ -80,7 +80,7 @@ def _of_list(text: str) -> Iterator[Json]:
     except (ValueError, RecursionError):
         raise BadContent("failed converting data to unstructured objects: the text begins like a JSON list and is none") from None
     for n, item in enumerate(items, start=1):
-        yield _checked(item, f"{_ordinal(n)} item")
+        yield _checked(item, f"{ordinal(n)} item")
 
 
 def _of_stream(text: str) -> Iterator[Json]:
@@ -89,9 +89,9 @@ def _of_stream(text: str) -> Iterator[Json]:
             found = to_json(document)
         except BadYaml:
             # the parser's own words quote the text, which may be a Secret's
-            raise _bad(f"{_ordinal(n)} yaml document", "it is not YAML that JSON can say") from None
+            raise _bad(f"{ordinal(n)} yaml document", "it is not YAML that JSON can say") from None
         if found is not None and found != {}:
-            yield _checked(found, f"{_ordinal(n)} yaml document")
+            yield _checked(found, f"{ordinal(n)} yaml document")
 
 
 def _checked(found: Any, place: str) -> Json:
@@ -114,6 +114,7 @@ def _bad(place: str, why: str) -> BadContent:
     return BadContent(f"failed converting data to unstructured objects: failed to unmarshal the {place}: {why}")
 
 
-def _ordinal(n: int) -> str:
+def ordinal(n: int) -> str:
+    """Return `1st`, `2nd` and so on."""
     suffix = "th" if n % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     return f"{n}{suffix}"

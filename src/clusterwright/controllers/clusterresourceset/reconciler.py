@@ -17,7 +17,7 @@ from clusterwright.api.wellknown import CLUSTER_RESOURCE_SET_FINALIZER, RESOURCE
 from clusterwright.controllers.clusterresourceset.applying import STRATEGIES, apply_all
 from clusterwright.controllers.clusterresourceset.bindings import Binding, concerns, new_binding, without
 from clusterwright.controllers.clusterresourceset.conditions import RESOURCES_APPLIED
-from clusterwright.controllers.clusterresourceset.content import BadContent, content_of
+from clusterwright.controllers.clusterresourceset.content import BadContent, content_of, ordinal
 from clusterwright.controllers.clusterresourceset.snapshot import Failure, ResourceSetSnapshot, Trouble
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.passing import Pass
@@ -267,6 +267,13 @@ class _Application:
             return
         errors = await apply_all(client, strategy, content.objects)
         binding.note(reference, applied=not errors, digest=content.hash, now=self._now)
-        for failed in errors:
-            # whoever else writes in the workload cluster, it is not a race about our own objects
-            self._fail(Trouble.APPLYING, str(failed), None, reference.name)
+        for number, failed in errors:
+            # no cause: whoever else writes in the workload cluster, it is not a race about our own objects
+            self._fail(Trouble.APPLYING, _told(resource, number, failed), None, reference.name)
+
+
+def _told(resource: Resource, number: int, failed: ApiError) -> str:
+    """Return what is said of an object that could not be applied; of one in a Secret neither its name nor what the server quotes of it."""
+    if not isinstance(resource, Secret):
+        return str(failed)
+    return f"failed to apply the {ordinal(number)} object in Secret {resource.key}: {type(failed).__name__} (code {failed.code})"
