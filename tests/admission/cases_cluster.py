@@ -81,6 +81,10 @@ def _cluster() -> Iterator[Case]:
             )
     yield from case("CL-7", "Cluster", {"spec": plain}, T, {}, old={}, **kind)
     yield from case("CL-8", "Cluster", {}, T, gates=without("ClusterTopology"), **kind)
+    elsewhere = topology(classRef={"name": "class", "namespace": "elsewhere"})
+    closed = {**without("CrossNamespaceClasses"), "CrossNamespaceClasses": False}
+    yield from case("CL-41", "Cluster", elsewhere, f"{T}.classRef.namespace", elsewhere, gates=closed, **kind)
+    yield from case("CL-41", "Cluster", elsewhere, f"{T}.classRef.namespace", topology(), gates=closed, keeps_gates=closed, **kind)
     yield from case("CL-9", "Cluster", topology(classRef={"name": ""}), f"{T}.class", **kind)
     yield from case("CL-D2", "Cluster", topology(classRef={"name": ""}), f"{T}.classRef.name", **kind)
     yield from case("CL-10", "Cluster", topology(version="v1.33"), f"{T}.version", **kind)

@@ -63,6 +63,13 @@ _INTERNAL: Final = ErrorType.INTERNAL
 # ----------------------------------------------------------------------------------------- for which writes
 
 
+def _foreign_class(review: Review, namespace: Any) -> bool:
+    """Return whether the class is in another namespace, which is not allowed here. A reference that was stored before may stay."""
+    if review.gates.get("CrossNamespaceClasses", True) or not namespace or namespace == (at(review.new, "metadata", "namespace") or ""):
+        return False
+    return bool(at(review.old, "spec", "topology", "classRef") != at(review.new, "spec", "topology", "classRef"))
+
+
 def _managed(review: Review) -> bool:
     return topology_of(review.new) is not None
 
@@ -325,6 +332,8 @@ CLUSTER: Final = Hook(
         Rule("CL-8", FORBIDDEN, _TOPOLOGY, gate_off("ClusterTopology"), "can be set only if the ClusterTopology feature flag is enabled",
              when=_lives, stop=True),
         Rule("CL-9", REQUIRED, f"{_TOPOLOGY}.classRef.name", lambda _, v: not v, "classRef.name cannot be empty", path=_CLASS, when=_managed, stop=True),
+        Rule("CL-41", FORBIDDEN, f"{_TOPOLOGY}.classRef.namespace", _foreign_class,
+             "must be the namespace of the Cluster, or empty: the CrossNamespaceClasses feature flag is disabled", when=_managed),
         kubernetes_version("CL-10", f"{_TOPOLOGY}.version", text=_SEMANTIC, when=_managed),
         *template_metadata("CL-11", f"{_TOPOLOGY}.controlPlane.metadata", when=_managed),
         *template_metadata("CL-11", f"{_MDS}[name].metadata", when=_managed),

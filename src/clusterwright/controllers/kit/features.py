@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 DEFAULT_FEATURES: Mapping[str, bool] = {
     "ClusterTopology": False,
+    "CrossNamespaceClasses": True,
     "InPlaceUpdates": False,
     "KubeadmBootstrapFormatIgnition": False,
     "MachinePool": True,
