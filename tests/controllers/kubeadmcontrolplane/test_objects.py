@@ -153,12 +153,16 @@ def owned_by(world: h.World, purpose: str, references: list[h.Json], type: str) 
     return objects
 
 
-def test_78_secrets_of_the_user_keep_their_owners_and_foreign_controllers_of_ours_are_replaced() -> None:
+def test_78_secrets_of_users_and_of_foreign_controllers_keep_their_owners() -> None:
+    """Upstream takes Secrets of our type from any controller; we take them only from the kinds that make them."""
     foreign = [h.owner("x/v1", "Other", "o", "u")]
+    other_plane = [h.owner("controlplane.cluster.x-k8s.io/v1beta1", "KubeadmControlPlane", "o", "u")]
     users = decide(owned_by(h.World(h.machines(1)), "sa", foreign, "Opaque"))
-    ours = decide(owned_by(h.World(h.machines(1)), "sa", foreign, "cluster.x-k8s.io/secret"))
+    others = decide(owned_by(h.World(h.machines(1)), "sa", foreign, "cluster.x-k8s.io/secret"))
+    ours = decide(owned_by(h.World(h.machines(1)), "sa", other_plane, "cluster.x-k8s.io/secret"))
 
     assert users.did("patch", "Secret") == []
+    assert others.did("patch", "Secret") == []
     assert ours.did("patch", "Secret") == ["c1-sa"]
     assert ours.raw["others"]["Secret/c1-sa"]["metadata"]["ownerReferences"] == [h.control_plane_owner()]
 
