@@ -11,5 +11,4 @@ PENDING: Final = {
     "foreground-2000": "H1",
     "template-uniq": "H2",
     "template-case": "H2",
-    "giant-authority": "H3",
 }
