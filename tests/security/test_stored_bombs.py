@@ -12,7 +12,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from clusterwright.gotemplate import TemplateError, parse
 from clusterwright.gotemplate.sprig import FUNCTIONS
 from clusterwright.kubeadm.certificates import CertificateError, decode_private_key
-from security.pending import PENDING
 
 TEMPLATES = {"template-uniq": "{{len (uniq (until 5000))}}", "template-case": '{{len (snakecase (repeat 60000 "aB"))}}'}
 
@@ -24,8 +23,6 @@ def test_a_template_takes_half_a_second_at_most(name: str) -> None:
         template.render({})
     took = time.process_time() - began
 
-    if took >= 0.5 and name in PENDING:
-        pytest.xfail(f"finding {PENDING[name]}: {took:.1f} s")
     assert took < 0.5
 
 
@@ -38,10 +35,5 @@ def test_an_authority_of_any_size_is_not_signed_with() -> None:
     form = serialization.PrivateFormat.TraditionalOpenSSL
     pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
 
-    try:
+    with pytest.raises(CertificateError, match="RSA"):
         decode_private_key(pem)
-    except CertificateError:
-        return
-    if "giant-authority" in PENDING:
-        pytest.xfail(f"finding {PENDING['giant-authority']}: a key of {public.n.bit_length()} bits is taken")
-    pytest.fail("a key of 19,630 bits is taken")
