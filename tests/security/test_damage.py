@@ -307,7 +307,7 @@ async def test_a_store_that_broke_fails_readiness_and_is_not_unforeseen(tmp_path
     assert (ready.status, alive.status) == (500, 200)
     assert b"[-]etcd failed: the store can no longer be written" in ready.body
     assert [r for r in caplog.records if r.exc_info] == []
-    assert any("a write was refused" in r.getMessage() for r in caplog.records)
+    assert any("a write could not be stored" in r.getMessage() for r in caplog.records)
 
 
 async def test_the_mark_costs_no_sync_while_there_are_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

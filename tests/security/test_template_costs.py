@@ -36,8 +36,6 @@ def exceeds(template: Template, data: Any, seconds: float, per_step: float = 0.0
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *BUILTINS])
 def test_every_function_charges_what_it_costs(name: str) -> None:
-    if name == "derivePassword":
-        return  # it is slow on purpose, and has a price of its own
     for arguments in calls(name, 16_000):
         data = {f"a{n}": argument for n, argument in enumerate(arguments)}
         template = parse(f"{{{{$x := {name} {' '.join(f'.{key}' for key in data)}}}}}", FUNCTIONS)
@@ -61,7 +59,6 @@ def test_every_function_charges_what_it_costs(name: str) -> None:
         "{{range until 1000}}{{$x := until 100000}}{{end}}",
         '{{range until 1000}}{{regexMatch (printf "a%d|\\\\pL{500}" .) "x"}}{{end}}',
         '{{range until 1000}}{{regexMatch (printf "a%d.{900}c" .) (repeat 5000 "ab")}}{{end}}',
-        '{{range until 9}}{{derivePassword 1 "long" "p" "u" "s"}}{{end}}',
         '{{range until 1000}}{{toDate (printf "2006-%d" .) "2006-1"}}{{end}}',
     ],
 )

@@ -11,7 +11,7 @@ from clusterwright.apiserver.serving.tls import make_authority, server_context, 
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.http import ssl_context
 from clusterwright.runtime.kubeconfig import Connection
-from clusterwright.streams.tls import authorities
+from clusterwright.streams.tls import LONGEST_KEY, authorities, use_certificate
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AUTHORITY = make_authority(NOW)
@@ -34,3 +34,15 @@ def test_comments_are_passed_over(comment: str) -> None:
 def test_what_holds_no_authority_is_refused_and_nobody_else_trusted_instead(bundle: bytes) -> None:
     with pytest.raises(ConnectionFailed, match="certificates cannot be used"):
         ssl_context(Connection(server="https://a", certificate_authority=bundle), None)
+
+
+def test_a_key_that_would_make_handshakes_slow_is_refused() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    with pytest.raises(ssl.SSLError, match="at most 8192 are allowed"):
+        use_certificate(context, AUTHORITY.certificate, b"k" * (LONGEST_KEY + 1))
+
+
+def test_a_bundle_without_end_is_refused() -> None:
+    with pytest.raises(ssl.SSLError, match="at most 1048576 are allowed"):
+        authorities(AUTHORITY.certificate * 3000)

@@ -152,13 +152,10 @@ class ApiServer(Core):
         except StatusError as e:
             return await self._failed(e, for_failures(request.headers.get("accept", "")), call)
         except NotDurable as e:
-            log.error("a write was refused: %s", e, extra={"path": request.path, "method": request.method})
+            log.error("a write could not be stored, check the disk of the data directory: %s", e, extra={"path": request.path})
             return rendering.failed(internal(str(e)), form)
         except RecursionError:
             return rendering.failed(bad_request("the request nests too deeply"), form)
-        except NotDurable as e:
-            log.error("a write could not be stored: check the disk of the data directory", extra={"path": request.path, "error": str(e)})
-            return rendering.failed(internal(str(e)), form)
         except Exception:
             log.exception("request failed", extra={"path": request.path, "method": request.method})
             return rendering.failed(internal("the request could not be served"), form)

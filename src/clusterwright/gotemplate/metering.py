@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from clusterwright.gotemplate.values import TemplateError, unbox
 
-MAX_STEPS: Final = 30_000
-"""What one execution may cost: about 50 milliseconds."""
+MAX_STEPS: Final = 12_000
+"""What one execution may cost: about 20 milliseconds."""
 _CHARACTERS: Final = 64
 """Characters that one step copies or looks through."""
 _ELEMENTS: Final = 8

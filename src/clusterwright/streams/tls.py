@@ -6,18 +6,25 @@ import os
 import ssl
 import tempfile
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from clusterwright.api.wire import Duplex
 
 T = TypeVar("T")
 
+LONGEST_KEY: Final = 8 * 1024
+"""Bytes of a private key in PEM. RSA with 8,192 bits has 6,400; the cost of a handshake grows with the cube of the size."""
+LONGEST_BUNDLE: Final = 1024 * 1024
+"""Bytes of all authorities in PEM; the bundle of a Linux distribution has 250,000."""
+
 
 def use_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
-    """Have the context show this certificate (PEM); raises ssl.SSLError where it cannot.
+    """Make the context present this certificate (PEM). Raises ssl.SSLError if it cannot be used or its key is too long.
 
-    The ssl module reads keys from files only: one that nobody else can read, gone at once.
+    The ssl module reads keys from files only, so the key is in a private temporary file for a moment.
     """
+    if len(key) > LONGEST_KEY:
+        raise ssl.SSLError(f"the private key has {len(key)} bytes, at most {LONGEST_KEY} are allowed: use RSA with at most 8192 bits")
     descriptor, path = tempfile.mkstemp()
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -28,10 +35,12 @@ def use_certificate(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
 
 
 def authorities(pem: bytes) -> str:
-    """Authorities as contexts take them; raises ssl.SSLError where there are none.
+    """Return a bundle of authorities (PEM) as SSL contexts take it. Raises ssl.SSLError if it has no certificate or is too long.
 
-    Between certificates people write comments, of any language, which the ssl module refuses together with the certificates.
+    Comments between certificates may be in any language. They are removed, because the ssl module refuses the whole bundle for them.
     """
+    if len(pem) > LONGEST_BUNDLE:
+        raise ssl.SSLError(f"the bundle of authorities has {len(pem)} bytes, at most {LONGEST_BUNDLE} are allowed")
     text = pem.decode("ascii", "ignore").replace("\0", "")
     if "-----BEGIN" not in text:
         raise ssl.SSLError("there is no certificate in the PEM data")

@@ -1,11 +1,8 @@
-"""Functions of cryptography: those whose answer is always the same. The others are known, and refuse."""
+"""Cryptographic functions whose answer is always the same. Those that are random, or slow on purpose, are known and fail."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
-import struct
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -14,25 +11,6 @@ from clusterwright.gotemplate.sprig.signatures import Library
 from clusterwright.gotemplate.values import Opaque, from_bytes, to_bytes
 
 LIBRARY: Final = Library()
-_VOWELS, _CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxyz"
-_CLASSES: Final = {
-    "V": _VOWELS.upper(), "C": _CONSONANTS.upper(), "v": _VOWELS, "c": _CONSONANTS, "A": (_VOWELS + _CONSONANTS).upper(),
-    "a": "AEIOUaeiouBCDFGHJKLMNPQRSTVWXYZbcdfghjklmnpqrstvwxyz", "n": "0123456789", "o": "@&%?,=[]_:-+*$#!'^~;()/.",
-    "x": "AEIOUaeiouBCDFGHJKLMNPQRSTVWXYZbcdfghjklmnpqrstvwxyz0123456789!@#$%^&*()",
-}  # fmt: skip
-_TEMPLATES: Final = {
-    "maximum": "anoxxxxxxxxxxxxxxxxx axxxxxxxxxxxxxxxxxno",
-    "long": (
-        "CvcvnoCvcvCvcv CvcvCvcvnoCvcv CvcvCvcvCvcvno CvccnoCvcvCvcv CvccCvcvnoCvcv CvccCvcvCvcvno CvcvnoCvccCvcv CvcvCvccnoCvcv "
-        "CvcvCvccCvcvno CvcvnoCvcvCvcc CvcvCvcvnoCvcc CvcvCvcvCvccno CvccnoCvccCvcv CvccCvccnoCvcv CvccCvccCvcvno CvcvnoCvccCvcc "
-        "CvcvCvccnoCvcc CvcvCvccCvccno CvccnoCvcvCvcc CvccCvcvnoCvcc CvccCvcvCvccno"
-    ),
-    "medium": "CvcnoCvc CvcCvcno",
-    "short": "Cvcn",
-    "basic": "aaanaaan aannaaan aaannaaa",
-    "pin": "nnnn",
-}
-_SCOPE: Final = b"com.lyndir.masterpassword"
 
 
 class Certificate(Opaque):
@@ -52,19 +30,6 @@ class Certificate(Opaque):
         return super().member(name, arguments) if found is None or arguments else found
 
 
-def _derived(counter: int, kind: str, password: str, user: str, site: str) -> str:
-    templates = _TEMPLATES.get(kind, "").split()
-    if not templates:
-        return f"cannot find password template {kind}"
-    name, where = to_bytes(user), to_bytes(site)
-    key = hashlib.scrypt(
-        to_bytes(password), salt=_SCOPE + struct.pack(">I", len(name)) + name, n=32768, r=8, p=2, dklen=64, maxmem=128 * 1024 * 1024
-    )
-    seed = hmac.digest(key, _SCOPE + struct.pack(">I", len(where)) + where + struct.pack(">I", counter & 0xFFFFFFFF), "sha256")
-    template = templates[seed[0] % len(templates)]
-    return "".join(_CLASSES[c][seed[i + 1] % len(_CLASSES[c])] for i, c in enumerate(template))
-
-
 def _custom_certificate(cert: str, key: str) -> Certificate:
     return Certificate(*(from_bytes(base64.b64decode(part, validate=True)) for part in (cert, key)))
 
@@ -79,11 +44,15 @@ def _decrypted(password: str, text: str) -> str:
     return from_bytes(plain[: len(plain) - plain[-1]]) if plain else ""
 
 
+def _slow(*_: Any) -> Any:
+    raise ValueError("it takes 0.1 s of CPU time on purpose, which would stall all clusters; use a variable instead")
+
+
 def _unrepeatable(*_: Any) -> Any:
     raise ValueError("it gives another value in every pass, which would change the objects for ever; use a variable instead")
 
 
-LIBRARY.define("derivePassword", "int string string string string", _derived, steps=25_000)  # it is made to be slow
+LIBRARY.define("derivePassword", "int string string string string", _slow)
 LIBRARY.define("buildCustomCert", "string string", _custom_certificate)
 LIBRARY.define("decryptAES", "string string", _decrypted)
 LIBRARY.define(

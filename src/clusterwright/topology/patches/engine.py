@@ -26,7 +26,7 @@ INLINE: Final = "inline"
 _encode = msgspec.json.Encoder(order="sorted").encode
 MOST_STEPS: Final = 1_000_000
 """What all patches of one Cluster may cost in one pass: one to two seconds of CPU time, in turns."""
-STEPS_PER_TURN: Final = 20_000
+STEPS_PER_TURN: Final = 4_000
 _BYTES_PER_STEP: Final = 128
 """Bytes of a template that one step copies when it is patched."""
 _TEMPLATE_SPEC: Final = ("spec", "template", "spec")
