@@ -80,7 +80,6 @@ FIELDS = {
         spec.backend: required object
         spec.backend.docker: object
         spec.backend.docker.bootstrapTimeout: string
-        spec.backend.docker.bootstrapped: boolean
         spec.backend.docker.customImage: string
         spec.backend.docker.extraMounts: array
         spec.backend.docker.extraMounts[]: object
@@ -112,9 +111,6 @@ FIELDS = {
         status.addresses[]: object
         status.addresses[].address: required string minLength=1 maxLength=256
         status.addresses[].type: required string enum=["Hostname","ExternalIP","InternalIP","ExternalDNS","InternalDNS"]
-        status.backend: object
-        status.backend.docker: object
-        status.backend.docker.loadBalancerConfigured: boolean
         status.conditions: array maxItems=32 list-type="map" list-map-keys=["type"]
         status.conditions[]: object
         status.conditions[].lastTransitionTime: required string:date-time

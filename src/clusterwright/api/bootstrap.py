@@ -169,6 +169,9 @@ class FileSource(Struct):
 class File(SensitiveStruct):
     append: Annotated[bool | None, Doc("append to a file that exists instead of replacing it")] = None
     content: Annotated[str, Len(1, 10240), Doc("inline; exclusive with contentFrom")] = ""
+    content_format: Annotated[str, OneOf("Raw", "Template"), Doc("Template: the content is a Go template; Raw, the default: it is not")] = (
+        ""
+    )
     content_from: Annotated[FileSource | None, Doc("where the content comes from")] = None
     encoding: Annotated[str, OneOf("base64", "gzip", "gzip+base64"), Doc("gzip variants forbidden with ignition")] = ""
     owner: Annotated[str, Len(1, 256), Doc("user:group")] = ""

@@ -13,6 +13,7 @@ from clusterwright.api.core.shared import (
     MachineNamingSpec,
     MachineReadinessGate,
     MachineTaint,
+    StatusVersions,
     TemplateObjectMeta,
 )
 from clusterwright.api.meta import ALWAYS, KEEP_EMPTY, Conditions, Object, ObservedGeneration, Struct, V1Beta1Conditions
@@ -127,7 +128,8 @@ class KubeadmControlPlaneStatus(Struct):
     replicas: Annotated[Int32 | None, Doc("observed Machine count (includes provisioning and deleting)")] = None
     selector: Annotated[str, Len(1, 4096), Doc("selector in query-string form")] = ""
     up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None
-    version: Annotated[str, Len(1, 256), Doc("lowest version among control-plane Machines")] = ""
+    version: Annotated[str, Len(1, 256), Doc("lowest version among control-plane Machines; deprecated, see versions")] = ""
+    versions: StatusVersions = ()
 
 
 class KubeadmControlPlane(Object):

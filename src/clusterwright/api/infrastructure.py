@@ -138,7 +138,6 @@ class DockerMachineBackend(Struct):
     custom_image: Annotated[str, Doc("container image of the machine")] = ""
     pre_load_images: Annotated[tuple[str, ...], Doc("images loaded into the new machine")] = ()
     extra_mounts: Annotated[tuple[Mount, ...], Doc("further mounts")] = ()
-    bootstrapped: Annotated[bool, Doc("whether the bootstrap data has been run")] = False
     bootstrap_timeout: Annotated[str | None, Doc("how long bootstrapping may take, as in 5m")] = None
 
 
@@ -177,20 +176,11 @@ class DevMachineSpec(InfraMachineSpec):
     backend: Annotated[DevMachineBackend, ALWAYS, REQUIRED, Doc("what the machine is made of")] = DevMachineBackend()
 
 
-class DockerMachineBackendStatus(Struct):
-    load_balancer_configured: Annotated[bool, Doc("whether the machine is known to the load balancer")] = False
-
-
-class DevMachineBackendStatus(Struct):
-    docker: Annotated[DockerMachineBackendStatus | None, KEEP_EMPTY, Doc("state of the container")] = None
-
-
 class DevMachineStatus(Struct):
     conditions: Conditions = ()
     initialization: Annotated[DevInitializationStatus | None, Doc("one-way latches")] = None
     addresses: Annotated[tuple[MachineAddress, ...], Doc("copied to the Machine")] = ()
     failure_domain: Annotated[str, Len(1, 256), Doc("where the machine was placed")] = ""
-    backend: Annotated[DevMachineBackendStatus | None, KEEP_EMPTY, Doc("state that only the backend knows")] = None
     deprecated: Annotated[DevDeprecatedStatus | None, KEEP_EMPTY, Doc("status in deprecated forms")] = None
 
 

@@ -17,7 +17,6 @@ ONE_LAYOUT = Cel(
     "exactly one of the fields in [layout diskLayout] must be set",
 )
 PARTITION_TYPE = Cel(
-    "self in ['Linux','LinuxSwap','LinuxRAID','LVM','Fat32','NTFS','LinuxExtended'] || "
-    "self.matches('^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$')",
+    "self.matches('^(Linux|LinuxSwap|LinuxRAID|LVM|Fat32|NTFS|LinuxExtended|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')",
     "partitionType must be one of Linux, LinuxSwap, LinuxRAID, LVM, Fat32, NTFS, LinuxExtended or a full GPT partition GUID",
 )

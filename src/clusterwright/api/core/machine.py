@@ -64,6 +64,8 @@ class MachineTemplateSpec(Struct):
 class MachineDeletionStatus(Struct):
     node_drain_start_time: Annotated[datetime | None, Doc("start of drain; base for the drain timeout")] = None
     wait_for_node_volume_detach_start_time: Annotated[datetime | None, Doc("start of detach wait; base for its timeout")] = None
+    wait_for_pre_drain_hook_start_time: Annotated[datetime | None, Doc("when waiting for pre-drain hooks began")] = None
+    wait_for_pre_terminate_hook_start_time: Annotated[datetime | None, Doc("when waiting for pre-terminate hooks began")] = None
 
 
 class MachineV1Beta1DeprecatedStatus(Struct):

@@ -9,7 +9,7 @@ import msgspec
 
 from clusterwright.api.constraints import ATOMIC, REQUIRED, Doc, Each, Int32, IntOrString, Items, Len, OneOf, Props
 from clusterwright.api.core.machine import MachineTemplateSpec
-from clusterwright.api.core.shared import MachineDeploymentRolloutStrategy, MachineNamingSpec
+from clusterwright.api.core.shared import MachineDeploymentRolloutStrategy, MachineNamingSpec, StatusVersions
 from clusterwright.api.kubernetes import ObjectReference
 from clusterwright.api.meta import ALWAYS, KEEP_EMPTY, Conditions, LabelSelector, Object, ObservedGeneration, Struct, V1Beta1Conditions
 
@@ -55,6 +55,7 @@ class MachineSetStatus(Struct):
     replicas: Annotated[Int32 | None, Doc("observed Machine count (includes provisioning and deleting)")] = None
     selector: Annotated[str, Len(1, 4096), Doc("selector in query-string form (scale subresource)")] = ""
     up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None
+    versions: StatusVersions = ()
 
 
 class MachineSet(Object):
@@ -123,6 +124,7 @@ class MachineDeploymentStatus(Struct):
     replicas: Annotated[Int32 | None, Doc("observed Machine count (includes provisioning and deleting)")] = None
     selector: Annotated[str, Len(1, 4096), Doc("selector in query-string form (scale subresource)")] = ""
     up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None
+    versions: StatusVersions = ()
 
 
 class MachineDeployment(Object):
@@ -185,6 +187,7 @@ class MachinePoolStatus(Struct):
     ready_replicas: Annotated[Int32 | None, Doc("Machines with Ready=True")] = None
     replicas: Annotated[Int32 | None, Doc("from InfraMachinePool")] = None
     up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None
+    versions: StatusVersions = ()
 
 
 class MachinePool(Object):

@@ -181,6 +181,24 @@ class MachineAddress(Struct):
     type: Annotated[str, REQUIRED, OneOf("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"), Doc("kind of address")] = ""
 
 
+class StatusVersion(Struct):
+    """Used at `status.versions` of everything that has Machines, oldest version first."""
+
+    replicas: Annotated[Int32 | None, Range(1), Doc("Machines, or Nodes of a pool without Machines, that have this version")] = None
+    version: Annotated[str, REQUIRED, Len(1, 256), Doc("Kubernetes version, as the kubelet reports it where that is known")] = ""
+
+
+class UpgradePlanVersion(Struct):
+    """Used at `upgradePlan` of Cluster `status.controlPlane` and `status.workers`."""
+
+    version: Annotated[str, REQUIRED, Len(1, 256), Doc("Kubernetes version of one step of the upgrade")] = ""
+
+
+StatusVersions = Annotated[
+    tuple[StatusVersion, ...], Items(1, 100), ListMap("version"), Doc("Kubernetes versions of the Machines, oldest first")
+]
+
+
 class ReplicaCounters(Struct):
     """Used at Cluster `status.controlPlane` and `status.workers`."""
 
@@ -189,3 +207,7 @@ class ReplicaCounters(Struct):
     ready_replicas: Annotated[Int32 | None, Doc("Machines with Ready=True")] = None
     replicas: Annotated[Int32 | None, Doc("observed Machine count (includes provisioning and deleting)")] = None
     up_to_date_replicas: Annotated[Int32 | None, Doc("Machines with UpToDate=True")] = None
+    upgrade_plan: Annotated[
+        tuple[UpgradePlanVersion, ...], Items(1, 32), ATOMIC, Doc("versions still to come; only while a topology is upgraded")
+    ] = ()
+    versions: Annotated[tuple[StatusVersion, ...], Items(1, 32), ATOMIC, Doc("Kubernetes versions in use, oldest first")] = ()
