@@ -98,7 +98,12 @@ async def life(world: World) -> None:
 
     victim = (await p.client.list(Machine, labels={"cluster.x-k8s.io/pool-name": "pool"}))[0]
     await p.client.delete(Machine, victim.key)
-    await p.until_gone(Machine, victim.metadata.name, within=HOUR)
+
+    async def victim_is_gone() -> bool:
+        now = await p.client.find(Machine, victim.key)
+        return now is None or now.metadata.uid != victim.metadata.uid  # its place may be taken again at once, under its name
+
+    await p.until(victim_is_gone, f"Machine {victim.metadata.name} is gone", within=HOUR)
     await scaled(2, newer)
     await scaled(0, newer)
 
