@@ -334,7 +334,7 @@ CLUSTER: Final = Hook(
         Rule("CL-9", REQUIRED, f"{_TOPOLOGY}.classRef.name", lambda _, v: not v, "classRef.name cannot be empty", path=_CLASS, when=_managed, stop=True),
         Rule("CL-41", FORBIDDEN, f"{_TOPOLOGY}.classRef.namespace", _foreign_class,
              "must be the namespace of the Cluster, or empty: the CrossNamespaceClasses feature flag is disabled", when=_managed),
-        kubernetes_version("CL-10", f"{_TOPOLOGY}.version", text=_SEMANTIC, when=_managed),
+        *kubernetes_version("CL-10", f"{_TOPOLOGY}.version", text=_SEMANTIC, when=_managed),
         *template_metadata("CL-11", f"{_TOPOLOGY}.controlPlane.metadata", when=_managed),
         *template_metadata("CL-11", f"{_MDS}[name].metadata", when=_managed),
         *template_metadata("CL-11", f"{_MPS}[name].metadata", when=_managed),

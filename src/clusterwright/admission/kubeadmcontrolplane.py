@@ -245,7 +245,7 @@ KUBEADM_CONTROL_PLANE: Final = Hook(
             Rule(f"KCP-{n}", INVALID, _REF, _lacks(key), "cannot be empty", path=f"spec.machineTemplate.infrastructure.{key}")
             for n, key in enumerate(("apiGroup", "kind", "name"), 4)
         ),
-        kubernetes_version("KCP-9", "spec.version"),
+        *kubernetes_version("KCP-9", "spec.version"),
         *shared(_IDS, ("spec",), replicas=True),
         Rule("KCP-22", FORBIDDEN, "spec", _forbidden_changes, "cannot be modified", on=UPDATE, path="{}"),
         Rule("KCP-23", ErrorType.INTERNAL, "spec.version", _unread_version,
@@ -296,7 +296,7 @@ KUBEADM_CONTROL_PLANE_SCALE: Final = Hook(
     on=UPDATE,
     observe=_control_plane,  # SC-4: what cannot be read is an error
     rules=(
-        Rule("SC-1", FORBIDDEN, "spec.replicas", lambda _, v: not v, "replicas cannot be 0"),
+        Rule("SC-1", FORBIDDEN, "spec.replicas", lambda _, v: (v or 0) <= 0, "replicas should be greater than zero"),
         Rule("SC-2", FORBIDDEN, "spec.replicas", _even_of_stacked, "replicas cannot be an even number when etcd is stacked"),
     ),
 )

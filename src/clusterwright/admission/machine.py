@@ -43,7 +43,7 @@ MACHINE: Final = Hook(
     rules=(
         bootstrap("MA-1", "spec.bootstrap", exempt=_of_a_pool),
         Rule("MA-2", FORBIDDEN, "spec.clusterName", changed("spec", "clusterName"), IMMUTABLE, on=UPDATE),
-        kubernetes_version("MA-3", "spec.version", optional=True),
+        *kubernetes_version("MA-3", "spec.version", optional=True),
         *taints("MA-4", "spec.taints", workers=_is_worker),
     ),
 )

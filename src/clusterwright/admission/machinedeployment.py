@@ -87,7 +87,7 @@ MACHINE_DEPLOYMENT: Final = Hook(
         same_cluster_name("MD-7"),
         *rollout("MD-8", "spec.rollout.strategy"),
         percentage("MD-9", "spec.remediation.maxInFlight"),
-        kubernetes_version("MD-10", "spec.template.spec.version", optional=True),
+        *kubernetes_version("MD-10", "spec.template.spec.version", optional=True),
         *machine_naming("MD-11", "spec.machineNaming", NAMING_SAMPLE),
         *taints("MD-12", "spec.template.spec.taints", workers=lambda _: True),
         *template_metadata("MD-13", "spec.template.metadata"),

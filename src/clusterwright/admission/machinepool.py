@@ -41,7 +41,7 @@ MACHINE_POOL: Final = Hook(
         bootstrap("MP-2", "spec.template.spec.bootstrap"),
         Rule("MP-3", FORBIDDEN, "spec.clusterName", changed("spec", "clusterName"), IMMUTABLE, on=UPDATE),
         same_cluster_name("MP-4"),
-        kubernetes_version("MP-5", "spec.template.spec.version", optional=True),
+        *kubernetes_version("MP-5", "spec.template.spec.version", optional=True),
         Rule("MP-6", FORBIDDEN, _TAINTS, lambda _, v: bool(v), "taints feature for MachinePools is not yet implemented", path=_TAINTS_PATH),
         Rule(
             "MP-7",

@@ -82,7 +82,7 @@ MACHINE_SET: Final = Hook(
         skipped_checks("MS-4"),
         Rule("MS-5", FORBIDDEN, "spec.clusterName", changed("spec", "clusterName"), IMMUTABLE, on=UPDATE),
         same_cluster_name("MS-6"),
-        kubernetes_version("MS-7", "spec.template.spec.version", optional=True),
+        *kubernetes_version("MS-7", "spec.template.spec.version", optional=True),
         *taints("MS-8", "spec.template.spec.taints", workers=lambda _: True),
         *machine_naming("MS-9", "spec.machineNaming", NAMING_SAMPLE),
         *template_metadata("MS-10", "spec.template.metadata"),

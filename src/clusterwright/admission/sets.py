@@ -23,7 +23,11 @@ from clusterwright.kubeadm.naming import shortened
 
 FORBIDDEN, INVALID, REQUIRED = ErrorType.FORBIDDEN, ErrorType.INVALID, ErrorType.REQUIRED
 IMMUTABLE: Final = "field is immutable"
-KUBERNETES_VERSION: Final = re.compile(r"v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-0-9a-zA-Z_.+]*)?")
+_NUMBER, _PART = "(?:0|[1-9][0-9]*)", "[0-9A-Za-z-]+"
+SEMANTIC_VERSION: Final = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-(?!0[0-9]+(?:[.+]|$))(?:{_PART})(?:\.(?!0[0-9]+(?:[.+]|$)){_PART})*)?(?:\+{_PART}(?:\.{_PART})*)?"
+)
+"""A semantic version without `v`. Numbers have no leading zeros, in pre-release parts neither."""
 SAMPLE_SUFFIX: Final = "bcdfg"
 
 
@@ -288,16 +292,26 @@ def _no_name(sample: Mapping[str, Any]) -> Guard:
 
 def kubernetes_version(
     ids: str, field: str, *, optional: bool = False, text: str = "must be a valid semantic version", **options: Any
-) -> Rule:
-    """VER-1: `v` and three numbers."""
+) -> tuple[Rule, Rule]:
+    """VER-1 and VER-2: `v` and a semantic version."""
 
-    def guard(review: Review, value: Any) -> Iterator[Fault]:
-        del review
-        version = value or ""
-        if not (optional and not version) and KUBERNETES_VERSION.fullmatch(version) is None:
+    def version_of(value: Any) -> str | None:
+        return None if optional and not value else value or ""
+
+    def lacks_v(review: Review, value: Any) -> Iterator[Fault]:
+        version = version_of(value)
+        if version is not None and not version.startswith("v"):
             yield Fault(version)
 
-    return Rule(f"{ids} VER-1", INVALID, field, guard, text, **options)
+    def is_not_semantic(review: Review, value: Any) -> Iterator[Fault]:
+        version = version_of(value)
+        if version is not None and SEMANTIC_VERSION.fullmatch(version.removeprefix("v")) is None:
+            yield Fault(version)
+
+    return (
+        Rule(f"{ids} VER-2", INVALID, field, lacks_v, "must start with v", **options),
+        Rule(f"{ids} VER-1", INVALID, field, is_not_semantic, text, **options),
+    )
 
 
 def version_default(ids: str, *parents: str, also_empty: bool = False) -> Default:

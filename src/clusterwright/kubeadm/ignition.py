@@ -43,7 +43,7 @@ ConditionPathExists={CONFIG_PATH}
 After=network.target
 [Service]
 Type=oneshot
-ExecStart={SCRIPT_PATH}
+ExecStart=/bin/bash {SCRIPT_PATH}
 [Install]
 WantedBy=multi-user.target
 """

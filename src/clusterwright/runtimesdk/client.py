@@ -15,7 +15,6 @@ from clusterwright.golang.quoting import quote
 from clusterwright.kubeadm.durations import format_duration
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.selectors import EVERYTHING
 from clusterwright.runtimesdk.discovery import BadHandlers, defaulted
 from clusterwright.runtimesdk.hooks import (
@@ -32,7 +31,8 @@ from clusterwright.runtimesdk.metrics import CallMetrics
 from clusterwright.runtimesdk.registry import GROUP, Handler, Registry, RegistryError, discovery_handler
 from clusterwright.topology.extensions import HOOKS_API_VERSION, CallAll, CallHandler, ExtensionError, Extensions, ListHandlers
 
-_log = get_logger("runtimesdk")
+MOST_SHOWN = 512
+"""Bytes of an unexpected answer that an error repeats."""
 
 _CACHED_FOR: Final = 600.0
 
@@ -210,8 +210,8 @@ _check: type[Extensions] = RuntimeClient
 
 def _read(handler: Handler, code: int, body: bytes) -> Response:
     if code != 200:
-        text = quote(body.decode("utf-8", "replace"))
-        raise CallFailed(f"http call failed: got response with status code {code} != 200: response: {text}")
+        text = body[:MOST_SHOWN].decode("utf-8", "replace") + ("..." if len(body) > MOST_SHOWN else "")
+        raise CallFailed(f"http call failed: got response with status code {code} != 200: response : {quote(text)}")
     try:
         return read_answer(HOOKS[handler.hook], body)
     except BadAnswer as error:
@@ -219,12 +219,11 @@ def _read(handler: Handler, code: int, body: bytes) -> Response:
 
 
 def refuse_failures(answer: Response, context: str) -> None:
-    """Raise ExtensionError unless the answer is a success. Its own message may be another each time, and goes to the log alone."""
+    """Raise ExtensionError with the extension's own message unless the answer is a success."""
     if answer.status == "Success":
         return
-    _log.info("Extension answered that it failed", context=context, status=answer.status, answer=answer.message)
     what = "failure response" if answer.status == "Failure" else f"unknown response status {quote(answer.status)}"
-    raise ExtensionError(f"{context}: got {what}, please check controller logs for errors")
+    raise ExtensionError(f"{context}: got {what} with message: {answer.message}")
 
 
 def url_of(handler: Handler) -> str:
