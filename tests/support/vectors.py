@@ -10,7 +10,6 @@ import clusterwright
 from clusterwright.tables import Table, contradictions, observing
 from vectors import replay, v1_14
 
-
 CHANGED = frozenset({"kubeadmconfig", "topology"})
 """Sets whose answers hold texts that v1.14 changed."""
 
