@@ -43,6 +43,7 @@ from clusterwright.controllers.machinedeployment.rollout import Sized, proportio
 from clusterwright.controllers.machineset.deletion_order import in_order
 from clusterwright.controllers.machineset.desired import Maker, new_names
 from clusterwright.golang import envsubst
+from clusterwright.golang import jsonpatch as class_patches
 from clusterwright.golang.quoting import quote
 from clusterwright.golang.regex import matcher
 from clusterwright.golang.yaml import to_json

@@ -15,11 +15,11 @@ from apiserver.apiserver_testing import CRDS, Api, configmap, make_server
 from clusterwright.controllers.intstr import count
 from clusterwright.controllers.kubeadmcontrolplane.machines.remediation import GarbledHistory, RemediationData
 from clusterwright.conversion import values as conversion
+from clusterwright.golang import jsonpatch
 from clusterwright.inmemory import stages
 from clusterwright.kubeadm.durations import parse_seconds
 from clusterwright.kubeadm.versions import compare, parse_version
 from clusterwright.streams import grpc
-from clusterwright.topology.patches import jsonpatch
 from clusterwright.workload.http1 import HttpStream, ProtocolError
 from support.said import Said
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from clusterwright.golang import jsonpatch
 from clusterwright.topology.extensions import Turn
-from clusterwright.topology.patches import PatchError, apply_patches, jsonpatch
+from clusterwright.topology.patches import PatchError, apply_patches
 from vectors import ops_patches, replay
 
 RECORDED = next(v["inputs"] for v in replay.vectors("patches") if v["id"] == "patches-jsonpatch-17")

@@ -1,4 +1,4 @@
-"""What can be said of any JSON value: equality, pointers into it, merge patches. Pure."""
+"""Operations on any JSON value: copies, equality, pointers, merge patches. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ def equal(a: Any, b: Any) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(equal, a, b))
     return bool(a == b)
+
+
+def copied(value: Any) -> Any:
+    """Return a deep copy of a JSON value."""
+    if type(value) is dict:
+        return {k: copied(v) if type(v) in (dict, list) else v for k, v in value.items()}
+    if type(value) is list:
+        return [copied(v) if type(v) in (dict, list) else v for v in value]
+    return value
 
 
 def pointer_steps(pointer: str) -> list[str]:

@@ -11,8 +11,8 @@ import msgspec
 from clusterwright.api.core import MachineSpec
 from clusterwright.api.meta import Json
 from clusterwright.controllers.update_patches import at, patched
+from clusterwright.golang.jsonpatch import PatchFailed
 from clusterwright.topology.extensions import CallHandler, ExtensionError, Extensions, ListHandlers
-from clusterwright.topology.patches.jsonpatch import PatchFailed
 
 _COMPARED: Final = ("version", "failure_domain")
 """Fields of a Machine that tell whether an update in place brought about what is wanted; the others change without one, or never."""

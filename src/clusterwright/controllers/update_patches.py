@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.topology.patches import jsonpatch
-from clusterwright.topology.patches.jsonpatch import PatchFailed
+from clusterwright.golang import jsonpatch
+from clusterwright.golang.jsonpatch import PatchFailed
 
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Any, Any], Any]]]] = {
     "JSONPatch": ("json patch (RFC6902)", jsonpatch.apply),

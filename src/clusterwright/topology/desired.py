@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import TOPOLOGY_DEPLOYMENT_NAME_LABEL, TOPOLOGY_POOL_NAME_LABEL
 from clusterwright.golang.quoting import quote
@@ -26,7 +27,7 @@ from clusterwright.topology.model import (
     WorkerTemplates,
 )
 from clusterwright.topology.patches import PatchError, apply_patches
-from clusterwright.topology.paths import at, copied
+from clusterwright.topology.paths import at
 from clusterwright.topology.planning import PlanError, lowest, upgrade_plan
 from clusterwright.topology.upgrading import UpgradeError, concurrency, control_plane_version, worker_version
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from clusterwright.api.contract import ContractVersion
+from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import Json
 from clusterwright.api.wellknown import (
     CLONED_FROM_GROUP_KIND_ANNOTATION,
@@ -22,7 +23,7 @@ from clusterwright.api.wellknown import (
 )
 from clusterwright.topology.model import DesiredWorker
 from clusterwright.topology.patches.variables import LAST_APPLIED_ANNOTATION
-from clusterwright.topology.paths import at, copied, put
+from clusterwright.topology.paths import at, put
 
 CORE: Final = "cluster.x-k8s.io/v1beta2"
 NODE_STARTUP_TIMEOUT: Final = 600

@@ -8,15 +8,6 @@ from typing import Any
 from clusterwright.api.meta import Json
 
 
-def copied(value: Any) -> Any:
-    """A deep copy of a JSON value."""
-    if type(value) is dict:
-        return {k: copied(v) if type(v) in (dict, list) else v for k, v in value.items()}
-    if type(value) is list:
-        return [copied(v) if type(v) in (dict, list) else v for v in value]
-    return value
-
-
 def at(json: Mapping[str, Any] | None, *path: str) -> Any:
     """The value at a path; None where there is none."""
     value: Any = json

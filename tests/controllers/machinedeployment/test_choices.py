@@ -22,8 +22,8 @@ from clusterwright.controllers.machinedeployment.revisions import Revision, next
 from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout, Sized
 from clusterwright.controllers.machinedeployment.templates import divide
 from clusterwright.controllers.update_patches import patched
+from clusterwright.golang.jsonpatch import PatchFailed
 from clusterwright.runtime.selectors import InvalidSelector, as_labels, parsed, selector_text
-from clusterwright.topology.patches.jsonpatch import PatchFailed
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 REVISION = "machinedeployment.clusters.x-k8s.io/revision"

@@ -16,9 +16,9 @@ from clusterwright.controllers.owned_machines import is_updating
 from clusterwright.controllers.update_advice import Hook
 from clusterwright.controllers.update_patches import reduced
 from clusterwright.controllers.wiring import Dependencies
+from clusterwright.golang.jsonpatch import PatchFailed
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.topology.extensions import ExtensionError
-from clusterwright.topology.patches.jsonpatch import PatchFailed
 
 HOOK: Final = Hook(name="CanUpdateMachineSet", path=("spec", "template", "spec"), machine="machineSet")
 _ANSWER_LASTS: Final = 600.0

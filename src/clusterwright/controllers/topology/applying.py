@@ -14,13 +14,14 @@ from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CONVERSION_DATA_ANNOTATION, TOPOLOGY_DRY_RUN_ANNOTATION, UPGRADE_STEP_ANNOTATION
 from clusterwright.controllers.topology.failures import TopologyFailed
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, ServerError
 from clusterwright.topology.objects import own_labels
-from clusterwright.topology.paths import at, copied, drop
+from clusterwright.topology.paths import at, drop
 
 MANAGER: Final = "capi-topology"
 _REMEMBERED_FOR: Final = 1800.0

@@ -11,16 +11,17 @@ from typing import Any, Final
 
 import msgspec
 
+from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import Json
+from clusterwright.golang import jsonpatch
 from clusterwright.golang.quoting import quote
 from clusterwright.gotemplate import Budget, TemplateError
 from clusterwright.topology.extensions import Asking, CallHandler, ExtensionError, Turn
 from clusterwright.topology.model import Blueprint, Desired
-from clusterwright.topology.patches import jsonpatch
 from clusterwright.topology.patches.items import Item, items_of, matches
 from clusterwright.topology.patches.values import BadValue, is_enabled, value_of
 from clusterwright.topology.patches.variables import PatchVariables, Values, merged, patch_variables
-from clusterwright.topology.paths import at, copied, has, put
+from clusterwright.topology.paths import at, has, put
 
 INLINE: Final = "inline"
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -27,10 +27,10 @@ from clusterwright.controllers.kubeadmcontrolplane.names import FIELD_MANAGER, M
 from clusterwright.controllers.owned_machines import UPDATE_MACHINE_HOOK, pending_hooks
 from clusterwright.controllers.update_advice import Hook
 from clusterwright.controllers.update_patches import reduced
+from clusterwright.golang.jsonpatch import PatchFailed
 from clusterwright.runtime.errors import ApiError, Forbidden, Invalid
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
 from clusterwright.topology.extensions import ExtensionError
-from clusterwright.topology.patches.jsonpatch import PatchFailed
 
 HOOK: Final = Hook(name="CanUpdateMachine", path=("spec",), machine="machine")
 _MARK: Final = {UPDATE_IN_PROGRESS_ANNOTATION: ""}
