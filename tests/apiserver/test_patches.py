@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.api.jsonvalues import merge_patched as merge
+from clusterwright.api.selectors import object_selector
 from clusterwright.apiserver.patchtypes.jsonpatch import json_patch
-from clusterwright.apiserver.selectors import label_selector, object_selector
+from clusterwright.apiserver.selectors import label_selector
 
 KEYS = st.sampled_from("abcd")
 VALUES = st.recursive(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.scheme import gvk_of
+from clusterwright.api.selectors import InvalidSelector, field_requirements, parse_labels
 from clusterwright.runtime.informer import Informer
-from clusterwright.runtime.selectors import InvalidSelector, parse_fields, parse_labels
 from clusterwright.simulation.sample import GROUP, Parent
 
 
@@ -386,9 +386,9 @@ def test_label_selectors_that_mean_nothing_are_refused(selector):
 
 
 def test_field_selectors():
-    assert parse_fields("a.b=1,c!=2") == ((("a", "b"), "1", True), (("c",), "2", False))
+    assert field_requirements("a.b=1,c!=2") == (("a.b", True, "1"), ("c", False, "2"))
     with pytest.raises(InvalidSelector):
-        parse_fields("a")
+        field_requirements("a")
 
 
 objects = st.tuples(st.integers(0, 3), st.sampled_from(["", "1", "2"]), st.sampled_from([(), ("o1",), ("o1", "o2")]))

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
+from clusterwright.api import selectors
 from clusterwright.api.core import Machine
 from clusterwright.api.jsonvalues import equal, merge_patched
 from clusterwright.api.meta import Condition, ObjectMeta
 from clusterwright.api.yamlreader import load
-from clusterwright.apiserver import selectors
 from clusterwright.apiserver.auth.escalation import check_grants
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer
@@ -51,8 +51,6 @@ from clusterwright.gotemplate import parse
 from clusterwright.gotemplate.metering import free
 from clusterwright.gotemplate.sprig import FUNCTIONS
 from clusterwright.kubeadm.naming import slot
-from clusterwright.runtime.selectors import parse_labels
-from clusterwright.topology.patches import jsonpatch as class_patches
 from clusterwright.topology.patches.values import rendered
 from security.template_calls import calls
 
@@ -222,8 +220,8 @@ ROWS: Mapping[str, Row] = {
         lambda made: strategic.merge(made[0], made[1], SimpleNamespace(go_type="io.k8s.api.core.v1.ConfigMap")),
     ),
     "jsonpath": Row(lambda n: {"items": [{"a": i} for i in range(n)]}, jsonpath.compiled("{.items[*].a}")),
-    "label selector": Row(lambda n: ",".join(f"a{i} in (x,y)" for i in range(n)), selectors.label_selector.__wrapped__),
-    "label selector of a client": Row(lambda n: ",".join(f"a{i}=x" for i in range(n)), parse_labels),
+    "label selector": Row(lambda n: ",".join(f"a{i} in (x,y)" for i in range(n)), selectors._parsed_text.__wrapped__),
+    "label selector of one value each": Row(lambda n: ",".join(f"a{i}=x" for i in range(n)), selectors._parsed_text.__wrapped__),
     "selector values": Row(
         lambda n: {"matchExpressions": [{"key": "a", "operator": "In", "values": _names(n)}]},
         lambda s: selectors.object_selector(s)({"a": "none"}),

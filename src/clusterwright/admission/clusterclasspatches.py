@@ -12,7 +12,7 @@ from clusterwright.admission.sets import FORBIDDEN, INVALID, REQUIRED, is_filled
 from clusterwright.admission.showing import ordered
 from clusterwright.admission.templates import patch_template_problem
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.names import qualified_name
+from clusterwright.api.names import qualified_name
 from clusterwright.apiserver.status import ErrorType
 from clusterwright.golang.numbers import atoi
 from clusterwright.golang.quoting import quote

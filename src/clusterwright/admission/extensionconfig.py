@@ -10,8 +10,8 @@ from clusterwright.admission.rule import Default, Fault, Guard, Review, Rule, at
 from clusterwright.admission.selectors import valid_selector
 from clusterwright.admission.sets import FORBIDDEN, INVALID, REQUIRED, below, gated, is_filled
 from clusterwright.api.meta import Json
+from clusterwright.api.names import dns_label, dns_label_1035
 from clusterwright.api.runtime import ExtensionConfig
-from clusterwright.apiserver.names import dns_label, dns_label_1035
 from clusterwright.golang.urls import parse_request_uri
 
 _CLIENT: Final = "spec.clientConfig"

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from clusterwright.admission.rule import Fault, Review, Rule, at
 from clusterwright.admission.sets import INVALID
-from clusterwright.apiserver.names import label_value, qualified_name
-from clusterwright.apiserver.selectors import object_selector, selector_text
+from clusterwright.api.names import label_value, qualified_name
+from clusterwright.api.selectors import object_selector, object_selector_text
 from clusterwright.apiserver.status import FieldError, invalid
 from clusterwright.golang.quoting import quote
 
@@ -64,7 +64,7 @@ def fits(selector: Any, labels: Any) -> bool:
 
 def as_text(selector: Any) -> str:
     """The selector in the words of a query."""
-    return selector_text(selector)
+    return object_selector_text(selector)
 
 
 def valid_selector(ids: str, field: str, **options: Any) -> Rule:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from clusterwright.admission.rule import Default, Fault, Guard, Refused, Review, Rule, at
 from clusterwright.admission.templates import BadTemplate, render_name
 from clusterwright.api.meta import Json
+from clusterwright.api.names import dns_subdomain, label_value, qualified_name
 from clusterwright.api.wellknown import (
     AUTOSCALER_MAX_SIZE_ANNOTATION,
     AUTOSCALER_MIN_SIZE_ANNOTATION,
@@ -16,7 +17,6 @@ from clusterwright.api.wellknown import (
     OUTDATED_REVISION_TAINT,
     UNINITIALIZED_TAINT,
 )
-from clusterwright.apiserver.names import dns_subdomain, label_value, qualified_name
 from clusterwright.apiserver.status import ErrorType
 from clusterwright.golang.numbers import atoi, parse_int
 from clusterwright.kubeadm.naming import shortened

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.api.names import dns_label, dns_label_1035, dns_subdomain, label_value, path_segment, qualified_name
 from clusterwright.apiserver.interfaces import Checks, NameRule
-from clusterwright.apiserver.names import dns_label, dns_label_1035, dns_subdomain, label_value, path_segment, qualified_name
 from clusterwright.apiserver.status import FieldError, Verbatim, forbidden, invalid, required, too_long
 
 _NAME_RULES: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {

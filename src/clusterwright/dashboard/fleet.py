@@ -20,6 +20,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.api.scheme import gvk_of
+from clusterwright.api.selectors import Selector
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import is_true
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
@@ -37,7 +38,6 @@ from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.informer import Entry, Informer
 from clusterwright.runtime.logging import get_logger
-from clusterwright.runtime.selectors import Selector
 
 LOOK_AGAIN: Final = timedelta(seconds=30)
 """After which a cluster that is not fine is judged again though nothing happened: patience ends with time alone."""

@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.meta import LabelSelector, Unstructured
+from clusterwright.api.selectors import InvalidSelector, matches
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.offline.complaints import Reference, references, secret_sources
-from clusterwright.runtime.selectors import InvalidSelector, matches
 
 SHARED_KINDS: Final = frozenset({"ResourceQuota", "LimitRange"})
 """They concern everything in their namespace."""

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import gvk_of
+from clusterwright.api.selectors import parse_labels
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original, PatchType, Query, Reader
 from clusterwright.runtime.errors import NotFound
@@ -21,7 +22,6 @@ from clusterwright.runtime.informer import Informer
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.resources import Kind, gvk_of_json
 from clusterwright.runtime.rest import RestClient
-from clusterwright.runtime.selectors import parse_labels
 from clusterwright.runtime.turns import Turns
 from clusterwright.runtime.watcher import Watcher
 

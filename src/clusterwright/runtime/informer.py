@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.selectors import EVERYTHING, Selector, field_requirements
 from clusterwright.api.wire import UNREADABLE
 from clusterwright.runtime import models
 from clusterwright.runtime.entries import Entry, EntryReader, is_covered, is_newer, is_released, lives_on, made_of_status, values_at
@@ -23,7 +24,6 @@ from clusterwright.runtime.indexes import Index, of_label
 from clusterwright.runtime.logging import get_logger
 from clusterwright.runtime.metrics import RuntimeMetrics
 from clusterwright.runtime.own_writes import Own, OwnWrites
-from clusterwright.runtime.selectors import EVERYTHING, Selector, parse_fields
 
 _REMEMBERED = 2048
 """How many decoded objects one informer keeps, at least; twice as many at most."""
@@ -102,7 +102,7 @@ class Informer:
 
     def select(self, *, namespace: str = "", labels: Selector = EVERYTHING, fields: str = "", owner: str = "") -> list[Entry]:
         """The objects that match, our own writes included, ordered by namespace and name."""
-        field_tests = parse_fields(fields) if fields else ()
+        field_tests = tuple((tuple(name.split(".")), value, equal) for name, equal, value in field_requirements(fields)) if fields else ()
 
         def matches(entry: Entry) -> bool:
             return (

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.selectors import Selector
 from clusterwright.runtime.entries import Entry
 from clusterwright.runtime.indexes import Index, of_label
-from clusterwright.runtime.selectors import Selector
 
 
 @dataclass(slots=True)

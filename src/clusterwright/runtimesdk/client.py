@@ -11,11 +11,11 @@ import msgspec
 
 from clusterwright.api.kubernetes import Namespace
 from clusterwright.api.meta import Json, ObjectKey
+from clusterwright.api.selectors import EVERYTHING
 from clusterwright.golang.quoting import quote
 from clusterwright.kubeadm.durations import format_duration
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.selectors import EVERYTHING
 from clusterwright.runtimesdk.discovery import BadHandlers, defaulted
 from clusterwright.runtimesdk.hooks import (
     HOOKS,

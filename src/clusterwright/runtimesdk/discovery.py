@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from clusterwright.apiserver.names import dns_label
+from clusterwright.api.names import dns_label
 from clusterwright.runtimesdk.hooks import ExtensionHandler, is_known
 
 MAX_TIMEOUT: Final = 30

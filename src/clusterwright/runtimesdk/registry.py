@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from clusterwright.api.codec import convert
 from clusterwright.api.meta import Json, LabelSelector
-from clusterwright.runtime.selectors import Selector, parsed
+from clusterwright.api.selectors import Selector, parsed
 
 GROUP = "hooks.runtime.cluster.x-k8s.io"
 DEFAULT_TIMEOUT = 10

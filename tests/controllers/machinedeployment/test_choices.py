@@ -15,6 +15,7 @@ from clusterwright.api.core.machine import MachineSpec, MachineTemplateSpec
 from clusterwright.api.core.machineset import MachineDeploymentRolloutSpec, MachineDeploymentSpec, MachineSetSpec
 from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from clusterwright.api.selectors import InvalidSelector, as_labels, parsed, selector_text
 from clusterwright.controllers import field_ownership
 from clusterwright.controllers.machinedeployment import inplace
 from clusterwright.controllers.machinedeployment.desired import Maker, new_machine_set, new_name, updated_machine_set
@@ -23,7 +24,6 @@ from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout,
 from clusterwright.controllers.machinedeployment.templates import divide
 from clusterwright.controllers.update_patches import patched
 from clusterwright.golang.jsonpatch import PatchFailed
-from clusterwright.runtime.selectors import InvalidSelector, as_labels, parsed, selector_text
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 REVISION = "machinedeployment.clusters.x-k8s.io/revision"

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clusterwright.api.meta import Json
+from clusterwright.api.selectors import Matcher
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.auth.identity import user_info
 from clusterwright.apiserver.conversion import convert_for_admission
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import Registry
-from clusterwright.apiserver.selectors import Matcher
 
 
 @dataclass(frozen=True, slots=True)

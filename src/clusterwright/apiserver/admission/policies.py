@@ -14,6 +14,7 @@ import msgspec
 
 from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.api.selectors import object_selector
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.admission.expressions import evaluate, value_of
 from clusterwright.apiserver.admission.matching import Seen, covered, request_of, seen_as, selected, targeted
@@ -21,7 +22,6 @@ from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.managedfields.merging import SchemaMismatch, merge
 from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.registry import storage_key
-from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.status import StatusError, forbidden_error
 
 _GROUP: Final = "admissionregistration.k8s.io"

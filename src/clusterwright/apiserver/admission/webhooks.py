@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.api.selectors import Matcher, object_selector
 from clusterwright.api.wire import UNREADABLE
 from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.admission.expressions import evaluate
@@ -17,7 +18,6 @@ from clusterwright.apiserver.admission.matching import Seen, request_of, seen_as
 from clusterwright.apiserver.callouts import CalloutFailed
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.patchtypes import jsonpatch
-from clusterwright.apiserver.selectors import Matcher, object_selector
 from clusterwright.apiserver.status import StatusError, failure, internal
 
 _GROUP: Final = "admissionregistration.k8s.io"

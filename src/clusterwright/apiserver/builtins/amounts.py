@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.api.names import label_value, qualified_name
 from clusterwright.apiserver.metadata import validate_labels
-from clusterwright.apiserver.names import label_value, qualified_name
 from clusterwright.apiserver.status import FieldError, forbidden, invalid, required
 
 AT_LEAST_ZERO: Final = "must be greater than or equal to 0"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.api.names import dns_label, qualified_name
 from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO, PORT_RANGE
-from clusterwright.apiserver.names import dns_label, qualified_name
 from clusterwright.apiserver.status import FieldError, duplicate, forbidden, invalid, not_supported, required
 from clusterwright.golang.quantities import parse_quantity
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.api.names import dns_label_1035, dns_subdomain
 from clusterwright.apiserver.builtins.internalform import shown_versions
 from clusterwright.apiserver.builtins.structure import every_schema, validate_schema
 from clusterwright.apiserver.builtins.validation import webhook_url
-from clusterwright.apiserver.names import dns_label_1035, dns_subdomain
 from clusterwright.apiserver.schema.rules import field_path
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.status import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.names import dns_label, dns_subdomain
+from clusterwright.api.names import dns_label, dns_subdomain
 from clusterwright.apiserver.serving.flows import MANDATORY, defaults
 from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
 

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.api.names import dns_label, dns_subdomain, label_value, qualified_name
 from clusterwright.apiserver.builtins import containers
-from clusterwright.apiserver.names import dns_label, dns_subdomain, label_value, qualified_name
 from clusterwright.apiserver.schema.gotypes import json_fields
 from clusterwright.apiserver.status import ErrorType, FieldError, duplicate, forbidden, invalid, not_supported, required
 

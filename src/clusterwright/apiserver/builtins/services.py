@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clusterwright.api.meta import Json
+from clusterwright.api.names import dns_label
 from clusterwright.apiserver.builtins.amounts import PORT_RANGE, ip_address
 from clusterwright.apiserver.builtins.containers import port_name
-from clusterwright.apiserver.names import dns_label
 from clusterwright.apiserver.status import FieldError, Verbatim, duplicate, forbidden, invalid, not_supported, required
 
 HEADLESS = "None"

@@ -10,8 +10,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from clusterwright.api.meta import Json
+from clusterwright.api.names import dns_subdomain, qualified_name
 from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO
-from clusterwright.apiserver.names import dns_subdomain, qualified_name
 from clusterwright.apiserver.status import (
     FieldError,
     Verbatim,

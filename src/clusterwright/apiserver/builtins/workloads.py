@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.api.names import label_value, qualified_name
+from clusterwright.api.selectors import object_selector
 from clusterwright.apiserver.builtins.amounts import AT_LEAST_ZERO, at_most_all, count_or_share, label_selector, network
 from clusterwright.apiserver.builtins.podspec import pod_spec
 from clusterwright.apiserver.builtins.validation import immutable, internal
-from clusterwright.apiserver.names import label_value, qualified_name
-from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.status import (
     ErrorType,
     FieldError,

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, Json
+from clusterwright.api.names import dns_label_1035
 from clusterwright.apiserver import metadata
 from clusterwright.apiserver.interfaces import Column, DecodeError, KindHandler, NameRule
-from clusterwright.apiserver.names import dns_label_1035
 from clusterwright.apiserver.schema.checks import is_valid
 from clusterwright.apiserver.schema.gotypes import decode_metadata
 from clusterwright.apiserver.schema.kindschema import KindSchema

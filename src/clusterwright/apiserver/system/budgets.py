@@ -7,8 +7,8 @@ import math
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.api.selectors import object_selector
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.storage.store import Entry
 
 

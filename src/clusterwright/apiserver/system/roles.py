@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.api.selectors import object_selector
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.storage.store import Event, Table
 
 _ROLES: Final = "clusterroles.rbac.authorization.k8s.io"

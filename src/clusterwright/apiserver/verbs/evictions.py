@@ -7,9 +7,9 @@ import dataclasses
 import msgspec
 
 from clusterwright.api.meta import Json
+from clusterwright.api.selectors import object_selector
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, read_body, read_shape, write_options
-from clusterwright.apiserver.selectors import object_selector
 from clusterwright.apiserver.status import (
     bad_request,
     conflict,

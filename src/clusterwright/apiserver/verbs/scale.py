@@ -9,6 +9,7 @@ import msgspec
 
 from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import Json
+from clusterwright.api.selectors import object_selector_text
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
 from clusterwright.apiserver.conversion import Versions
@@ -17,7 +18,6 @@ from clusterwright.apiserver.interfaces import DecodeError, Scale
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.schema.gotypes import struct
-from clusterwright.apiserver.selectors import selector_text
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
 from clusterwright.apiserver.storage.store import Entry
 from clusterwright.apiserver.verbs import writes
@@ -50,7 +50,7 @@ def scale_of(obj: Json, paths: Scale) -> Json:
     status: Json = {"replicas": current if isinstance(current, int) else 0}
     selector = _at(obj, _steps(paths.label_selector_path)) if paths.label_selector_path else None
     if isinstance(selector, dict):  # of a built-in
-        selector = selector_text(selector)
+        selector = object_selector_text(selector)
     if isinstance(selector, str) and selector:
         status["selector"] = selector
     spec: Json = {"replicas": replicas} if isinstance(replicas, int) and replicas else {}

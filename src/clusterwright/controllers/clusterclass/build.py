@@ -9,6 +9,7 @@ from clusterwright.api.core import ClusterClass
 from clusterwright.api.kubernetes import Namespace
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
+from clusterwright.api.selectors import InvalidSelector, parsed
 from clusterwright.controllers.clusterclass.reconciler import make
 from clusterwright.controllers.clusterclass.snapshot import references
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
@@ -17,7 +18,6 @@ from clusterwright.controllers.wiring import Access, ControllerDefinition, provi
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.reconcile import Watch
-from clusterwright.runtime.selectors import InvalidSelector, parsed
 
 
 async def classes_of_extension(config: ExtensionConfig, reader: Reader) -> Sequence[ObjectKey]:

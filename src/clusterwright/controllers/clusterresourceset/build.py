@@ -9,13 +9,13 @@ from clusterwright.api.addons import ClusterResourceSet
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.selectors import is_empty, parsed
 from clusterwright.api.wellknown import RESOURCE_SET_SECRET_TYPE
 from clusterwright.controllers.clusterresourceset.reconciler import make
 from clusterwright.controllers.kit.watching import appeared_or_changed
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
-from clusterwright.runtime.selectors import is_empty, parsed
 
 
 async def sets_of_cluster(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:

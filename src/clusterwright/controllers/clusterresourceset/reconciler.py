@@ -13,6 +13,7 @@ from clusterwright.api.addons import ClusterResourceSet, ClusterResourceSetBindi
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.selectors import is_empty, parsed
 from clusterwright.api.wellknown import CLUSTER_RESOURCE_SET_FINALIZER, RESOURCE_SET_SECRET_TYPE
 from clusterwright.controllers.clusterresourceset.applying import STRATEGIES, apply_all
 from clusterwright.controllers.clusterresourceset.bindings import Binding, concerns, new_binding, without
@@ -27,7 +28,6 @@ from clusterwright.runtime import models
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.finalizers import without_finalizer
-from clusterwright.runtime.selectors import is_empty, parsed
 
 SetPass = Pass[ClusterResourceSet, ResourceSetSnapshot]
 Resource = ConfigMap | Secret

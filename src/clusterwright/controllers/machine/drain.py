@@ -14,9 +14,9 @@ from enum import StrEnum
 from clusterwright.api.core import MachineDrainRule
 from clusterwright.api.kubernetes import Pod
 from clusterwright.api.meta import LabelSelector, ObjectKey
+from clusterwright.api.selectors import InvalidSelector, matches, parsed
 from clusterwright.api.wellknown import DRAIN_LABEL
 from clusterwright.runtime.errors import ApiError, Forbidden, NotFound, TooManyRequests
-from clusterwright.runtime.selectors import InvalidSelector, matches, parsed
 
 RETRY = timedelta(seconds=20)
 """A drain that is under way is looked at again after this time, if no Pod's change has called us before."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.selectors import InvalidSelector, is_empty, parsed
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
 from clusterwright.controllers.machinedeployment.reconciler import make
 from clusterwright.controllers.machinedeployment.snapshot import ClusterFacts, machine_facts
 from clusterwright.controllers.wiring import Access, ControllerDefinition, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
-from clusterwright.runtime.selectors import InvalidSelector, is_empty, parsed
 from clusterwright.runtime.words import retold, summed_up
 
 _GROUP = "cluster.x-k8s.io/"

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from clusterwright.api.codec import to_json
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json
+from clusterwright.api.selectors import InvalidSelector, is_empty, parsed, selector_text
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL
 from clusterwright.controllers.external import with_owner
 from clusterwright.controllers.kit.adopt import Providers, owner_reference
@@ -19,7 +20,6 @@ from clusterwright.controllers.machinedeployment.snapshot import MachineDeployme
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.models import decode
-from clusterwright.runtime.selectors import InvalidSelector, is_empty, parsed, selector_text
 
 
 def belonging(deployment: MachineDeployment, cluster: Cluster) -> MachineDeployment:

@@ -7,11 +7,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from clusterwright.api.core import MachineDeployment, MachineSet
+from clusterwright.api.selectors import InvalidSelector, selector_text
 from clusterwright.controllers.intstr import capped, total
 from clusterwright.controllers.kit.conditions import with_v1beta1_status
 from clusterwright.controllers.machinedeployment.guards import deleting, replicas_unset, unlisted
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
-from clusterwright.runtime.selectors import InvalidSelector, selector_text
 from clusterwright.tables import OTHERWISE, Guard, Phase, Row, Table
 
 Snapshot = MachineDeploymentSnapshot

@@ -7,6 +7,7 @@ from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.selectors import InvalidSelector, parsed
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster
 from clusterwright.controllers.machinehealthcheck.evaluation import ClusterFacts, machine_facts
@@ -14,7 +15,6 @@ from clusterwright.controllers.machinehealthcheck.reconciler import make
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
-from clusterwright.runtime.selectors import InvalidSelector, parsed
 
 
 async def checks_of_machine(machine: Any, reader: Reader) -> Sequence[ObjectKey]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from clusterwright.api.core import Cluster, Machine, MachineHealthCheck
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.selectors import InvalidSelector, selector_text
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.conditions import ConditionConflict, is_false
 from clusterwright.controllers.kit.passing import Pass
@@ -22,7 +23,6 @@ from clusterwright.controllers.machinehealthcheck.wakes import Wakes
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import AlreadyExists, ApiError, NotFound
 from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.selectors import InvalidSelector, selector_text
 
 SHAPE = Shape(kind=MachineHealthCheck, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 CheckPass = Pass[MachineHealthCheck, HealthCheckSnapshot]

@@ -7,6 +7,7 @@ from typing import Any
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import ObjectKey
+from clusterwright.api.selectors import InvalidSelector, parsed
 from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_NAME_LABEL
 from clusterwright.controllers.kit.watching import SETTLE, changed, of_cluster, same_cluster
 from clusterwright.controllers.machineset.reconciler import make
@@ -14,7 +15,6 @@ from clusterwright.controllers.machineset.snapshot import ClusterFacts, Deployme
 from clusterwright.controllers.wiring import Access, ControllerDefinition, WorkloadWake, providers
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Watch
-from clusterwright.runtime.selectors import InvalidSelector, parsed
 from clusterwright.runtime.words import summed_up
 
 _GROUP = "cluster.x-k8s.io/"

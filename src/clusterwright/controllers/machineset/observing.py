@@ -15,6 +15,7 @@ from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineS
 from clusterwright.api.core.shared import TemplateObjectMeta
 from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import LabelSelector, ObjectKey
+from clusterwright.api.selectors import InvalidSelector, as_labels
 from clusterwright.api.wellknown import (
     CLUSTER_NAME_LABEL,
     MACHINE_DEPLOYMENT_NAME_LABEL,
@@ -31,7 +32,6 @@ from clusterwright.controllers.machineset.snapshot import ClusterFacts, Deployme
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.models import decode
-from clusterwright.runtime.selectors import InvalidSelector, as_labels
 from clusterwright.workload.access import NotConnected
 
 GROUP: Final = "cluster.x-k8s.io"

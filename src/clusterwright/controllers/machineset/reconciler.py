@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from clusterwright.api.core import Cluster, Machine, MachineSet
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured, V1Beta1Condition
+from clusterwright.api.selectors import as_labels, parsed
 from clusterwright.api.wellknown import (
     MACHINE_DEPLOYMENT_NAME_LABEL,
     MACHINE_SET_FINALIZER,
@@ -51,7 +52,6 @@ from clusterwright.kubeadm.naming import BadNamingTemplate
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.finalizers import without_finalizer
 from clusterwright.runtime.reconcile import Reconciler
-from clusterwright.runtime.selectors import as_labels, parsed
 
 SHAPE: Final = Shape(kind=MachineSet, finalizer=MACHINE_SET_FINALIZER, owned=OWNED, owned_v1beta1=OWNED_V1BETA1)
 _SOON: Final = timedelta(seconds=1)

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.kubernetes import Node
+from clusterwright.api.selectors import InvalidSelector, selector_text
 from clusterwright.conditions import is_true
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
 from clusterwright.controllers.owned_machines import is_updating
-from clusterwright.runtime.selectors import InvalidSelector, selector_text
 
 COUNTERS_WAIT: Final = timedelta(seconds=15)
 """The net below the watch on Machines: a Node may become ready without its Machine telling so at once."""

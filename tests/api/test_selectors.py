@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusterwright.api.meta import LabelSelector, LabelSelectorRequirement
-from clusterwright.runtime.selectors import InvalidSelector, matches, parsed
+from clusterwright.api.selectors import InvalidSelector, matches, parsed
 
 
 def term(key: str, operator: str, *values: str) -> LabelSelector:
