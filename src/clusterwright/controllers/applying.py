@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from clusterwright.api.meta import Json, ObjectKey, Unstructured
+from clusterwright.api.meta import Json, ObjectKey, ObjectMeta, Unstructured
 from clusterwright.api.wellknown import CLONED_FROM_GROUP_KIND_ANNOTATION, CLONED_FROM_NAME_ANNOTATION
 from clusterwright.controllers import field_ownership
 from clusterwright.runtime.client import Client
@@ -68,6 +68,15 @@ class Applier:
         self._note(owner, answer, intent, manager)
         return answer
 
+    async def apply_if_changed(self, owner: ObjectKey, known: ObjectMeta | None, intent: Json, manager: str) -> None:
+        """Apply the intent unless the object has not changed since the same intent was applied; raises ApiError.
+
+        `known` is the metadata of the object as a cache shows it, None if there is no object.
+        """
+        before = self._in_force.get(owner, {}).get((known.uid, manager)) if known is not None else None
+        if known is None or before != _InForce(field_ownership.digest(intent), known.resource_version):
+            await self.create(owner, intent, manager)
+
     def made_with(self, owner: ObjectKey, created: Unstructured, intent: Json, manager: str) -> None:
         """An object was made with all that `intent` says: there is nothing to apply until `manager` wants something else."""
         self._note(owner, created, intent, manager)
@@ -106,11 +115,11 @@ class Applier:
         self._in_force.setdefault(owner, {})[metadata.uid, manager] = in_force
 
     def keep_only(self, owner: ObjectKey, uids: Collection[str]) -> None:
-        """Drop what is known about objects that are gone."""
+        """Forget all objects of the owner except these."""
         known = self._in_force.get(owner)
         if known:
             self._in_force[owner] = {identity: state for identity, state in known.items() if identity[0] in uids}
 
     def forget(self, owner: ObjectKey) -> None:
-        """The owner is gone."""
+        """Forget the owner and all its objects."""
         self._in_force.pop(owner, None)

@@ -20,7 +20,7 @@ _METADATA = ("labels", "annotations")
 
 
 def digest(intent: Mapping[str, Any]) -> str:
-    """Tells intents apart."""
+    """Return a digest that is equal for equal intents."""
     return hashlib.sha256(msgspec.json.encode(intent, order="deterministic")).hexdigest()
 
 

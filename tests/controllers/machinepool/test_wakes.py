@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from clusterwright.api.core import Machine, MachinePool, MachinePoolSpec, MachinePoolStatus
+from clusterwright.api.core import MachinePool, MachinePoolSpec, MachinePoolStatus
 from clusterwright.api.kubernetes import Node, NodeSpec, ObjectReference
 from clusterwright.api.meta import Json, ObjectKey, ObjectMeta, Unstructured
-from clusterwright.controllers.machinepool.applied import Applied
+from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.machinepool.wakes import Wakes, pools_by_label
 from clusterwright.kubeadm.naming import label_value
 
@@ -97,22 +97,22 @@ class Applying:
 
     async def apply(self, intent: Json, *, field_manager: str) -> Unstructured:
         self.version += 1
-        return Unstructured({"metadata": {**intent["metadata"], "resourceVersion": str(self.version)}})
+        return Unstructured({"metadata": {**intent["metadata"], "uid": "u", "resourceVersion": str(self.version)}})
 
 
 async def test_an_intent_is_applied_again_only_if_it_or_the_machine_changed() -> None:
     client = Applying()
-    applied = Applied(client, "m")  # type: ignore[arg-type]
+    applier = Applier(client)  # type: ignore[arg-type]
     pool = ObjectKey("ns1", "a")
     intent: Json = {"metadata": {"name": "m"}, "spec": {"x": 1}}
 
     async def apply(intent: Json, version: str) -> int:
-        await applied.apply(pool, intent, Machine(metadata=ObjectMeta(name="m", resource_version=version)) if version else None)
+        await applier.apply_if_changed(pool, ObjectMeta(name="m", uid="u", resource_version=version) if version else None, intent, "m")
         return client.version
 
     assert await apply(intent, "") == 1
     assert await apply(intent, "1") == 1
     assert await apply(intent, "9") == 2, "somebody changed the Machine"
     assert await apply({"metadata": {"name": "m"}, "spec": {"x": 2}}, "2") == 3, "the intent changed"
-    applied.keep(pool, set())
+    applier.keep_only(pool, set())
     assert await apply({"metadata": {"name": "m"}, "spec": {"x": 2}}, "3") == 4, "nothing is remembered of what is gone"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-
 from clusterwright.api.core import MachineDeployment, MachineSet
 from clusterwright.api.core.machine import MachineSpec
 from clusterwright.api.wellknown import MACHINE_TEMPLATE_HASH_LABEL
+from clusterwright.controllers import field_ownership
 
 IN_PLACE: Final = ("minReadySeconds", "readinessGates", "deletion", "taints")
 """What is changed in every MachineSet without a rollout, beside labels and annotations; by name in JSON."""
@@ -80,8 +78,8 @@ def due(deployment: MachineDeployment, now: datetime) -> datetime | None:
 
 
 def template_hash(template: Mapping[str, Any]) -> int:
-    """A number for the template. It names MachineSets apart and decides nothing."""
-    return int.from_bytes(hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()[:4], "big")
+    """Return a number for the template, which only makes names of MachineSets unique."""
+    return int(field_ownership.digest(template)[:8], 16)
 
 
 def has_hash(machine_set: MachineSet) -> bool:

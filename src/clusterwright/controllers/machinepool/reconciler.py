@@ -19,13 +19,13 @@ from clusterwright.api.kubernetes import Node
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import MACHINE_POOL_FINALIZER
 from clusterwright.conditions import ConditionConflict
+from clusterwright.controllers.applying import Applier
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import decided
 from clusterwright.controllers.kit.lookup import Found
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.machinepool import machines, nodes, plan
-from clusterwright.controllers.machinepool.applied import Applied
 from clusterwright.controllers.machinepool.conditions import MACHINE_OWNED, OWNED, OWNED_V1BETA1, READY, UP_TO_DATE
 from clusterwright.controllers.machinepool.plan import Deletion, Refs, Take
 from clusterwright.controllers.machinepool.snapshot import (
@@ -62,13 +62,13 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         self._providers = Providers(deps)
         self._patcher = Patcher(deps.client, deps.clock, deps.random)
         self._wakes = Wakes(deps.enqueue)
-        self._applied = Applied(deps.client, machines.FIELD_MANAGER)
+        self._applier = Applier(deps.client)
 
     def forget(self, key: ObjectKey) -> None:
         """The pool is gone."""
         self._providers.forget(key)
         self._wakes.forget(key)
-        self._applied.forget(key)
+        self._applier.forget(key)
 
     async def owner(self, obj: MachinePool) -> Cluster:
         """The Cluster that the pool names; it must be there."""
@@ -149,7 +149,7 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
         await self._deps.dynamic.ensure(gvk, pools_by_label)
         found = await self._client.list(gvk, namespace=pool.metadata.namespace, labels=labels)
         present = await self._client.list(Machine, namespace=pool.metadata.namespace, labels=labels)
-        self._applied.keep(pool.key, {m.metadata.name for m in present})
+        self._applier.keep_only(pool.key, {m.metadata.uid for m in present})
         failed: list[ApiError] = []
         standing = machines.by_infrastructure(present)
         for one in found:
@@ -158,7 +158,8 @@ class MachinePools(Kind[MachinePool, Cluster, PoolSnapshot]):
             try:
                 if machine is None and not await self._is_staying(one):
                     continue
-                await self._applied.apply(pool.key, machines.intent(pool, one, machine, run.seen.nodes or {}), machine)
+                intent = machines.intent(pool, one, machine, run.seen.nodes or {})
+                await self._applier.apply_if_changed(pool.key, machine.metadata if machine else None, intent, machines.FIELD_MANAGER)
             except ApiError as error:
                 what = f'update Machine "{machine.key}"' if machine else f'create new Machine for infraMachine "{one.key.name}"'
                 run.fail(f'failed to create machines for MachinePool "{pool.key}": failed to {what}: {error}', error)

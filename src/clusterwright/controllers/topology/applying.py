@@ -6,17 +6,15 @@ than the object are no difference. A dry run that found none is remembered for t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
 from clusterwright.api.jsonvalues import copied
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import CONVERSION_DATA_ANNOTATION, TOPOLOGY_DRY_RUN_ANNOTATION, UPGRADE_STEP_ANNOTATION
+from clusterwright.controllers import field_ownership
 from clusterwright.controllers.topology.failures import TopologyFailed
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, Conflict, ConnectionFailed, ServerError
@@ -101,7 +99,7 @@ class Applier:
             intent["metadata"].get("namespace", ""),
             intent["metadata"]["name"],
             current["metadata"].get("resourceVersion", ""),
-            hashlib.sha256(msgspec.json.encode(intent, order="sorted")).digest(),
+            field_ownership.digest(intent),
         )
         if self._unchanged.get(key, 0.0) > now:
             self._unchanged[key] = now + _REMEMBERED_FOR
