@@ -303,7 +303,7 @@ async def test_etcd_is_reached_by_port_forward(way, protocols):
         with pytest.raises(EtcdError, match="not simulated"):
             await client._call("MemberAdd", peerURLs=["https://x:2380"])
         with pytest.raises(EtcdError, match="only promote a learner"):
-            await client.promote_member(members["m1"].id)
+            await client._call("MemberPromote", ID=members["m1"].id)
         await client.move_leader(members["m1"].id)
         await client.close()
         client = await first_available(dial, ["m1"], context)

@@ -20,8 +20,6 @@ from clusterwright.kubeadm.documents import (
     join_document,
     marshal,
     parse_cluster_configuration,
-    parse_init_configuration,
-    parse_join_configuration,
 )
 from clusterwright.kubeadm.durations import format_duration, parse_seconds
 from clusterwright.kubeadm.presence import is_defined
@@ -209,25 +207,6 @@ def test_bootstrap_tokens_at_init() -> None:
     assert yaml.safe_load(text)["bootstrapTokens"] == [
         {"token": "abcdef.0123456789abcdef", "ttl": "0s", "expires": "2030-01-02T03:04:05Z", "usages": ["signing"]}
     ]
-    assert parse_init_configuration(text).bootstrap_tokens == config.bootstrap_tokens
-
-
-def test_join_reads_back() -> None:
-    config = join(
-        caCertPath="/ca",
-        controlPlane={"localAPIEndpoint": {"advertiseAddress": "10.0.0.2", "bindPort": 7443}},
-        discovery={"bootstrapToken": {"token": "abcdef.0123456789abcdef", "apiServerEndpoint": "h:1", "caCertHashes": ["sha256:0"]}},
-        nodeRegistration={
-            "name": "n",
-            "taints": [{"key": "k", "effect": "NoExecute", "value": "v"}],
-            "kubeletExtraArgs": [{"name": "v", "value": "4"}],
-        },
-        patches={"directory": "/p"},
-        skipPhases=["x"],
-        timeouts={"tlsBootstrapSeconds": 7},
-    )
-    for api in ("v1beta3", "v1beta4"):
-        assert parse_join_configuration(marshal(join_document(config, api))) == config
 
 
 @pytest.mark.parametrize(
@@ -245,7 +224,7 @@ def test_a_text_that_says_nothing_has_all_defaults(text: str) -> None:
 
 def test_a_broken_document_is_refused_without_being_quoted() -> None:
     with pytest.raises(UnknownDocument) as caught:
-        parse_join_configuration("discovery: {bootstrapToken: {token: abcdef.0123456789abcdef}\n")
+        parse_cluster_configuration("discovery: {bootstrapToken: {token: abcdef.0123456789abcdef}\n")
 
     assert "0123456789abcdef" not in str(caught.value)
 

@@ -16,7 +16,7 @@ from clusterwright.runtime.dynamic import OwnerWatches
 from clusterwright.runtime.errors import ConnectionFailed, NoKindMatch, NotFound, Terminal, TooManyRequests
 from clusterwright.runtime.leases import LEASE, LeadershipLost, LeaseTimes
 from clusterwright.runtime.manager import Manager, Options
-from clusterwright.runtime.mapping import to_itself, to_label, to_owners
+from clusterwright.runtime.mapping import by_label, itself, owners
 from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import WHEN_IDLE, Result, Watch
 from clusterwright.runtime.rest import RestClient
@@ -277,7 +277,7 @@ async def test_one_key_is_never_reconciled_twice_at_once_and_different_keys_are(
 
 @virtual
 async def test_children_wake_their_owner_by_old_and_new_state():
-    bench = await Bench().start(watches=(Watch(Child, to_owners(GROUP, "Parent")),))
+    bench = await Bench().start(watches=(Watch(Child, owners(GROUP, "Parent")),))
     await asyncio.sleep(1)
 
     def child(owner):
@@ -301,7 +301,7 @@ async def test_children_wake_their_owner_by_old_and_new_state():
 @virtual
 async def test_changes_that_settle_first_are_seen_by_one_pass_and_nothing_else_waits_for_them():
     bench = Bench()
-    await bench.start(watches=(Watch(Child, to_owners(GROUP, "Parent"), settle=0.5),))
+    await bench.start(watches=(Watch(Child, owners(GROUP, "Parent"), settle=0.5),))
     key = await bench.make()
     await asyncio.sleep(10)
     uid = (await bench.user.get(Parent, key)).metadata.uid
@@ -347,7 +347,7 @@ async def test_a_change_of_the_status_alone_is_patient_but_the_first_and_any_oth
 @virtual
 async def test_a_change_that_can_wait_waits_until_nobody_in_the_process_has_anything_to_do():
     bench = Bench()
-    await bench.start(watches=(Watch(Child, to_owners(GROUP, "Parent"), settle=lambda old, new: 0.0 if old is None else WHEN_IDLE),))
+    await bench.start(watches=(Watch(Child, owners(GROUP, "Parent"), settle=lambda old, new: 0.0 if old is None else WHEN_IDLE),))
     key = await bench.make()
     uid = (await bench.user.get(Parent, key)).metadata.uid
     owner = OwnerReference(api_version=f"{GROUP}/v1", kind="Parent", name=key.name, uid=uid)
@@ -489,7 +489,7 @@ async def test_a_mapper_that_fails_is_tried_again_so_that_no_change_is_lost():
 async def test_kinds_learned_at_run_time_are_watched_once_and_an_unknown_one_can_be_tried_again():
     bench = await Bench().start()
     await asyncio.sleep(1)
-    watch = Watch(gvk_of(Child), to_owners(GROUP, "Parent"))
+    watch = Watch(gvk_of(Child), owners(GROUP, "Parent"))
     await bench.controller.watch(watch)
     await bench.controller.watch(watch)
     await asyncio.sleep(1)
@@ -500,7 +500,7 @@ async def test_kinds_learned_at_run_time_are_watched_once_and_an_unknown_one_can
     await asyncio.sleep(1)
     assert names(bench) == ["ada"]
 
-    unknown = Watch(type(PARENT)("nowhere.dev", "v1", "Thing"), to_owners(GROUP, "Parent"))
+    unknown = Watch(type(PARENT)("nowhere.dev", "v1", "Thing"), owners(GROUP, "Parent"))
     for _ in range(2):
         with pytest.raises(NoKindMatch):
             await bench.controller.watch(unknown)
@@ -511,9 +511,9 @@ async def test_kinds_learned_at_run_time_are_watched_once_and_an_unknown_one_can
 async def test_objects_of_learned_kinds_wake_their_owners_unless_they_are_paused():
     bench = await Bench().start()
     await asyncio.sleep(1)
-    dynamic, by_label = OwnerWatches(bench.controller), to_label("also")
+    dynamic, by_also = OwnerWatches(bench.controller), by_label("also")
     for _ in range(2):
-        await dynamic.ensure(gvk_of(Child), by_label)
+        await dynamic.ensure(gvk_of(Child), by_also)
     await asyncio.sleep(1)
 
     async def child(name, **metadata):
@@ -540,7 +540,7 @@ async def test_objects_of_learned_kinds_wake_their_owners_unless_they_are_paused
 @virtual
 async def test_mappings_by_label_and_to_itself():
     async def both(obj, reader):
-        return [*await to_label("owner")(obj, reader), *await to_itself(obj, reader)]
+        return [*await by_label("owner")(obj, reader), *await itself(obj, reader)]
 
     bench = await Bench().start(watches=(Watch(Child, both),))
     await asyncio.sleep(1)
@@ -600,7 +600,7 @@ async def test_a_write_is_seen_by_the_next_read_and_costs_no_further_request():
 
 @virtual
 async def test_a_missing_object_is_told_in_the_same_words_by_cache_and_server():
-    bench = await Bench().start(watches=(Watch(Child, to_owners(GROUP, "Parent")),))
+    bench = await Bench().start(watches=(Watch(Child, owners(GROUP, "Parent")),))
     await asyncio.sleep(5)
     told = []
     for reader in (bench.manager.client, bench.manager.client.live):
@@ -643,7 +643,7 @@ async def test_an_idle_manager_sends_nothing_but_renewals_of_lease_and_watches()
         await bench.user.create(crd)
     for n in range(1000):
         await bench.make(f"p{n}")
-    await bench.start(watches=(Watch(Child, to_owners(GROUP, "Parent")),))
+    await bench.start(watches=(Watch(Child, owners(GROUP, "Parent")),))
     await asyncio.sleep(60)
     assert len(bench.passes) == 1000
     bench.transport.sent.clear()

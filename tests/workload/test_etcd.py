@@ -152,7 +152,7 @@ async def test_a_member_that_joins_is_an_unnamed_learner_until_it_starts_and_is_
     await etcd.until(lambda: _is_named(client, member_id), "the learner has started")
 
     async def promoted() -> bool:
-        await client.promote_member(member_id)
+        await client._call("MemberPromote", ID=member_id)
         return True
 
     await etcd.until(promoted, "the learner has caught up and is promoted")

@@ -148,6 +148,11 @@ class ObjectMeta(Struct):
         """Namespace and name."""
         return ObjectKey(self.namespace, self.name)
 
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner reference of the controller, or None."""
+        return next((reference for reference in self.owner_references if reference.controller), None)
+
 
 class Condition(Struct):
     """metav1.Condition."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+CORE_GROUP = "cluster.x-k8s.io"
+"""The API group of Clusters and Machines."""
+
 # Labels
 CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name"
 CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
-from clusterwright.api.wellknown import BLOCK_MOVE_ANNOTATION, CLUSTERCTL_LABEL
+from clusterwright.api.wellknown import BLOCK_MOVE_ANNOTATION, CLUSTERCTL_LABEL, CORE_GROUP
 from clusterwright.cli import connect, moving
 from clusterwright.cli.errors import Usage
 from clusterwright.cli.following import until_all
@@ -42,7 +42,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     namespace = arguments.namespace or source.namespace
     async with connect.connected(source) as here, connect.connected(target) as there:
         moved = moving.in_order(await gather(here, namespace))
-        clusters = [obj for obj in moved if obj.kind.gvk.group == "cluster.x-k8s.io" and obj.json["kind"] == "Cluster"]
+        clusters = [obj for obj in moved if obj.kind.gvk.group == CORE_GROUP and obj.json["kind"] == "Cluster"]
         if not clusters:
             raise CannotMove(f"there is no Cluster in namespace {namespace}")
         names = ", ".join(obj.json["metadata"]["name"] for obj in clusters)

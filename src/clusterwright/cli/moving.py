@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.api.wellknown import DELETE_FOR_MOVE_ANNOTATION, MOVE_HIERARCHY_LABEL, MOVE_LABEL, PAUSED_ANNOTATION
+from clusterwright.api.wellknown import CORE_GROUP, DELETE_FOR_MOVE_ANNOTATION, MOVE_HIERARCHY_LABEL, MOVE_LABEL, PAUSED_ANNOTATION
 from clusterwright.kubeadm.certificates import Purpose
 
 _HIERARCHIES = {"Cluster", "ClusterClass", "ClusterResourceSet"}
@@ -61,7 +61,7 @@ def kinds(definitions: Iterable[Json]) -> list[MovedKind]:
         spec, labels = crd["spec"], crd["metadata"].get("labels") or {}
         version = next(v["name"] for v in spec["versions"] if v.get("storage"))
         gvk = GroupVersionKind(spec["group"], version, spec["names"]["kind"])
-        with_owned = MOVE_HIERARCHY_LABEL in labels or (gvk.kind in _HIERARCHIES and gvk.group.endswith("cluster.x-k8s.io"))
+        with_owned = MOVE_HIERARCHY_LABEL in labels or (gvk.kind in _HIERARCHIES and gvk.group.endswith(CORE_GROUP))
         found.append(MovedKind(gvk, spec["scope"] == "Namespaced", with_owned or MOVE_LABEL in labels, with_owned))
     return found
 
@@ -137,7 +137,7 @@ def unready(moved: Sequence[Moved], *, paused: bool = False) -> list[str]:
     reasons = []
     for obj in moved:
         metadata, status = obj.json["metadata"], obj.json.get("status") or {}
-        is_ours = obj.kind.gvk.group == "cluster.x-k8s.io"
+        is_ours = obj.kind.gvk.group == CORE_GROUP
         if metadata.get("deletionTimestamp"):
             reasons.append(f"{obj.name} is being deleted")
         if not paused and is_ours and obj.json["kind"] in {"Cluster", "ClusterClass"} and is_paused(obj.json):
@@ -160,7 +160,7 @@ def is_paused(json: Json) -> bool:
 
 def pausing(obj: Moved, *, paused: bool) -> Json | None:
     """The patch that pauses an object or resumes it; None: it has no pause of its own."""
-    if obj.kind.gvk.group != "cluster.x-k8s.io":
+    if obj.kind.gvk.group != CORE_GROUP:
         return None
     if obj.json["kind"] == "Cluster":
         return {"spec": {"paused": True if paused else None}}

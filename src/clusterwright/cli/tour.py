@@ -15,6 +15,7 @@ from pathlib import Path
 from clusterwright.api.core import Machine
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.scheme import SCHEME
+from clusterwright.api.wellknown import CORE_GROUP
 from clusterwright.cli import connect, main
 from clusterwright.cli.defaults import KUBERNETES_VERSION, WAIT_SECONDS
 from clusterwright.cli.errors import Failed
@@ -26,9 +27,8 @@ from clusterwright.runtime.rest import RestClient
 NAME, NAMESPACE = "tour", "default"
 WORKERS = f"{NAME}-md-0"
 UPGRADED = "v1.35.0"
-_CORE = "cluster.x-k8s.io"
-_DEPLOYMENT = GroupVersionKind(_CORE, "v1beta2", "MachineDeployment")
-_CHECK = GroupVersionKind(_CORE, "v1beta2", "MachineHealthCheck")
+_DEPLOYMENT = GroupVersionKind(CORE_GROUP, "v1beta2", "MachineDeployment")
+_CHECK = GroupVersionKind(CORE_GROUP, "v1beta2", "MachineHealthCheck")
 _CONTROL_PLANE = GroupVersionKind("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane")
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CORE_GROUP
 from clusterwright.api.wire import UNREADABLE
 
-_GROUP = "cluster.x-k8s.io"
 _BY_THEMSELVES = frozenset({"ClusterClass", "ClusterResourceSet", "ExtensionConfig"})
 """Kinds of ours that belong to no Cluster, or to many."""
 
@@ -45,9 +44,9 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 def belongs_to(kind: GroupVersionKind, key: ObjectKey, raw: bytes) -> str:
     """A name for what the object is kept together with; empty: nobody's business yet."""
-    if not (kind.group == _GROUP or kind.group.endswith(f".{_GROUP}")) or kind.kind in _BY_THEMSELVES:
+    if not (kind.group == CORE_GROUP or kind.group.endswith(f".{CORE_GROUP}")) or kind.kind in _BY_THEMSELVES:
         return f"{kind.kind} {key}"
-    cluster = key.name if (kind.group, kind.kind) == (_GROUP, "Cluster") else _cluster_of(raw)
+    cluster = key.name if (kind.group, kind.kind) == (CORE_GROUP, "Cluster") else _cluster_of(raw)
     return f"Cluster {key.namespace}/{cluster}" if cluster else ""
 
 
@@ -59,7 +58,7 @@ def _cluster_of(raw: bytes) -> str:
     if obj.spec is not None and isinstance(obj.spec.cluster_name, str) and obj.spec.cluster_name:
         return obj.spec.cluster_name
     for owner in obj.metadata.owner_references or ():
-        if owner.kind == "Cluster" and owner.api_version.partition("/")[0] == _GROUP:
+        if owner.kind == "Cluster" and owner.api_version.partition("/")[0] == CORE_GROUP:
             return owner.name
     label = (obj.metadata.labels or {}).get(CLUSTER_NAME_LABEL)
     return label if isinstance(label, str) else ""

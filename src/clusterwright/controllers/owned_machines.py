@@ -14,9 +14,9 @@ from clusterwright.api.wellknown import (
     UPDATE_IN_PROGRESS_ANNOTATION,
 )
 from clusterwright.conditions import Reasons, Reporter, Strategy, aggregate, get, has, is_false, is_true, names_with_limit, reporter
+from clusterwright.controllers.kit.conditions import CHECK_LOGS
 from clusterwright.tables import OTHERWISE, Guard, Message, Row, Subject, Table, Transition, false, true, unknown
 
-CHECK_LOGS: Final = "Please check controller logs for errors"
 INTERNAL_ERROR: Final[Transition[Any]] = unknown("InternalError", CHECK_LOGS)
 UPDATE_MACHINE_HOOK: Final = "UpdateMachine"
 YOUNG: Final = timedelta(seconds=10)

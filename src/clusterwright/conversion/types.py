@@ -147,8 +147,25 @@ TOKEN: Final = Leaf("token", values.token, "", "")
 ANY: Final = Leaf("any", _same, None, None)
 
 
+class _Collection:
+    __slots__ = ()
+
+    def zero(self) -> Any:
+        """Return Go's nil."""
+        return None
+
+    def nil(self) -> Any:
+        """Return null."""
+        return None
+
+    @property
+    def counts(self) -> bool:
+        """True: an empty collection differs from none."""
+        return True
+
+
 @dataclass(frozen=True, slots=True)
-class List:
+class List(_Collection):
     """A list; of pointers, null stays null."""
 
     item: Type
@@ -174,22 +191,9 @@ class List:
         write = self.item.write
         return [None if item is None else write(item) for item in value]
 
-    def zero(self) -> Any:
-        """Nil."""
-        return None
-
-    def nil(self) -> Any:
-        """Null."""
-        return None
-
-    @property
-    def counts(self) -> bool:
-        """An empty one differs from none."""
-        return True
-
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class Map(_Collection):
     """A map by string."""
 
     value: Type
@@ -212,19 +216,6 @@ class Map:
         """Value by value."""
         write = self.value.write
         return {key: write(item) for key, item in value.items()}
-
-    def zero(self) -> Any:
-        """Nil."""
-        return None
-
-    def nil(self) -> Any:
-        """Null."""
-        return None
-
-    @property
-    def counts(self) -> bool:
-        """An empty one differs from none."""
-        return True
 
 
 @dataclass(frozen=True, slots=True)

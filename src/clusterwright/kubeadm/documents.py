@@ -328,34 +328,6 @@ def parse_cluster_configuration(text: str) -> tuple[ClusterConfiguration, Additi
     return _convert(out, ClusterConfiguration), data
 
 
-def parse_init_configuration(text: str) -> InitConfiguration:
-    """An InitConfiguration in the spec's shape. Raises UnknownDocument."""
-    d = _parse(text, "InitConfiguration")
-    out = _pick(d, "localAPIEndpoint", "skipPhases", "patches") | {
-        "nodeRegistration": _node_registration_back(d.get("nodeRegistration")),
-        "timeouts": _timeouts_back(d.get("timeouts")),
-        "bootstrapTokens": [_bootstrap_token_back(t) for t in d.get("bootstrapTokens") or ()],
-    }
-    return _convert(out, InitConfiguration)
-
-
-def parse_join_configuration(text: str) -> JoinConfiguration:
-    """A JoinConfiguration in the spec's shape. Raises UnknownDocument."""
-    d = _parse(text, "JoinConfiguration")
-    discovery = _pick(d.get("discovery"), "bootstrapToken", "file", "tlsBootstrapToken")
-    timeouts = _timeouts_back(d.get("timeouts")) or {}
-    old = _get(d, "discovery", "timeout")
-    if old is not None:
-        timeouts["tlsBootstrapSeconds"] = _seconds(old)
-    out = _pick(d, "caCertPath", "skipPhases", "patches") | {
-        "controlPlane": None if d.get("controlPlane") is None else _pick(d["controlPlane"], "localAPIEndpoint"),
-        "discovery": discovery,
-        "nodeRegistration": _node_registration_back(d.get("nodeRegistration")),
-        "timeouts": timeouts,
-    }
-    return _convert(out, JoinConfiguration)
-
-
 def _parse(text: str, kind: str) -> Json:
     try:
         documents = yamlreader.load_all(text, loader=_Loader)
@@ -423,22 +395,3 @@ def _etcd_back(value: Any) -> Json | None:
     if external is not None:
         out["external"] = _pick(external, "endpoints", "caFile", "certFile", "keyFile")
     return out or None
-
-
-def _node_registration_back(value: Any) -> Json | None:
-    if value is None:
-        return None
-    picked = _pick(value, "name", "criSocket", "taints", "ignorePreflightErrors", "imagePullPolicy", "imagePullSerial")
-    return _with_args(picked, value, "kubeletExtraArgs")
-
-
-def _timeouts_back(value: Any) -> Json | None:
-    if not isinstance(value, Mapping):
-        return None
-    return {f"{key}Seconds": _seconds(value[key]) for key in _TIMEOUTS if value.get(key) is not None}
-
-
-def _bootstrap_token_back(value: Any) -> Json:
-    out = _pick(value, "token", "description", "expires", "usages", "groups")
-    ttl = _get(value, "ttl")
-    return out if ttl is None else out | {"ttlSeconds": _seconds(ttl)}

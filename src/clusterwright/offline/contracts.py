@@ -13,7 +13,7 @@ from typing import Any
 
 from clusterwright.api.contract import crd_name
 from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
-from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX
+from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, CORE_GROUP
 from clusterwright.offline.bundle import Bundle
 
 _REFERENCES = ("infrastructureRef", "controlPlaneRef", "configRef", "templateRef")
@@ -49,7 +49,7 @@ def _classes_elsewhere(bundle: Bundle) -> Iterator[Json]:
 def _is_provider_group(group: str) -> bool:
     if group.endswith(".cluster.x-k8s.io"):
         return True
-    return "." in group and group != "cluster.x-k8s.io" and not group.endswith(".k8s.io")
+    return "." in group and group != CORE_GROUP and not group.endswith(".k8s.io")
 
 
 def _learn(known: dict[tuple[str, str], Json], gvk: GroupVersionKind, contract: str) -> None:

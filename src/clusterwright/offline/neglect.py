@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from clusterwright.api.meta import Condition, Unstructured
-from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX
+from clusterwright.api.wellknown import CONTRACT_LABEL_PREFIX, CORE_GROUP
 from clusterwright.conditions import get
 from clusterwright.offline.complaints import Complaint, Tier, condition_path, since
 
@@ -29,7 +29,6 @@ CONTRACT: Final = "contract"
 _CONTRACT_LABEL: Final = re.compile(rf"^{re.escape(CONTRACT_LABEL_PREFIX)}v\d+((alpha|beta)\d+)?$")
 _HALT: Final = re.compile(r"etcd|stopp|terminat|\b(not|never) run|\bpower|shut.?down|delet|crash|\bdown\b|\bgone\b", re.IGNORECASE)
 _OTHER_PROCESS: Final = re.compile(r"api.?server|scheduler|controller.?manager|kubelet", re.IGNORECASE)
-_GROUP: Final = "cluster.x-k8s.io"
 _UNREPORTED: Final = ("Template", "Binding", "ClusterResourceSet", "ExtensionConfig", "Revision")
 """Ends of kinds that report nothing, or only when they have something to do."""
 
@@ -40,7 +39,7 @@ def unreconciled(obj: Unstructured, now: datetime | None, heard: str = "") -> Co
     `heard`: when an Event last told of it. A controller that fails may have nothing else to say.
     """
     group = obj.gvk.group
-    if now is None or not (group == _GROUP or group.endswith(f".{_GROUP}")) or obj.kind.endswith(_UNREPORTED):
+    if now is None or not (group == CORE_GROUP or group.endswith(f".{CORE_GROUP}")) or obj.kind.endswith(_UNREPORTED):
         return None
     made = obj.metadata.creation_timestamp
     status = obj.at("status")

@@ -13,6 +13,7 @@ from clusterwright.api.contract import pluralize
 from clusterwright.api.crds import crd
 from clusterwright.api.meta import GroupVersionKind, Json, Object, ObjectKey, Unstructured
 from clusterwright.api.scheme import CUSTOM, ModelledResource
+from clusterwright.api.wellknown import CORE_GROUP
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import ResourceKey, index
@@ -52,7 +53,7 @@ class _CoreSchema(KindSchema):
 
 def _merged_as(resource: ModelledResource) -> KindSchema | None:
     """Providers' kinds may be anybody's; the core kinds are ours, and merged as the API server merges them."""
-    return _CoreSchema(resource) if resource.group == "cluster.x-k8s.io" else None
+    return _CoreSchema(resource) if resource.group == CORE_GROUP else None
 
 
 @cache

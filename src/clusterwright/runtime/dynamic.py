@@ -9,7 +9,7 @@ from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wellknown import PAUSED_ANNOTATION
 from clusterwright.runtime import words
 from clusterwright.runtime.controller import Controller
-from clusterwright.runtime.mapping import to_owners
+from clusterwright.runtime.mapping import owners
 from clusterwright.runtime.predicates import all_of, resource_version_changed
 from clusterwright.runtime.reconcile import Mapper, Watch
 
@@ -23,7 +23,7 @@ class OwnerWatches:
     def __init__(self, controller: Controller) -> None:
         own = gvk_of(controller.kind)
         self._controller = controller
-        self._map = to_owners(own.group, own.kind)
+        self._map = owners(own.group, own.kind)
         self._when = all_of(resource_version_changed, _is_not_paused)
 
     async def ensure(self, kind: GroupVersionKind, also: Mapper | None = None, *, lasting: bool = False) -> None:

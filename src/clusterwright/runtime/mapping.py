@@ -10,12 +10,12 @@ from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Mapper
 
 
-async def to_itself(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
+async def itself(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
     """The object's own key."""
     return (obj.key,)
 
 
-def to_owners(group: str, kind: str, *, controller_only: bool = False) -> Mapper:
+def owners(group: str, kind: str, *, controller_only: bool = False) -> Mapper:
     """The owners of this group and kind, in any version, in the object's namespace."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:
@@ -31,7 +31,7 @@ def to_owners(group: str, kind: str, *, controller_only: bool = False) -> Mapper
     return map
 
 
-def to_label(label: str) -> Mapper:
+def by_label(label: str) -> Mapper:
     """The object in the same namespace that a label names."""
 
     async def map(obj: Any, reader: Reader) -> Sequence[ObjectKey]:

@@ -32,7 +32,7 @@ from clusterwright.runtime.clock import Clock, LoopClock
 from clusterwright.runtime.errors import AlreadyExists, Conflict, NotFound
 from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
 from clusterwright.runtime.manager import Manager
-from clusterwright.runtime.mapping import to_owners
+from clusterwright.runtime.mapping import owners
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.reconcile import Result, Watch
 from clusterwright.simulation.witness import Witness
@@ -172,7 +172,7 @@ def program(world: World, *, broken: bool = False) -> Program:
             "parent",
             Parent,
             lambda controller: ParentReconciler(client, clock, random if broken else None),
-            watches=(Watch(Child, to_owners(GROUP, "Parent")),),
+            watches=(Watch(Child, owners(GROUP, "Parent")),),
             concurrency=2,
         )
         await manager.run()

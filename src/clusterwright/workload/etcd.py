@@ -158,10 +158,6 @@ class MemberClient:
         """Remove a member for good."""
         await self._call("MemberRemove", ID=member_id)
 
-    async def promote_member(self, member_id: str) -> None:
-        """Make a learner that has caught up a voting member."""
-        await self._call("MemberPromote", ID=member_id)
-
     async def move_leader(self, member_id: str) -> None:
         """Make a member the leader; this endpoint must be the present one."""
         await self._call("MoveLeader", targetID=member_id)

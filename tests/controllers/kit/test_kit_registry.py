@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusterwright.controllers.kit import registry
-from clusterwright.runtime.mapping import to_itself
+from clusterwright.runtime.mapping import itself
 
 
 @pytest.mark.parametrize("entry", registry.ENTRIES, ids=lambda e: e.name)
@@ -20,7 +20,7 @@ def test_no_controller_watches_its_own_kind_twice(entry: registry.Entry) -> None
     """A controller is woken by changes of its kind anyway: a watch of its own would run every pass twice."""
     definition = registry.definition(entry)
 
-    assert [w for w in definition.watches if w.kind is definition.kind and w.map is to_itself] == []
+    assert [w for w in definition.watches if w.kind is definition.kind and w.map is itself] == []
 
 
 def test_names_of_controllers_are_unique() -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.schema.gotypes import json_fields, table
 from clusterwright.apiserver.status import failure
+from clusterwright.golang.printing import printed
 
 _PATCH: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
@@ -29,17 +30,6 @@ def merge(original: Json, patch: Json, schema: Any) -> Json:
         return _merge_map(original, patch, go_type)
     except BadPatch as e:
         raise failure(400, "BadRequest", str(e)) if e.refused else failure(500, "", str(e)) from None
-
-
-def _go(value: Any) -> str:
-    """A value as Go prints it."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{k}:{_go(v)}" for k, v in sorted(value.items())) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(_go(v) for v in value) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "<nil>" if value is None else str(value)
 
 
 class _Field:
@@ -66,7 +56,7 @@ def _merge_map(original: Json, patch: Json, go_type: str) -> Json:
             return {k: v for k, v in patch.items() if k != _PATCH}
         if directive == "delete":
             return {}
-        raise BadPatch(f"unknown patch type: {directive} in map: {_go(patch)}")
+        raise BadPatch(f"unknown patch type: {directive} in map: {printed(patch)}")
     patch = dict(patch)
     out = dict(original)
     _retain(out, patch)
@@ -171,7 +161,7 @@ def _merge_lists(original: list[Any], patch: list[Any], field: _Field, *, deleti
     result, changes = _special(list(original), patch, field.key)
     for item in changes:
         if field.key not in item:
-            raise BadPatch(f"map: {_go(item)} does not contain declared merge key: {field.key}")
+            raise BadPatch(f"map: {printed(item)} does not contain declared merge key: {field.key}")
         at = next((i for i, v in enumerate(result) if isinstance(v, dict) and v.get(field.key) == item[field.key]), None)
         if at is None:
             result.append(item)
@@ -194,7 +184,7 @@ def _special(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any]
             changes.append(item)
         elif directive == "delete":
             if key not in item:
-                raise BadPatch(f"map: {_go(item)} does not contain declared merge key: {key}")
+                raise BadPatch(f"map: {printed(item)} does not contain declared merge key: {key}")
             original = [v for v in original if not (isinstance(v, dict) and v.get(key) == item[key])]
         elif directive == "replace":
             replace = True
@@ -202,7 +192,7 @@ def _special(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any]
             raise BadPatch(
                 "merging lists cannot yet be specified in the patch"
                 if directive == "merge"
-                else f"unknown patch type: {directive} in map: {_go(item)}"
+                else f"unknown patch type: {directive} in map: {printed(item)}"
             )
     return (changes, []) if replace else (original, changes)
 

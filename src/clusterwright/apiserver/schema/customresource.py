@@ -20,6 +20,7 @@ from clusterwright.apiserver.schema.rules import UNCHECKED, RuleSet, blocks_rule
 from clusterwright.apiserver.schema.structural import Node, apply_defaults, copy_json, prune
 from clusterwright.apiserver.schema.validation import ABSENT, find_duplicates, find_errors
 from clusterwright.apiserver.status import FieldError, invalid, required, show
+from clusterwright.golang.printing import printed
 
 AGE: Final = Column(
     "Age",
@@ -278,7 +279,7 @@ def _nested(obj: Json, path: str, kind: type) -> tuple[Any, str]:
             return (
                 kind(),
                 (
-                    f".{shown} accessor error: {_go(value)} is of the type {_GO_TYPES.get(type(value), '<nil>')}, "
+                    f".{shown} accessor error: {printed(value)} is of the type {_GO_TYPES.get(type(value), '<nil>')}, "
                     f"expected map[string]interface{{}}"
                 ),
             )
@@ -289,19 +290,9 @@ def _nested(obj: Json, path: str, kind: type) -> tuple[Any, str]:
         wanted = "int64" if kind is int else "string"
         return (
             kind(),
-            f".{'.'.join(steps)} accessor error: {_go(value)} is of the type {_GO_TYPES.get(type(value), '<nil>')}, expected {wanted}",
+            f".{'.'.join(steps)} accessor error: {printed(value)} is of the type {_GO_TYPES.get(type(value), '<nil>')}, expected {wanted}",
         )
     return value, ""
-
-
-def _go(value: Any) -> str:
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{k}:{_go(v)}" for k, v in sorted(value.items())) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(_go(v) for v in value) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "<nil>" if value is None else str(value)
 
 
 def _embedded(value: Json, path: str) -> list[FieldError]:

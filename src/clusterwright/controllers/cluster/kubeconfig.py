@@ -17,8 +17,9 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.kubeconfig import InvalidKubeconfig, data_of, read
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference
+from clusterwright.api.wellknown import CORE_GROUP
 from clusterwright.controllers.cluster.plan import EXTERNAL_WAIT
-from clusterwright.controllers.cluster.snapshot import GROUP, is_valid
+from clusterwright.controllers.cluster.snapshot import is_valid
 from clusterwright.controllers.external import is_owned_by
 from clusterwright.controllers.kit.lookup import Missing, Unreadable, names_anything
 from clusterwright.kubeadm.addresses import host_port
@@ -102,7 +103,7 @@ def _is_due(secret: Secret, cluster: Cluster, now: datetime) -> bool:
 
 def _time_left(secret: Secret, cluster: Cluster, now: datetime) -> timedelta | None:
     """How long until the client certificate must be renewed; None for a Secret that is not ours."""
-    if not is_owned_by(secret.metadata, GROUP, "Cluster", cluster.metadata.name):
+    if not is_owned_by(secret.metadata, CORE_GROUP, "Cluster", cluster.metadata.name):
         return None
     parsed = _parse(secret, cluster)
     return parsed.not_after - RENEW_BEFORE - now if parsed else None

@@ -20,7 +20,7 @@ from clusterwright.api.core import (
     Topology,
 )
 from clusterwright.api.meta import ObjectKey, ObjectMeta
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, MACHINE_POOL_NAME_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, CORE_GROUP, MACHINE_POOL_NAME_LABEL
 from clusterwright.conditions import Reporter, is_false
 from clusterwright.controllers.cluster.providers import Lookup
 from clusterwright.controllers.external import group_of, is_owned_by
@@ -30,8 +30,6 @@ from clusterwright.runtime.client import Reader
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.tables import Decision
 from clusterwright.workload.access import Health
-
-GROUP = "cluster.x-k8s.io"
 
 C = TypeVar("C", MachineDeployment, MachineSet, MachinePool, Machine)
 Child = MachineDeployment | MachineSet | MachinePool | Machine
@@ -178,7 +176,7 @@ def is_child_of(metadata: ObjectMeta, cluster: Cluster) -> bool:
     """Whether the object belongs to the Cluster directly; raises ValueError where its ownerReferences cannot be understood."""
     for reference in metadata.owner_references:
         group_of(reference.api_version)
-    return is_owned_by(metadata, GROUP, "Cluster", cluster.metadata.name)
+    return is_owned_by(metadata, CORE_GROUP, "Cluster", cluster.metadata.name)
 
 
 def owned_children(seen: ClusterSnapshot) -> tuple[Child, ...]:

@@ -7,11 +7,9 @@ from enum import Enum
 
 from clusterwright.api.addons import ClusterResourceSetBinding
 from clusterwright.api.core import Cluster
-from clusterwright.api.wellknown import OK_TO_DELETE_ANNOTATION
+from clusterwright.api.wellknown import CORE_GROUP, OK_TO_DELETE_ANNOTATION
 from clusterwright.controllers.external import refers_to
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
-
-GROUP = "cluster.x-k8s.io"
 
 
 class Fate(Enum):
@@ -60,7 +58,7 @@ def cluster_name(binding: ClusterResourceSetBinding) -> str:
     """The Cluster of a binding, also of one from before bindings named it; raises ValueError."""
     if binding.spec.cluster_name:
         return binding.spec.cluster_name
-    owners = (r for r in binding.metadata.owner_references if r.kind == "Cluster" and r.api_version.partition("/")[0] == GROUP)
+    owners = (r for r in binding.metadata.owner_references if r.kind == "Cluster" and r.api_version.partition("/")[0] == CORE_GROUP)
     owner = next(owners, None)
     if owner is None:
         raise ValueError("failed to find cluster name in ownerRefs: no cluster ownerRef")
@@ -71,4 +69,4 @@ def cluster_name(binding: ClusterResourceSetBinding) -> str:
 
 def is_owned(binding: ClusterResourceSetBinding, cluster: str) -> bool:
     """Whether the Cluster is still an owner, as it was in old versions."""
-    return any(refers_to(r, GROUP, "Cluster", cluster) for r in binding.metadata.owner_references)
+    return any(refers_to(r, CORE_GROUP, "Cluster", cluster) for r in binding.metadata.owner_references)

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from clusterwright.api.addons import ClusterResourceSetBinding
 from clusterwright.api.core import Cluster
 from clusterwright.api.meta import ObjectKey
-from clusterwright.controllers.clusterresourcesetbinding.plan import FATE, GROUP, BindingSnapshot, Fate, cluster_name, is_owned
+from clusterwright.api.wellknown import CORE_GROUP
+from clusterwright.controllers.clusterresourcesetbinding.plan import FATE, BindingSnapshot, Fate, cluster_name, is_owned
 from clusterwright.controllers.external import refers_to
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.reconciler import STEP
@@ -58,7 +59,7 @@ class Bindings:
         if binding.spec.cluster_name and not is_owned(binding, cluster):
             return
         metadata = binding.metadata
-        owners = tuple(r for r in metadata.owner_references if not refers_to(r, GROUP, "Cluster", cluster))
+        owners = tuple(r for r in metadata.owner_references if not refers_to(r, CORE_GROUP, "Cluster", cluster))
         modern = replace(binding, metadata=replace(metadata, owner_references=owners), spec=replace(binding.spec, cluster_name=cluster))
         await self._patcher.patch(original, modern)
 

@@ -13,9 +13,7 @@ from clusterwright.api.meta import Object, ObjectKey
 from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
 from clusterwright.controllers.external import Reference
 from clusterwright.runtime.client import Reader
-from clusterwright.runtime.mapping import to_itself as itself
-from clusterwright.runtime.mapping import to_label as by_label
-from clusterwright.runtime.mapping import to_owners as owners
+from clusterwright.runtime.mapping import by_label, itself, owners
 from clusterwright.runtime.predicates import changed
 from clusterwright.runtime.reconcile import Mapper, Predicate
 

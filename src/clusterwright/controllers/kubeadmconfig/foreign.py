@@ -8,8 +8,8 @@ from clusterwright.api.bootstrap import KubeadmConfig
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, OwnerReference
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL
-from clusterwright.controllers.kubeadmconfig.snapshot import CORE_GROUP, Owner
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CORE_GROUP
+from clusterwright.controllers.kubeadmconfig.snapshot import Owner
 from clusterwright.kubeadm.certificates import SECRET_TYPE
 
 DATA_KEYS: Final = frozenset({"value", "format"})
@@ -28,7 +28,7 @@ def why_foreign(secret: Secret, config: KubeadmConfig, owner: Owner, cluster: Cl
         return f"its type is {secret.type or 'Opaque'}, not {SECRET_TYPE}"
     if keys & _KEY_PAIR:
         return "it holds a certificate or its key"
-    controller = next((r for r in secret.metadata.owner_references if r.controller), None)
+    controller = secret.metadata.controller
     if controller is not None:
         return "" if _is_ours(controller, config, owner) else f"{controller.kind} {controller.name} controls it"
     if not keys:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from random import Random
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from clusterwright.api.bootstrap import ClusterConfiguration, File, KubeadmConfig, User
@@ -25,6 +26,8 @@ from clusterwright.kubeadm.presence import defined
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound, ServerTimeout
 from clusterwright.runtime.keys import KeySource
+
+S = TypeVar("S", File, User)
 
 
 class MaterialFailed(PassFailed):
@@ -105,26 +108,24 @@ def control_plane_slots(config: KubeadmConfig) -> tuple[pki.Slot, ...]:
 
 
 async def resolve_files(client: Client, namespace: str, files: Sequence[File]) -> tuple[File, ...]:
-    """The files with the contents that their Secrets hold. Raises MaterialFailed."""
-    out = []
-    for file in files:
-        source = defined(file.content_from)
-        if source is not None:
-            text = await _secret_value(client, ObjectKey(namespace, source.secret.name), source.secret.key, "file")
-            file = with_content(file, text)
-        out.append(file)
-    return tuple(out)
+    """Return the files with the contents that their Secrets hold. Raises MaterialFailed."""
+    return await _resolved(client, namespace, files, lambda file: file.content_from, with_content, "file")
 
 
 async def resolve_users(client: Client, namespace: str, users: Sequence[User]) -> tuple[User, ...]:
-    """The users with the password hashes that their Secrets hold. Raises MaterialFailed."""
+    """Return the users with the password hashes that their Secrets hold. Raises MaterialFailed."""
+    return await _resolved(client, namespace, users, lambda user: user.passwd_from, with_password, "passwd")
+
+
+async def _resolved(
+    client: Client, namespace: str, items: Sequence[S], source_of: Callable[[S], Any], fill: Callable[[S, str], S], what: str
+) -> tuple[S, ...]:
     out = []
-    for user in users:
-        source = defined(user.passwd_from)
+    for item in items:
+        source = defined(source_of(item))
         if source is not None:
-            text = await _secret_value(client, ObjectKey(namespace, source.secret.name), source.secret.key, "passwd")
-            user = with_password(user, text)
-        out.append(user)
+            item = fill(item, await _secret_value(client, ObjectKey(namespace, source.secret.name), source.secret.key, what))
+        out.append(item)
     return tuple(out)
 
 

@@ -11,14 +11,12 @@ from typing import Any
 from clusterwright.api.bootstrap import BootstrapTokenDiscovery, KubeadmConfig
 from clusterwright.api.core import Cluster, Machine, MachinePool, MachineSet
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
-from clusterwright.api.wellknown import CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import CONTROL_PLANE_LABEL, CORE_GROUP
 from clusterwright.conditions import is_true
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.kubeadm.addresses import host_port
 from clusterwright.kubeadm.presence import defined, is_defined
 from clusterwright.runtime.client import Reader
-
-CORE_GROUP = "cluster.x-k8s.io"
 
 
 class BadOwnerReference(PassFailed):

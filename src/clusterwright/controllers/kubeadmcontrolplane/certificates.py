@@ -176,7 +176,7 @@ async def _own(deps: Dependencies, seen: ControlPlaneSnapshot, secret: Secret) -
     if is_foreign(seen, secret):
         return
     references, owner = secret.metadata.owner_references, seen.owner.controller_reference
-    controller = next((r for r in references if r.controller), None)
+    controller = secret.metadata.controller
     if secret.type == pki.SECRET_TYPE:
         await own_secret(deps, secret.metadata, _with_controller(references, owner))
     elif controller is not None and controller.kind == "KubeadmControlPlane":
@@ -187,7 +187,7 @@ def is_foreign(seen: ControlPlaneSnapshot, secret: Secret) -> bool:
     """Return whether a Secret belongs to another cluster, or to a kind that makes no certificates. The name alone proves nothing."""
     if secret.metadata.labels.get(CLUSTER_NAME_LABEL, seen.cluster.key.name) != seen.cluster.key.name:
         return True
-    controller = next((r for r in secret.metadata.owner_references if r.controller), None)
+    controller = secret.metadata.controller
     if controller is None:
         return False
     holds_bootstrap_data = controller.kind == "KubeadmConfig" and "format" in secret.data

@@ -11,7 +11,7 @@ import msgspec
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.meta import GroupVersionKind, ObjectKey, Unstructured
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, CORE_GROUP
 from clusterwright.controllers.external import ContractUnknown, Reference, get_external, refers_to
 from clusterwright.controllers.kit.adopt import Adoption, Providers, owned_metadata, owner_reference
 from clusterwright.controllers.kit.lookup import NOT_REFERENCED, Found, Lookup, Missing, Unreadable
@@ -33,7 +33,7 @@ KUBEADM_CONFIG = GroupVersionKind("bootstrap.cluster.x-k8s.io", "v1beta2", "Kube
 async def owner_cluster(deps: Dependencies, control_plane: KubeadmControlPlane) -> Cluster | None:
     """The Cluster that owns the control plane; None before there is an owner. Raises PassFailed, also where it is gone."""
     for reference in control_plane.metadata.owner_references:
-        if reference.kind == "Cluster" and reference.api_version.rpartition("/")[0] == "cluster.x-k8s.io":
+        if reference.kind == "Cluster" and reference.api_version.rpartition("/")[0] == CORE_GROUP:
             try:
                 return await deps.client.get(Cluster, ObjectKey(control_plane.metadata.namespace, reference.name))
             except ApiError as error:

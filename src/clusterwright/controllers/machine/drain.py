@@ -80,7 +80,7 @@ class Verdict:
 
 def daemon_set_of(pod: Pod) -> ObjectKey | None:
     """The DaemonSet that controls an unfinished Pod, if one does: whether it still exists decides about the Pod."""
-    controller = next((o for o in pod.metadata.owner_references if o.controller), None)
+    controller = pod.metadata.controller
     if controller is None or controller.kind != "DaemonSet" or _finished(pod):
         return None
     return ObjectKey(pod.metadata.namespace, controller.name)

@@ -83,7 +83,7 @@ def annotations_for_node(machine: Machine, *, also: Sequence[re.Pattern[str]] = 
         CLUSTER_NAMESPACE_ANNOTATION: machine.metadata.namespace,
         MACHINE_ANNOTATION: machine.metadata.name,
     }
-    owner = next((o for o in machine.metadata.owner_references if o.controller), None)
+    owner = machine.metadata.controller
     return found if owner is None else {**found, OWNER_KIND_ANNOTATION: owner.kind, OWNER_NAME_ANNOTATION: owner.name}
 
 

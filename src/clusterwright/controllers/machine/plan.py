@@ -15,7 +15,13 @@ from msgspec.structs import replace as replace_struct
 from clusterwright.api.contract import CONTRACTS
 from clusterwright.api.core import Machine, MachineAddress, MachineNodeReference
 from clusterwright.api.meta import Json, OwnerReference, Unstructured
-from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL, MACHINE_POOL_NAME_LABEL, MACHINE_SET_NAME_LABEL
+from clusterwright.api.wellknown import (
+    CLUSTER_NAME_LABEL,
+    CONTROL_PLANE_NAME_LABEL,
+    CORE_GROUP,
+    MACHINE_POOL_NAME_LABEL,
+    MACHINE_SET_NAME_LABEL,
+)
 from clusterwright.controllers.external import Reference
 from clusterwright.controllers.kit.adopt import owned_metadata, owner_reference
 from clusterwright.controllers.kit.contract import (
@@ -77,7 +83,7 @@ def with_owner_and_label(s: MachineSnapshot) -> Machine:
     metadata = machine.metadata
     labels = {**metadata.labels, CLUSTER_NAME_LABEL: machine.spec.cluster_name}
     owners = metadata.owner_references
-    if is_stand_alone(machine) and not any(o.kind == "Cluster" and _group(o) == "cluster.x-k8s.io" for o in owners):
+    if is_stand_alone(machine) and not any(o.kind == "Cluster" and _group(o) == CORE_GROUP for o in owners):
         owners = (*owners, s.cluster.reference)
     if labels == metadata.labels and owners == metadata.owner_references:
         return machine
@@ -102,7 +108,7 @@ def adoption(machine: Machine, control_plane: Reference | None, obj: Unstructure
 
     def made_it(reference: OwnerReference) -> bool:
         named = (_group(reference), reference.kind)
-        if named == ("cluster.x-k8s.io", "MachineSet"):
+        if named == (CORE_GROUP, "MachineSet"):
             return True
         return is_control_plane(machine) and control_plane is not None and named == (control_plane.api_group, control_plane.kind)
 

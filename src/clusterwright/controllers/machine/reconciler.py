@@ -14,7 +14,7 @@ from typing import assert_never
 
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json, ObjectKey, OwnerReference, Unstructured
-from clusterwright.api.wellknown import MACHINE_FINALIZER, UPDATE_IN_PROGRESS_ANNOTATION
+from clusterwright.api.wellknown import CORE_GROUP, MACHINE_FINALIZER, UPDATE_IN_PROGRESS_ANNOTATION
 from clusterwright.controllers.kit.adopt import Providers
 from clusterwright.controllers.kit.conditions import decided
 from clusterwright.controllers.kit.lookup import Found, Unreadable
@@ -229,7 +229,7 @@ def _cause(found: NodeLookup) -> Exception | None:
 
 
 def _is_core(owner: OwnerReference) -> bool:
-    return owner.api_version.partition("/")[0] == "cluster.x-k8s.io"
+    return owner.api_version.partition("/")[0] == CORE_GROUP
 
 
 def _patterns(texts: Sequence[str]) -> tuple[re.Pattern[str], ...]:

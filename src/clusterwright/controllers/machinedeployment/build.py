@@ -21,7 +21,7 @@ _GROUP = "cluster.x-k8s.io/"
 async def deployments_of(machine_set: MachineSet, reader: Reader) -> Sequence[ObjectKey]:
     """The MachineDeployment that controls the MachineSet; of an orphan, those whose selector it matches."""
     metadata = machine_set.metadata
-    controller = next((r for r in metadata.owner_references if r.controller), None)
+    controller = metadata.controller
     if controller is not None:
         is_ours = controller.kind == "MachineDeployment" and controller.api_version.startswith(_GROUP)
         return (ObjectKey(metadata.namespace, controller.name),) if is_ours else ()

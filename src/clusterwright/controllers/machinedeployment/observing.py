@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
 from msgspec.structs import replace
 
-from clusterwright.api.codec import to_json
+from clusterwright.api.codec import convert, to_json
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json
 from clusterwright.api.selectors import InvalidSelector, is_empty, parsed, selector_text
@@ -19,7 +18,6 @@ from clusterwright.controllers.machine_templates import Templates, failed, look_
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot, machine_facts
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.models import decode
 
 
 def belonging(deployment: MachineDeployment, cluster: Cluster) -> MachineDeployment:
@@ -84,7 +82,7 @@ class Observer:
         owned = await client.list(MachineSet, namespace=namespace, owner=uid)
         matching = await client.list(MachineSet, namespace=namespace, labels=selector_text(deployment.spec.selector))
         for _, machine_set in sorted({s.metadata.name: s for s in (*owned, *matching)}.items()):
-            controller = next((r for r in machine_set.metadata.owner_references if r.controller), None)
+            controller = machine_set.metadata.controller
             adopted: MachineSet | None = machine_set
             if controller is None and selector.matches(machine_set.metadata.labels):
                 adopted = await self._adopted(deployment, machine_set)
@@ -121,10 +119,4 @@ class Observer:
 
     async def _patched(self, machine_set: MachineSet, metadata: Json) -> MachineSet:
         answer = await self.deps.client.patch(MachineSet, machine_set.key, {"metadata": metadata})
-        return typed(answer.json)
-
-
-def typed(json: object) -> MachineSet:
-    """A MachineSet out of an answer of the API server."""
-    machine_set: MachineSet = decode(MachineSet, msgspec.json.encode(json))
-    return machine_set
+        return convert(answer.json, MachineSet)

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 import msgspec
 from msgspec.structs import replace
 
+from clusterwright.api.codec import convert
 from clusterwright.api.core import Cluster, MachineDeployment, MachineSet
 from clusterwright.api.meta import Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import (
@@ -28,7 +29,7 @@ from clusterwright.controllers.machinedeployment import desired, inplace, revisi
 from clusterwright.controllers.machinedeployment.conditions import OWNED, TABLES
 from clusterwright.controllers.machinedeployment.conditions_v1beta1 import OWNED_V1BETA1, V1BETA1_TABLES
 from clusterwright.controllers.machinedeployment.desired import FIELD_MANAGER, Maker
-from clusterwright.controllers.machinedeployment.observing import Observer, typed
+from clusterwright.controllers.machinedeployment.observing import Observer
 from clusterwright.controllers.machinedeployment.plan import DELETE, STEPS, Deletion, Step
 from clusterwright.controllers.machinedeployment.rollout import Limits, Rollout, Sized
 from clusterwright.controllers.machinedeployment.snapshot import MachineDeploymentSnapshot
@@ -297,7 +298,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
             run.record("Warning", "FailedCreate", f"Failed to create MachineSet {name}: {error}")
             raise _failed(f"failed to create MachineSet {name}: {error}", error) from error
         run.record("Normal", "SuccessfulCreate", f"Created MachineSet {name} with {intent['spec']['replicas']} replicas")
-        run.seen = with_(run.seen, machine_sets=(*(run.seen.machine_sets or ()), typed(answer.json)), new=name)
+        run.seen = with_(run.seen, machine_sets=(*(run.seen.machine_sets or ()), convert(answer.json, MachineSet)), new=name)
 
     async def _update(
         self, run: Run, maker: Maker, machine_set: MachineSet, intents: Mapping[str, int], annotations: Mapping[str, str]
@@ -318,7 +319,7 @@ class MachineDeployments(Kind[MachineDeployment, Cluster, MachineDeploymentSnaps
         except ApiError as error:
             raise _failed(f"failed to update MachineSet {name}: {error}", error) from error
         if applied.object is not None:
-            after = typed(applied.object.json)
+            after = convert(applied.object.json, MachineSet)
             sets = tuple(after if s.metadata.name == name else s for s in run.seen.machine_sets or ())
             run.seen = with_(run.seen, machine_sets=sets)
         if replicas != before and not applied.mended:

@@ -23,7 +23,7 @@ def pool_labels(pool: MachinePool) -> dict[str, str]:
 
 def belongs(machine: Machine, pool: MachinePool) -> bool:
     """Whether a Machine with the pool's labels counts for it: nobody else controls it."""
-    controller = next((o for o in machine.metadata.owner_references if o.controller), None)
+    controller = machine.metadata.controller
     return controller is None or controller.uid == pool.metadata.uid
 
 

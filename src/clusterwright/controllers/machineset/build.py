@@ -23,7 +23,7 @@ _GROUP = "cluster.x-k8s.io/"
 async def machine_sets_of(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
     """The MachineSet that controls the Machine; of an orphan, those whose selector it matches."""
     metadata = machine.metadata
-    controller = next((r for r in metadata.owner_references if r.controller), None)
+    controller = metadata.controller
     if controller is not None:
         is_ours = controller.kind == "MachineSet" and controller.api_version.startswith(_GROUP)
         return (ObjectKey(metadata.namespace, controller.name),) if is_ours else ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace as with_
 
+from clusterwright.api.codec import convert
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.controllers.kit.passing import Pass
-from clusterwright.controllers.machineset.observing import typed
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED
 from clusterwright.controllers.machineset.snapshot import MachineSetSnapshot
 from clusterwright.controllers.wiring import Dependencies
@@ -61,4 +61,4 @@ class Hands:
         after = change(original.object)
         answer = await self._patcher.patch(original, after, owned_conditions=owned, owned_v1beta1_conditions=owned)
         if answer is not None:
-            self.took_over(run, typed(answer.json))
+            self.took_over(run, convert(answer.json, Machine))

@@ -7,6 +7,7 @@ from typing import assert_never
 
 import msgspec
 
+from clusterwright.api.codec import convert
 from clusterwright.api.core import Machine, MachineSet
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import MACHINE_TEMPLATE_HASH_LABEL
@@ -16,7 +17,6 @@ from clusterwright.controllers.machineset import desired, moves
 from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA_MANAGER, Maker
 from clusterwright.controllers.machineset.hands import Hands, Run
 from clusterwright.controllers.machineset.moves import Fate
-from clusterwright.controllers.machineset.observing import typed
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
 
@@ -51,7 +51,7 @@ class InPlace:
                         return
                     try:
                         answer = await client.patch(Machine, machine.key, moves.move_patch(machine, run.object, target))
-                        self._hands.changed(run, typed(answer.json))
+                        self._hands.changed(run, convert(answer.json, Machine))
                     except ApiError as error:
                         run.fail(f"failed to move Machine {machine.key} to MachineSet {key.name}: {error}", error)
                 case Fate.GONE | Fate.STAYS:
@@ -101,5 +101,5 @@ class InPlace:
         intent = desired.updated_machine(maker, msgspec.json.decode(original.raw), in_place=True)
         await client.apply(intent, field_manager=FIELD_MANAGER)
         answer = await client.patch(Machine, machine.key, moves.trigger_patch(machine))
-        self._hands.changed(run, typed(answer.json))
+        self._hands.changed(run, convert(answer.json, Machine))
         run.record("Normal", "SuccessfulStartInPlaceUpdate", f"Machine {machine.metadata.name} starting in-place update")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
-from clusterwright.api.codec import to_json
+from clusterwright.api.codec import convert, to_json
 from clusterwright.api.contract import CONTRACTS, MalformedField
 from clusterwright.api.core import Cluster, Machine, MachineDeployment, MachineSet
 from clusterwright.api.core.shared import TemplateObjectMeta
@@ -18,6 +16,7 @@ from clusterwright.api.meta import LabelSelector, ObjectKey
 from clusterwright.api.selectors import InvalidSelector, as_labels
 from clusterwright.api.wellknown import (
     CLUSTER_NAME_LABEL,
+    CORE_GROUP,
     MACHINE_DEPLOYMENT_NAME_LABEL,
     SKIP_PREFLIGHT_CHECKS_ANNOTATION,
 )
@@ -31,20 +30,19 @@ from clusterwright.controllers.machineset.preflight import ControlPlane, Preflig
 from clusterwright.controllers.machineset.snapshot import ClusterFacts, DeploymentFacts, MachineSetSnapshot, is_current_revision
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.models import decode
 from clusterwright.workload.access import NotConnected
-
-GROUP: Final = "cluster.x-k8s.io"
 
 
 def belonging(machine_set: MachineSet, cluster: Cluster) -> MachineSet:
     """The MachineSet with what ties it, and its Machines, to the Cluster; one that stands alone is owned by the Cluster. Pure."""
     name, metadata, spec = cluster.metadata.name, machine_set.metadata, machine_set.spec
     belongs = {CLUSTER_NAME_LABEL: name}
-    has_owner = any(r.kind in {"MachineDeployment", "Cluster"} and r.api_version.startswith(f"{GROUP}/") for r in metadata.owner_references)
+    has_owner = any(
+        r.kind in {"MachineDeployment", "Cluster"} and r.api_version.startswith(f"{CORE_GROUP}/") for r in metadata.owner_references
+    )
     owners = metadata.owner_references
     if MACHINE_DEPLOYMENT_NAME_LABEL not in metadata.labels and (
-        not has_owner or is_owned_by(metadata, GROUP, "Cluster", cluster.metadata.name)
+        not has_owner or is_owned_by(metadata, CORE_GROUP, "Cluster", cluster.metadata.name)
     ):
         owners = with_owner(owners, owner_reference(cluster, controller=False))
     template = spec.template
@@ -126,7 +124,7 @@ class Observer:
         found = await self.deps.client.list(Machine, namespace=metadata.namespace, labels=as_labels(machine_set.spec.selector))
         ours: list[Machine] = []
         for machine in found:
-            controller = next((r for r in machine.metadata.owner_references if r.controller), None)
+            controller = machine.metadata.controller
             if controller is None:
                 adopted = await self._adopted(machine_set, machine)
                 ours += [adopted] if adopted is not None else []
@@ -151,7 +149,7 @@ class Observer:
             record(machine_set, "Warning", "FailedAdopt", f"Failed to adopt Machine {machine.metadata.name}: {error}")
             return None
         record(machine_set, "Normal", "SuccessfulAdopt", f"Adopted Machine {machine.metadata.name}")
-        return typed(answer.json)
+        return convert(answer.json, Machine)
 
     async def _nodes(self, cluster: Cluster, machines: Iterable[Machine]) -> dict[str, Node] | None:
         """The Nodes of Machines, as far as they can be read."""
@@ -198,9 +196,3 @@ class Observer:
         except MalformedField as error:
             return ControlPlane(kind=reference.kind, key=key, error=str(error))
         return ControlPlane(kind=reference.kind, key=key, version=version, status_version=status or "")
-
-
-def typed(json: object) -> Machine:
-    """A Machine out of an answer of the API server."""
-    machine: Machine = decode(Machine, msgspec.json.encode(json))
-    return machine

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
+from clusterwright.api.codec import convert
 from clusterwright.api.core import Cluster, Machine, MachineSet
 from clusterwright.api.core.shared import MachineDeletionSpec
 from clusterwright.api.meta import Condition, Json, ObjectKey, Unstructured, V1Beta1Condition
@@ -39,7 +40,7 @@ from clusterwright.controllers.machineset.desired import FIELD_MANAGER, METADATA
 from clusterwright.controllers.machineset.guards import moves, surplus
 from clusterwright.controllers.machineset.hands import Hands, Run
 from clusterwright.controllers.machineset.inplace import InPlace
-from clusterwright.controllers.machineset.observing import Observer, typed
+from clusterwright.controllers.machineset.observing import Observer
 from clusterwright.controllers.machineset.plan import DELETE, SCALE, Deletion, Scale
 from clusterwright.controllers.machineset.preflight import Verdict, verdict
 from clusterwright.controllers.machineset.remediation import OWNER_REMEDIATED, REMEDIATE, Remediation, Remedy
@@ -244,7 +245,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         intent = desired.updated_machine(maker, known.json)
         applied = await self._applier.ensure(run.object.key, known, intent, FIELD_MANAGER)
         if applied.object is not None:
-            self._hands.took_over(run, typed(applied.object.json))
+            self._hands.took_over(run, convert(applied.object.json, Machine))
         if any(r.kind == "Cluster" and not r.controller for r in machine.metadata.owner_references):
             await self._hands.patch(run, machine.key, _without_cluster)
         return applied
@@ -329,7 +330,7 @@ class MachineSets(Kind[MachineSet, Cluster, MachineSetSnapshot]):
         """
         labels = {MACHINE_DEPLOYMENT_NAME_LABEL: family} if family else as_labels(run.object.spec.selector)
         found = await self._deps.client.live.list(Machine, namespace=run.object.metadata.namespace, labels=labels)
-        controllers = [(m, next((r for r in m.metadata.owner_references if r.controller), None)) for m in found]
+        controllers = [(m, m.metadata.controller) for m in found]
         uid, selector = run.object.metadata.uid, parsed(run.object.spec.selector)
         ours = tuple(m for m, r in controllers if r is not None and r.uid == uid and selector.matches(m.metadata.labels))
         limit = count(run.object.metadata.annotations.get(MAX_REPLICAS_ANNOTATION, ""))
