@@ -48,12 +48,12 @@ flakes: $(STAMP) ## 20 runs, under load, of all tests that use processes, socket
 	$(BIN)/python tests/flakes.py
 
 check: $(STAMP) ## format, lint, types, imports, generated documents, dependencies
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench tools
+	$(BIN)/ruff check src tests bench tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m clusterwright.cli.docs --check
-	$(BIN)/python -m clusterwright.cli.dependencies --check
+	$(BIN)/python -m tools.docs --check
+	$(BIN)/python -m tools.dependencies --check
 	$(BIN)/python tests/documentation/outputs.py --check
 
 $(VENV)/.stamp-docs: $(STAMP) requirements/docs.txt
@@ -61,13 +61,13 @@ $(VENV)/.stamp-docs: $(STAMP) requirements/docs.txt
 	touch $@
 
 docs: $(VENV)/.stamp-docs ## render what docs/ shows of the code and its outputs, and build the site in build/site
-	$(BIN)/python -m clusterwright.cli.docs
-	$(BIN)/python -m clusterwright.cli.dependencies
+	$(BIN)/python -m tools.docs
+	$(BIN)/python -m tools.dependencies
 	$(BIN)/python tests/documentation/outputs.py
 	$(BIN)/python -m mkdocs build --strict --quiet
 
 image: $(VENV)/.stamp-base ## the manager's image as an OCI layout in build/image, without a daemon; BASE=DIR: on another layout
-	$(BIN)/python -m clusterwright.cli.image --output build/image $(if $(BASE),--base $(BASE))
+	$(BIN)/python -m tools.image --output build/image $(if $(BASE),--base $(BASE))
 
 $(VENV)/.stamp-bench: $(STAMP) requirements/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt

@@ -19,8 +19,8 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
-from bench.apiserver import BASE, MERGE, Send, machine, new_server, over_http, status
 
+from bench.apiserver import BASE, MERGE, Send, machine, new_server, over_http, status
 from clusterwright.apiserver.auth.identity import ANONYMOUS
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.server import ApiServer

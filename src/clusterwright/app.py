@@ -31,7 +31,6 @@ from clusterwright.controllers.kit.features import DEFAULT_FEATURES
 from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.loopback import LoopbackTransport
-from clusterwright.offline.survey import Reach
 from clusterwright.runtime.client import Client, Reader
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.controller import Controller
@@ -48,7 +47,7 @@ from clusterwright.runtimesdk.registry import Registry
 from clusterwright.runtimesdk.waiting import WokenByExtensions
 from clusterwright.runtimesdk.warmup import WarmUp
 from clusterwright.topology.extensions import Extensions, NoExtensions
-from clusterwright.workload.clusters import ClusterCache, Connect, connection_matters, mapped_source, secret_to_cluster
+from clusterwright.workload.clusters import ClusterCache, Connect, Reach, connection_matters, mapped_source, secret_to_cluster
 
 RESYNC = 600.0
 """Seconds after which every object is looked at again, unless told otherwise."""

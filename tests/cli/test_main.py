@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from clusterwright.cli import main as command
-from clusterwright.cli import reference
 from clusterwright.cli.grammar import COMMANDS
 from support.forks import program
+from tools import reference
 
 
 def test_without_a_command_the_usage_is_printed_and_it_fails(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterwright.cli import packages
+from tools import packages
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
@@ -39,5 +39,5 @@ def test_a_reason_without_a_difference_is_found(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_difference_has_its_reason() -> None:
-    """A usual file that is missing needs its reason in `cli.packages._WITHOUT`; one that is there needs none."""
+    """A usual file that is missing needs its reason in `tools.packages._WITHOUT`; one that is there needs none."""
     assert packages.unexplained() == []

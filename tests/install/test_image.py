@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from clusterwright.cli import image as command
-from clusterwright.install import image, oci
-from clusterwright.install.oci import Entry, Image, Layout, NotALayout
 from install.test_containerfile import steps
+from tools import image, oci
+from tools.oci import Entry, Image, Layout, NotALayout
 
 MACHINE = image.ARCHITECTURES.get(platform.machine(), platform.machine())
 
@@ -90,7 +89,7 @@ def test_what_was_in_the_folder_before_is_gone(tmp_path: Path) -> None:
 
 
 def test_on_a_base_it_adds_dependencies_and_ours_and_is_not_root(tmp_path: Path) -> None:
-    assert command.main(["--base", str(base(tmp_path / "base")), "--output", str(tmp_path / "image")]) == 0
+    assert image.main(["--base", str(base(tmp_path / "base")), "--output", str(tmp_path / "image")]) == 0
     manifest, config = read(tmp_path / "image")
 
     assert len(manifest["layers"]) == 3
@@ -150,5 +149,5 @@ def test_a_base_that_is_none_is_refused(tmp_path: Path, fault: str, capsys: pyte
 
     with pytest.raises(NotALayout):
         Layout(tmp_path / "image").base(folder, MACHINE)
-    assert command.main(["--base", str(folder), "--output", str(tmp_path / "image")]) == 1
+    assert image.main(["--base", str(folder), "--output", str(tmp_path / "image")]) == 1
     assert str(folder) in capsys.readouterr().err

@@ -18,7 +18,6 @@ from clusterwright.api.crds import crds
 from clusterwright.api.meta import ObjectKey
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.cli import docs
 from clusterwright.cli.main import main
 from clusterwright.offline.bundle import BadBundle, assemble
 from clusterwright.offline.catalogue import tables_of
@@ -26,6 +25,7 @@ from clusterwright.offline.explain import explain as explained
 from clusterwright.offline.graph import sinks
 from clusterwright.offline.record import record, redacted
 from clusterwright.runtime.rest import RestClient
+from tools import docs
 
 WORLDS = Path(__file__).resolve().parents[1] / "worlds"
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ import json
 import re
 from pathlib import Path
 
-from clusterwright.cli import dependencies
 from security import attacks
 from security.further_attacks import FURTHER
+from tools import dependencies
 
 ROOT = Path(__file__).parents[2]
 

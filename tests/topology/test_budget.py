@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from bench.topology import measure
 
+from bench.topology import measure
 from clusterwright.simulation.loop import run_virtual
 
 

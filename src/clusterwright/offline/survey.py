@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
 from clusterwright.api.wellknown import BOOTSTRAP_TOKEN_SECRET_TYPE, NODE_ROLE_CONTROL_PLANE_LABEL
-from clusterwright.api.wire import Transport
 from clusterwright.kubeadm.certificates import Purpose, secret_name
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import KeySource
 from clusterwright.workload.access import EtcdError
+from clusterwright.workload.clusters import Reach
 from clusterwright.workload.connection import KUBE_SYSTEM, Connection
 from clusterwright.workload.credentials import EtcdAccess
 
@@ -38,9 +38,6 @@ _OF_VOLUMES: Final = (
     GroupVersionKind("storage.k8s.io", "v1", "VolumeAttachment"),
 )
 _SECRET: Final = GroupVersionKind("", "v1", "Secret")
-
-Reach = Callable[[bytes], Awaitable[Transport]]
-"""A transport to the cluster that a kubeconfig describes."""
 
 
 class Surveyor:

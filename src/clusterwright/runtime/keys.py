@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib import resources
 from typing import Protocol, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-
-from clusterwright.runtime.sample_primes import PRIMES
 
 T = TypeVar("T")
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
@@ -114,7 +114,7 @@ class FixedKeySource:
         if algorithm in _CURVES:
             return ec.derive_private_key(digest % (_ORDERS[algorithm] - 1) + 1, _CURVES[algorithm]())
         if algorithm in _RSA:
-            primes = PRIMES[_RSA[algorithm]]
+            primes = _primes()[_RSA[algorithm]]
             # neighbours in the sequence differ, so that no cluster has one key for two purposes by accident
             start = int.from_bytes(hashlib.sha512(self._seed.encode()).digest()[:4])
             return sample_rsa_key(_RSA[algorithm], (start + self._count) % len(primes))
@@ -125,13 +125,23 @@ class FixedKeySource:
         return work()
 
 
+@cache
+def _primes() -> Mapping[int, Sequence[tuple[int, int]]]:
+    """Return the published primes of sample keys by size of the key."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for line in resources.files(__package__).joinpath("sample_primes.txt").read_text("ascii").splitlines()[1:]:
+        bits, p, q = line.split()
+        found.setdefault(int(bits), []).append((int(p, 16), int(q, 16)))
+    return found
+
+
 _RSA_KEYS: dict[tuple[int, int], RSAPrivateKey] = {}
 
 
 def sample_rsa_key(bits: int, n: int) -> RSAPrivateKey:
     """The n-th published key of this size."""
     if (bits, n) not in _RSA_KEYS:
-        p, q = PRIMES[bits][n]
+        p, q = _primes()[bits][n]
         e = 65537
         d = rsa.rsa_recover_private_exponent(e, p, q)
         numbers = rsa.RSAPrivateNumbers(

@@ -29,7 +29,6 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.cluster import Listener, SimulatedCluster
-from clusterwright.offline.survey import Reach
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock
 from clusterwright.runtime.keys import FixedKeySource, KeySource
@@ -38,6 +37,7 @@ from clusterwright.runtime.rest import RestClient
 from clusterwright.runtimesdk.client import Post
 from clusterwright.topology.extensions import Extensions
 from clusterwright.webhooks import embedded
+from clusterwright.workload.clusters import Reach
 
 NAMESPACE = "default"
 _ASKED_ANYWAY = 10.0

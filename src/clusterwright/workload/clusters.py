@@ -47,6 +47,8 @@ SECRET = GroupVersionKind("", "v1", "Secret")
 
 _log = get_logger("clustercache")
 
+Reach = Callable[[bytes], Awaitable[Transport]]
+"""Makes a transport to the cluster that a kubeconfig describes."""
 Connect = Callable[[ObjectKey, bytes], Awaitable[Transport]]
 """A transport to the cluster that a kubeconfig describes; raises ApiError or ValueError."""
 

@@ -27,7 +27,7 @@ How to write a controller:
 
 7. `build.py`: `CONTROLLER = ControllerDefinition(...)` with its watches: named mappers of `kit.watching`, and `changed(Facts.of)`
    with the very Facts that the snapshot holds. The kind itself is watched anyway.
-8. One line in `kit.registry.ENTRIES`, one in each import-linter contract on controllers, and `python -m clusterwright.cli.docs`.
+8. One line in `kit.registry.ENTRIES`, one in each import-linter contract on controllers, and `python -m tools.docs`.
 
 What you get: finalizer, pause, the one patch (observedGeneration moves when nothing failed), limits on conditions, the trace of the
 rows that fired, Events for failures, and `PassFailed`: all errors of a pass joined, foreseen, and not in a hurry where only the

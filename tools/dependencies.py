@@ -1,4 +1,4 @@
-"""`python -m clusterwright.cli.dependencies [--check]`: the bill of materials, and what can be audited without a network.
+"""`python -m tools.dependencies [--check]`: the bill of materials, and what can be audited without a network.
 
 The bill (docs/sbom.json, CycloneDX) is made from the lock file, so that it names what an installation really gets. The audit: all
 that we depend on is locked, every lock has hashes, and what is installed is what is locked.

@@ -6,6 +6,7 @@ libraries that it and our dependencies need, and nothing else. What is packed is
 
 from __future__ import annotations
 
+import argparse
 import platform
 import re
 import subprocess
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import clusterwright
-from clusterwright.install.oci import Entry, Image, Layout
+from tools.oci import Entry, Image, Layout, NotALayout
 
 APP: Final = "app"
 PREFIX: Final = "usr/local"
@@ -140,3 +141,21 @@ def _ours() -> Iterator[Entry]:
         yield Entry(f"{APP}/{package.name}/{path.relative_to(package)}", source=path)
     about = metadata.distribution("clusterwright").read_text("METADATA") or ""
     yield Entry(f"{APP}/{package.name}-{clusterwright.__version__}.dist-info/METADATA", content=about.encode())
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write the layout, print its digest and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.image", description="The manager's image as an OCI layout.")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="directory for the layout")
+    parser.add_argument("--base", type=Path, metavar="DIR", help="an OCI layout with Python; default: this interpreter and its libraries")
+    arguments = parser.parse_args(words)
+    try:
+        print(build(arguments.output, arguments.base))
+    except NotALayout as error:
+        print(f"{parser.prog}: --base {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,4 +1,4 @@
-"""`python -m clusterwright.cli.docs [--check]`: render what docs/ has from the code, or fail where it is stale."""
+"""`python -m tools.docs [--check]`: render what docs/ has from the code, or fail where it is stale."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clusterwright.admission.rendering import as_markdown as admission_page
-from clusterwright.cli import packages, reference
 from clusterwright.offline.catalogue import catalogue
 from clusterwright.tables import as_json, as_markdown
+from tools import packages, reference
 
 FOLDER = Path("docs") / "tables"
 ARCHITECTURE = Path("docs") / "architecture.md"
