@@ -276,11 +276,9 @@ async def test_the_served_certificate_names_the_loopback_addresses():
 # ------------------------------------------------------------------------------------------------------------ etcd
 
 
-@pytest.mark.parametrize("protocols", [["h2"], ["http/1.1"], ["h2", "http/1.1"], []], ids=["grpc", "gateway", "both", "none"])
 @pytest.mark.parametrize("way", ["loopback", "tls"])
-async def test_etcd_is_reached_by_port_forward(way, protocols):
+async def test_etcd_is_reached_by_port_forward(way):
     context = etcd_client_context()
-    context.set_alpn_protocols(protocols)
     async with clouds(listener=TlsListener()) as cloud:
         cluster = await cloud.ensure(A)
         await start(cluster, "m0", "m1", "m2")

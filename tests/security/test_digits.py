@@ -20,20 +20,9 @@ from clusterwright.inmemory import stages
 from clusterwright.kubeadm.durations import parse_seconds
 from clusterwright.kubeadm.versions import compare, parse_version
 from clusterwright.streams import grpc
-from clusterwright.workload.http1 import HttpStream, ProtocolError
-from support.said import Said
 
 LONG = "9" * 5000
 NO_NUMBERS = [LONG, "\u00b2", "\u0663", "1_0", " 1", ""]
-
-
-@pytest.mark.parametrize("number", ["\u00b2", LONG])
-@pytest.mark.parametrize("head", ["HTTP/1.1 {} OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n"])
-async def test_answers_of_workload_clusters(head: str, number: str) -> None:
-    http = HttpStream(Said(head.format(number).encode("latin-1")), "etcd")
-
-    with pytest.raises(ProtocolError):
-        await http.post("/", b"{}")
 
 
 @pytest.mark.parametrize("number", ["\u00b2", LONG, ""])

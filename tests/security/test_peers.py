@@ -16,7 +16,7 @@ from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ConnectionFailed
 from clusterwright.runtime.http import MAX_LINE, HttpTransport
 from clusterwright.runtime.kubeconfig import Connection
-from clusterwright.workload.http1 import MAX_BODY, HttpStream, ProtocolError
+from clusterwright.streams.grpc import Channel, GrpcError
 from support.patience import PATIENCE
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -147,18 +147,18 @@ class Tunnel:
 
 
 @pytest.mark.parametrize(
-    "tunnel",
+    "frames",
     [
-        Tunnel(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY + 1), b"x" * 65536),
-        Tunnel(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % (1 << 40), b"x" * 65536),
-        Tunnel(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n", b"x" * 65536),
-        Tunnel(b"HTTP/1.1 200 OK\r\n" + b"".join(b"H%d: x\r\n" % n for n in range(1000)), b"more: x\r\n"),
-        Tunnel(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"trailer: x\r\n"),
+        b"\0\0\4\0\0\0\0\0\1" + b"x" * 4,
+        b"\0\0\1\1\0\0\0\0\1\x88" + b"\0\0\1\x09\0\0\0\0\1\x88" * 100,
+        b"\0\x40\1\0\0\0\0\0\1",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
     ],
-    ids=["length", "chunk", "negative", "headers", "trailers"],
+    ids=["data-before-headers", "continuations", "too-long-frame", "http1"],
 )
-async def test_an_etcd_that_never_stops_talking_is_given_up(tunnel: Tunnel) -> None:
-    stream = HttpStream(tunnel, "etcd")
+async def test_an_etcd_that_never_stops_talking_is_given_up(frames: bytes) -> None:
+    settings = b"\0\0\0\4\0\0\0\0\0"
+    channel = Channel(Tunnel(settings + frames, frames), "etcd")
     async with asyncio.timeout(PATIENCE):
-        with pytest.raises(ProtocolError):
-            await stream.post("/v3/maintenance/status", b"{}")
+        with pytest.raises(GrpcError):
+            await channel.unary("/etcdserverpb.Maintenance/Status", b"", seconds=1)

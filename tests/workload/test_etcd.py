@@ -49,24 +49,23 @@ async def test_every_endpoint_names_the_same_leader_and_no_errors(shared_etcd: E
         await client.close()
 
 
-async def test_grpc_and_the_gateway_say_the_same(shared_etcd: EtcdCluster) -> None:
-    """The member chooses in the handshake; who does not offer HTTP/2 gets the gateway."""
-    by_gateway = client_context(shared_etcd.credentials())
-    by_gateway.set_alpn_protocols(["http/1.1"])
+async def test_a_follower_refuses_what_only_the_leader_can_do(shared_etcd: EtcdCluster) -> None:
     leader = await shared_etcd.leader(NODES)
-    node = next(n for n in NODES if n != leader)
-    clients = [await shared_etcd.connect(node), await shared_etcd.connect(node, by_gateway)]
+    client = await shared_etcd.connect(next(n for n in NODES if n != leader))
 
-    assert [type(c._wire).__name__ for c in clients] == ["_Grpc", "_Gateway"]
-    assert clients[0].status == clients[1].status
-    assert await clients[0].members() == await clients[1].members()
-    assert await clients[0].alarms() == await clients[1].alarms() == []
-    for client in clients:
-        with pytest.raises(EtcdError, match=r"^etcdserver: member not found$"):
-            await client.remove_member("12345")
-        with pytest.raises(EtcdError, match=r"^etcdserver: not leader$"):
-            await client.move_leader(client.status.leader_id)
-        await client.close()
+    with pytest.raises(EtcdError, match=r"^etcdserver: member not found$"):
+        await client.remove_member("12345")
+    with pytest.raises(EtcdError, match=r"^etcdserver: not leader$"):
+        await client.move_leader(client.status.leader_id)
+    await client.close()
+
+
+async def test_a_connection_without_http2_is_an_error(shared_etcd: EtcdCluster) -> None:
+    context = client_context(shared_etcd.credentials())
+    context.set_alpn_protocols(["http/1.1"])
+
+    with pytest.raises(EtcdError, match="does not offer HTTP/2"):
+        await shared_etcd.connect(NODES[0], context)
 
 
 async def test_who_is_known_need_not_prove_again_who_they_are(shared_etcd: EtcdCluster) -> None:

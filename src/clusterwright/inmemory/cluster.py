@@ -25,7 +25,7 @@ from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.tls import server_context
 from clusterwright.apiserver.storage.sqlite import SqliteJournal
 from clusterwright.apiserver.storage.store import Table, object_key
-from clusterwright.inmemory import etcd, gateway, objects
+from clusterwright.inmemory import etcd, etcdport, objects
 from clusterwright.inmemory.etcdserver import EtcdServer
 from clusterwright.inmemory.kubelets import Kubelets
 from clusterwright.inmemory.ports import API_SERVER_PORT, Ports
@@ -299,7 +299,7 @@ class SimulatedCluster:
         answers = any(m.name == machine and not m.is_stopped for m in self.members())
         return self._etcd_certificates.get(machine) if answers else None
 
-    def etcd_call(self, machine: str) -> gateway.Call:
+    def etcd_call(self, machine: str) -> etcdport.Call:
         """What answers the calls of the member on a machine."""
         return EtcdServer(machine, members=self.members, annotate=self.annotate_etcd, now=self.server.now).call
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.serving.tls import server_context
-from clusterwright.inmemory import etcd, gateway
+from clusterwright.inmemory import etcd, etcdport
 from clusterwright.kubeadm.certificates import KeyPair
 from clusterwright.runtime.logging import get_logger
 from clusterwright.streams.pipe import TcpStream, duplex_pair
@@ -32,7 +32,7 @@ class Machines(Protocol):
     def etcd_on(self, machine: str) -> tuple[KeyPair, bytes] | None:
         """The certificate of the etcd member on a machine, and the authority of its clients; None if none answers there."""
 
-    def etcd_call(self, machine: str) -> gateway.Call:
+    def etcd_call(self, machine: str) -> etcdport.Call:
         """What answers the calls of the member on a machine."""
 
 
@@ -52,11 +52,11 @@ class Ports:
                 if (address := self._machines.network_address()) is not None:
                     return TcpStream(*await asyncio.open_connection(*address))
                 context = _context(*held)
-                return self._serve(pod, lambda far: gateway.serve(far, context, _only_certificate))
+                return self._serve(pod, lambda far: etcdport.serve(far, context, _only_certificate))
             component, _, machine = pod.partition("etcd-")
             if not component and port == ETCD_PORT and (held := self._machines.etcd_on(machine)) is not None:
                 context, call = _context(*held, require_client=True), self._machines.etcd_call(machine)
-                return self._serve(pod, lambda far: gateway.serve(far, context, call))
+                return self._serve(pod, lambda far: etcdport.serve(far, context, call))
         raise ConnectionRefusedError(f"dial tcp4 127.0.0.1:{port}: connect: connection refused")
 
     def _serve(self, pod: str, serve: Callable[[Duplex], Coroutine[Any, Any, None]]) -> Duplex:
@@ -91,5 +91,5 @@ async def _only_certificate(method: str, body: Json) -> Json:
 @lru_cache(maxsize=1024)  # tunnels come and go, many a minute; what they are encrypted with stays
 def _context(pair: KeyPair, authority: bytes, *, require_client: bool = False) -> ssl.SSLContext:
     context = server_context(pair, authority, require_client=require_client)
-    context.set_alpn_protocols(gateway.PROTOCOLS)
+    context.set_alpn_protocols(etcdport.PROTOCOLS)
     return context

@@ -1,6 +1,6 @@
-"""etcd's API v3, as far as clusters are managed with it: one table for both of its forms, gRPC and the JSON gateway.
+"""The calls of etcd's API v3 that manage clusters: methods and their messages.
 
-In both, a call is a method with a JSON object; over gRPC it travels as protobuf. Field numbers and names are etcd's (etcdserverpb).
+Messages are JSON objects here and protobuf on the wire. Field numbers and names are etcd's (etcdserverpb).
 """
 
 from __future__ import annotations
@@ -38,42 +38,36 @@ MESSAGES: Final[protobuf.Table] = {
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method: where gRPC and the gateway have it, and the names of its messages."""
+    """A method: its gRPC path, and the names of its messages."""
 
-    grpc: str
-    gateway: str
+    path: str
     request: str
     response: str
 
 
-def _methods(*rows: tuple[str, str, str, str]) -> dict[str, Method]:
-    return {grpc.rpartition("/")[2]: Method(f"/etcdserverpb.{grpc}", f"/v3/{gateway}", asked, told) for grpc, gateway, asked, told in rows}
+def _methods(*rows: tuple[str, str, str]) -> dict[str, Method]:
+    return {path.rpartition("/")[2]: Method(f"/etcdserverpb.{path}", request, response) for path, request, response in rows}
 
 
 METHODS: Final = _methods(
-    ("Cluster/MemberAdd", "cluster/member/add", "MemberAddRequest", "MemberAddResponse"),
-    ("Cluster/MemberList", "cluster/member/list", "MemberListRequest", "MembersResponse"),
-    ("Cluster/MemberPromote", "cluster/member/promote", "MemberRequest", "MembersResponse"),
-    ("Cluster/MemberRemove", "cluster/member/remove", "MemberRequest", "MembersResponse"),
-    ("KV/Range", "kv/range", "RangeRequest", "RangeResponse"),
-    ("Maintenance/Alarm", "maintenance/alarm", "AlarmRequest", "AlarmResponse"),
-    ("Maintenance/Defragment", "maintenance/defragment", "Empty", "HeaderResponse"),
-    ("Maintenance/MoveLeader", "maintenance/transfer-leadership", "MoveLeaderRequest", "HeaderResponse"),
-    ("Maintenance/Status", "maintenance/status", "Empty", "StatusResponse"),
+    ("Cluster/MemberAdd", "MemberAddRequest", "MemberAddResponse"),
+    ("Cluster/MemberList", "MemberListRequest", "MembersResponse"),
+    ("Cluster/MemberPromote", "MemberRequest", "MembersResponse"),
+    ("Cluster/MemberRemove", "MemberRequest", "MembersResponse"),
+    ("KV/Range", "RangeRequest", "RangeResponse"),
+    ("Maintenance/Alarm", "AlarmRequest", "AlarmResponse"),
+    ("Maintenance/Defragment", "Empty", "HeaderResponse"),
+    ("Maintenance/MoveLeader", "MoveLeaderRequest", "HeaderResponse"),
+    ("Maintenance/Status", "Empty", "StatusResponse"),
 )
 """By the method's own name."""
 
 
 def encode(message: str, value: dict[str, Any]) -> bytes:
-    """A message as protobuf; raises protobuf.Malformed."""
+    """Encode a message as protobuf; raises protobuf.Malformed."""
     return protobuf.encode(MESSAGES, message, value)
 
 
-def read_json(message: str, value: Any) -> dict[str, Any]:
-    """A message that the gateway of any version wrote, as `decode` would give it; raises protobuf.Malformed."""
-    return decode(message, encode(message, protobuf.picked(MESSAGES, message, value)))
-
-
 def decode(message: str, data: bytes) -> dict[str, Any]:
-    """A message as the gateway would write it; raises protobuf.Malformed."""
+    """Decode a message from protobuf; 64-bit numbers become text. Raises protobuf.Malformed."""
     return protobuf.decode(MESSAGES, message, data)

@@ -99,24 +99,6 @@ def encode(table: Table, name: str, value: Mapping[str, Any]) -> bytes:
     return out
 
 
-def picked(table: Table, name: str, value: Any) -> dict[str, Any]:
-    """Of a message's JSON what the table knows, without nulls; raises Malformed for what is no message."""
-    if not isinstance(value, Mapping):
-        raise Malformed(f"{name} is no object")
-    out: dict[str, Any] = {}
-    for key, item in value.items():
-        if key not in table[name] or item is None:
-            continue
-        _, kind = table[name][key]
-        inner = kind.removeprefix("[]")
-        if kind.startswith("[]") and not isinstance(item, list):
-            raise Malformed(f"field {key!r} in {name} is no list")
-        if inner in table:
-            item = [picked(table, inner, one) for one in item] if kind.startswith("[]") else picked(table, inner, item)
-        out[key] = item
-    return out
-
-
 def _write(table: Table, number: int, kind: str, value: Any) -> bytes:
     if kind == "string":
         return tagged(number, value.encode())

@@ -1,7 +1,7 @@
-"""An etcd client on a tunnel to one member: gRPC, or the JSON gateway where the member does not offer HTTP/2 in the TLS handshake.
+"""An etcd client that speaks gRPC through a tunnel to one member.
 
-The tunnel is a port-forward through the workload cluster's API server; where it leads is the dialler's business. Member ids
-travel as decimal text, as the gateway writes 64-bit numbers.
+The tunnel is a port-forward through the workload cluster's API server; the dialler decides where it leads. Member ids are decimal
+text.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-import msgspec
-
 from clusterwright.api.meta import Json
-from clusterwright.api.wire import UNREADABLE, Duplex
+from clusterwright.api.wire import Duplex
 from clusterwright.runtime.errors import ApiError
 from clusterwright.streams import etcdrpc
-from clusterwright.streams.etcdrpc import METHODS, Method
+from clusterwright.streams.etcdrpc import METHODS
 from clusterwright.streams.grpc import Channel, GrpcError
 from clusterwright.streams.protobuf import Malformed
 from clusterwright.streams.tls import TlsStream, authorities, use_certificate
 from clusterwright.workload.access import EtcdError, EtcdMember, EtcdStatus
-from clusterwright.workload.http1 import HttpStream, ProtocolError
 
 DIAL_TIMEOUT = 10.0
 CALL_TIMEOUT = 15.0
@@ -57,50 +54,11 @@ def client_context(credentials: EtcdCredentials) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
-    context.set_alpn_protocols(["h2", "http/1.1"])
+    context.set_alpn_protocols(["h2"])
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an authority need not be self-signed
     context.load_verify_locations(cadata=authorities(credentials.authority))
     use_certificate(context, credentials.certificate, credentials.key)
     return context
-
-
-class _Wire(Protocol):
-    """How calls travel."""
-
-    async def call(self, method: Method, body: Json) -> Json:
-        """One call, as JSON both ways; raises EtcdError, OSError, ProtocolError."""
-
-
-class _Grpc:
-    def __init__(self, stream: Duplex, endpoint: str) -> None:
-        self._channel = Channel(stream, endpoint)
-
-    async def call(self, method: Method, body: Json) -> Json:
-        try:
-            answer = await self._channel.unary(method.grpc, etcdrpc.encode(method.request, body), seconds=CALL_TIMEOUT)
-            return etcdrpc.decode(method.response, answer)
-        except Malformed as error:
-            raise EtcdError(f"unreadable answer: {error}") from error
-        except GrpcError as error:
-            raise EtcdError(str(error)) from error
-
-
-class _Gateway:
-    def __init__(self, stream: Duplex, endpoint: str) -> None:
-        self._http = HttpStream(stream, endpoint)
-
-    async def call(self, method: Method, body: Json) -> Json:
-        answer = await self._http.post(method.gateway, msgspec.json.encode(body))
-        try:
-            decoded = msgspec.json.decode(answer.body or b"{}", type=dict[str, Any])
-        except UNREADABLE as error:
-            raise EtcdError(f"unreadable answer with HTTP status {answer.status}") from error
-        if answer.status != 200:
-            raise EtcdError(str(decoded.get("message") or decoded.get("error") or f"HTTP status {answer.status}"))
-        try:
-            return etcdrpc.read_json(method.response, decoded)
-        except Malformed as error:
-            raise EtcdError(f"unreadable answer: {error}") from error
 
 
 class MemberClient:
@@ -108,7 +66,7 @@ class MemberClient:
 
     def __init__(self, stream: TlsStream, endpoint: str) -> None:
         self._stream = stream
-        self._wire: _Wire = _Grpc(stream, endpoint) if stream.protocol() == "h2" else _Gateway(stream, endpoint)
+        self._channel = Channel(stream, endpoint)
         self.endpoint = endpoint
         self.status = EtcdStatus()
 
@@ -122,12 +80,14 @@ class MemberClient:
             async with asyncio.timeout(DIAL_TIMEOUT):
                 stream = TlsStream(await dial(node), context, endpoint, sessions.get(endpoint))
                 await stream.handshake()
+                if stream.protocol() != "h2":
+                    raise EtcdError("the member does not offer HTTP/2, which gRPC needs")
             client = MemberClient(stream, endpoint)
             client.status = await client._fetch_status()
         except BaseException as error:  # who is cancelled while it connects leaves no stream open either
             if stream is not None:
                 await stream.close()
-            if isinstance(error, (EtcdError, OSError, ProtocolError, ApiError, TimeoutError)):
+            if isinstance(error, (EtcdError, OSError, ApiError, TimeoutError)):
                 raise EtcdError(f"failed to get etcd status: {_text(error)}") from error
             raise
         if (session := stream.session()) is not None:
@@ -171,12 +131,14 @@ class MemberClient:
         return EtcdStatus(leader_id=str(answer.get("leader", "0")), errors=tuple(str(e) for e in answer.get("errors") or ()))
 
     async def _call(self, method: str, **body: Any) -> Json:
+        called = METHODS[method]
         try:
             async with asyncio.timeout(CALL_TIMEOUT):
-                return await self._wire.call(METHODS[method], body)
-        except TimeoutError as error:
-            raise EtcdError("context deadline exceeded") from error
-        except (OSError, ProtocolError, ApiError) as error:
+                answer = await self._channel.unary(called.path, etcdrpc.encode(called.request, body), seconds=CALL_TIMEOUT)
+            return etcdrpc.decode(called.response, answer)
+        except Malformed as error:
+            raise EtcdError(f"unreadable answer: {error}") from error
+        except (OSError, TimeoutError, GrpcError, ApiError) as error:
             raise EtcdError(_text(error)) from error
 
 
