@@ -224,6 +224,17 @@ async def test_malformed_http_is_answered_or_cut_off_and_harms_nobody(http: Http
         assert response.status == 200
 
 
+async def test_malformed_http_is_answered_in_the_version_that_is_spoken(http: HttpServer):
+    reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
+    writer.write(b"\x16\x03\x01\x02\x00\r\n\r\n")
+    async with asyncio.timeout(PATIENCE):
+        answer = await reader.read()
+    writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"\r\nConnection: close\r\n" in answer
+
+
 async def test_the_server_is_found_through_its_service():
     server = make_server()
     http = HttpServer(server)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aiohttp import web, web_protocol, web_response
+from aiohttp import HttpVersion11, web, web_protocol, web_response
 
 from clusterwright.apiserver.auth.authentication import user_of_certificate
 from clusterwright.apiserver.auth.identity import User
@@ -110,6 +110,13 @@ class Connection(web_protocol.RequestHandler):
             return data
         self.unusual = found[1].decode()
         return STAND_IN.encode() + data[found.end(1) :]
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """Answer malformed input in the version that the server speaks; aiohttp would answer in HTTP/1.0."""
+        request._version = HttpVersion11
+        return super().handle_error(request, status, exc, message)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """It is over, however that came."""
