@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
-from clusterwright.apiserver.storage import upkeep
+from clusterwright.apiserver.storage import sqlite, upkeep
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
 from clusterwright.apiserver.storage.store import Event
 from clusterwright.cli.main import main
@@ -375,3 +376,26 @@ async def test_a_workload_cluster_whose_store_is_damaged_says_so(tmp_path: Path)
     again = Cloud(now=lambda: datetime.now(UTC), random=Random(1), keys=sample_keys(), data_dir=tmp_path)
     with pytest.raises(ConnectionFailed, match="configmaps default/c007"):
         await again.ensure(ObjectKey("default", "c1"))
+
+
+def test_a_file_that_is_not_a_database_leaves_no_connection_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "store.sqlite"
+    path.write_bytes(b"not a database" * 1000)
+    opened: list[sqlite3.Connection] = []
+
+    class Noted(sqlite3.Connection):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            opened.append(self)
+
+    def noted(*given: Any, connect: Any = sqlite3.connect, **options: Any) -> sqlite3.Connection:
+        made: sqlite3.Connection = connect(*given, factory=Noted, **options)
+        return made
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    with pytest.raises(sqlite3.DatabaseError):
+        sqlite.connect(path)
+
+    (connection,) = opened
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")

@@ -105,27 +105,32 @@ class Lock:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection for the one that writes."""
+    """Return a connection for the one that writes; raises sqlite3.Error."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-    # a name or a uid that a disk damaged need not be text any more: it is compared, and found wrong
-    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA wal_autocheckpoint=4000")
-    # who reads for long, a backup, lets the log grow; afterwards its room is given back
-    connection.execute("PRAGMA journal_size_limit=67108864")
-    return connection
+    # readers that take long, such as a backup, let the log grow; journal_size_limit gives its room back afterwards
+    return _prepared(connection, "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=4000", "journal_size_limit=67108864")
 
 
 def reader(path: Path) -> sqlite3.Connection:
     """Return a connection that never writes, and that leaves the log as it is when it is closed; raises StoreBroken."""
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0)
-        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-        connection.execute("PRAGMA query_only=1")
-        return connection
+        return _prepared(connection, "query_only=1")
     except sqlite3.Error as error:
         raise StoreBroken(f"{path}: {error}") from error
+
+
+def _prepared(connection: sqlite3.Connection, *pragmas: str) -> sqlite3.Connection:
+    """Set options of a new connection, and close it if that fails."""
+    # a name or a uid that a disk damaged need not be text any more: it is compared, and found wrong
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    try:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def examine(path: Path, *, log: bool = True) -> list[str]:
