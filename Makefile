@@ -7,7 +7,7 @@ STAMP := $(VENV)/.stamp-dev
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-real soak flakes check image bench docs clean
+.PHONY: help setup run demo test test-other test-real soak flakes check image bench docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -36,6 +36,18 @@ demo: $(VENV)/.stamp-base ## a tour that ends by itself: create, scale, upgrade,
 # three workers for two cores, because some tests wait more than they work
 test: $(STAMP) ## run all tests
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not soak and not real" tests
+
+# what rests on the interpreter: event loop, TLS, SQLite, HTTP, certificates, key material, templates
+SLICE := tests/api tests/conditions tests/tables tests/streams tests/kubeadm tests/runtime tests/workload tests/simulation \
+	tests/apiserver/test_http.py tests/apiserver/test_persistence.py tests/security/test_store.py tests/security/test_template_costs.py
+
+test-other: ## a fast slice of the tests on another Python, in .venv-other; OTHER=python3.13
+	$(if $(OTHER),,$(error set OTHER, for instance OTHER=python3.13))
+	$(OTHER) -m venv .venv-other
+	.venv-other/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt
+	.venv-other/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	.venv-other/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	PYTHONPYCACHEPREFIX=$(CURDIR)/.venv-other/pycache .venv-other/bin/python -m pytest -q -n 2 --dist loadfile -m "not soak and not real" $(SLICE)
 
 test-real: $(STAMP) ## the same controllers on a real kube-apiserver; KUBEBUILDER_ASSETS names the folder with kube-apiserver and etcd, UPSTREAM_MANAGERS that of upstream's binaries, UPSTREAM_SOURCE a checkout of its source
 	$(BIN)/python -m pytest -v -rs -m real tests
@@ -77,4 +89,4 @@ bench: $(VENV)/.stamp-bench ## run the benchmarks side by side
 	for b in apiserver admission runtime scale shards topology; do $(BIN)/python -m bench.$$b; done
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .venv-other .mypy_cache .ruff_cache .hypothesis build dist

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from cli.conftest import environment
 from clusterwright.cli.completion import candidates
 from clusterwright.cli.grammar import COMMANDS
 from clusterwright.cli.main import main
+from support.terminals import openpty
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_fish_completes(typed: str, offered: list[str], tmp_path: Path) -> None:
 def test_zsh_completes(tmp_path: Path) -> None:
     """At a terminal, by the key: zsh completes nowhere else."""
     env = installed("zsh", tmp_path)
-    screen, terminal = pty.openpty()
+    screen, terminal = openpty()
     shell = subprocess.Popen(
         ["zsh", "-f", "-i"], env=env, cwd=tmp_path, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
     )

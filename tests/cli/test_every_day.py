@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import select
 import subprocess
 import time
@@ -18,6 +17,7 @@ import yaml
 from cli.conftest import Run, environment, run_in, running
 from clusterwright.cli.main import main
 from support.forks import program
+from support.terminals import openpty
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ def test_who_watches_a_cluster_is_told_until_it_is_gone(run: Run, folder: Path) 
 
 
 def test_on_a_terminal_the_tree_changes_in_its_place(run: Run, folder: Path) -> None:
-    near, far = pty.openpty()
+    near, far = openpty()
     process = subprocess.Popen(
         [*program(), "create", "t", "--wait"], cwd=folder, env=environment(folder, LINES="50"), stdout=far, stderr=far, close_fds=True
     )

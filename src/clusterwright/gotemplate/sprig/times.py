@@ -18,6 +18,7 @@ _LAYOUT: Final = {
     "1": "%m", "2": "%d", "3": "%I", "4": "%M", "5": "%S",
 }  # fmt: skip
 _TOKENS: Final = re.compile("|".join(re.escape(t) for t in sorted(_LAYOUT, key=len, reverse=True)))
+_YEARS: Final = frozenset({"2006", "06"})
 _ROUNDED: Final = (("y", 365 * 86400), ("mo", 30 * 86400), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _LONGEST: Final = 512
 """Characters of a layout and a time together: every new layout is compiled."""
@@ -68,9 +69,10 @@ def _rounded(duration: Any) -> str:
 def _date(layout: str, text: str) -> Time:
     if len(layout) + len(text) > _LONGEST:
         raise ValueError(f"parsing time: layout and text have more than {_LONGEST} characters together")
-    pattern = "".join(
-        _LAYOUT[part] if _TOKENS.fullmatch(part) else part.replace("%", "%%") for part in re.split(f"({_TOKENS.pattern})", layout) if part
-    )
+    parts = [part for part in re.split(f"({_TOKENS.pattern})", layout) if part]
+    pattern = "".join(_LAYOUT[part] if _TOKENS.fullmatch(part) else part.replace("%", "%%") for part in parts)
+    if not _YEARS.intersection(parts):
+        text, pattern = f"1900 {text}", f"%Y {pattern}"  # newer versions of Python want days with a year
     try:
         moment = datetime.strptime(text, pattern)  # noqa: DTZ007 - the zone may be in the text
     except re.error:
