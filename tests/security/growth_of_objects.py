@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Any
@@ -12,11 +13,18 @@ from typing import Any
 from apiserver.apiserver_testing import widget_crds
 from clusterwright import conversion as converting
 from clusterwright.api.bootstrap import File
+from clusterwright.api.core import MachineDrainRule
+from clusterwright.api.core.health import MachineDrainRuleDrainConfig, MachineDrainRuleSpec
+from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.api.versions import HUB
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.managedfields import ownership
 from clusterwright.apiserver.schema.customresource import compile_crd
+from clusterwright.apiserver.schema.structural import Node as Structural
+from clusterwright.apiserver.schema.structural import apply_defaults, prune
+from clusterwright.controllers.machine import drain
+from clusterwright.controllers.machine.drain import DrainPod
 from clusterwright.kubeadm import cloudinit, ignition
 from clusterwright.kubeadm.node import Node, Role
 from conversion import generate
@@ -84,6 +92,32 @@ def _node(n: int) -> Node:
     return Node(role=Role.JOIN_WORKER, documents=("kind: JoinConfiguration\n",), files=files, pre_kubeadm_commands=commands)
 
 
+_DEFAULTED = Structural(
+    {
+        "type": "object",
+        "properties": {
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}},
+        },
+    }
+)
+
+
+def _unpruned(n: int) -> dict[str, Any]:
+    return {"list": [{"b": i} for i in range(n)], "map": {f"k{i}": {"b": i} for i in range(n)}, **{f"unknown-{i}": i for i in range(n)}}
+
+
+def _drained(pods: list[DrainPod]) -> None:
+    """Judge Pods by rules of several orders and plan their eviction."""
+    rules = [
+        MachineDrainRule(
+            metadata=ObjectMeta(name=f"rule-{i}"), spec=MachineDrainRuleSpec(drain=MachineDrainRuleDrainConfig(behavior="Drain", order=i))
+        )
+        for i in range(3)
+    ]
+    drain.plan(drain.judge_all(pods, rules=rules, namespaces={"ns": {}}, unreachable=False, now=datetime(2001, 1, 1, tzinfo=UTC)))
+
+
 def objects() -> Iterator[tuple[str, Row]]:
     """Yield the rows by name; conversions come from the registry of versions."""
     for name, make, handlers in (("ConfigMap", _config_map, _CONFIG_MAPS), ("Widget", _widget, _WIDGETS)):
@@ -92,5 +126,8 @@ def objects() -> Iterator[tuple[str, Row]]:
     for group, kind, version in generate.ALL:
         if version != HUB:
             yield f"conversion of {kind} {version}", _conversion(group, kind, version)
+    yield "pruning", Row(_unpruned, lambda obj: prune(obj, _DEFAULTED), 8_000)
+    yield "defaulting", Row(_unpruned, lambda obj: apply_defaults(obj, _DEFAULTED), 8_000)
+    yield "drain", Row(lambda n: [DrainPod(key=ObjectKey("ns", f"pod-{i}")) for i in range(n)], _drained, 2_000)
     yield "cloud-init", Row(_node, cloudinit.render, 2_000)
     yield "ignition", Row(_node, ignition.render, 1_000)
