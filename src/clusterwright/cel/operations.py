@@ -43,9 +43,27 @@ def find(where: dict[Any, Any], key: Any) -> Any:
         item = where.get(key, MISSING)
     except TypeError:
         return MISSING  # what cannot be a key is none
-    if item is not MISSING and type(key) is not str and key in (0, 1) and not any(fn.equal(key, k) for k in where):
-        return MISSING
+    if item is not MISSING and type(key) is not str and key in (0, 1):
+        probe = _Probe(key)
+        where.get(probe)
+        return item if fn.equal(key, probe.found) else MISSING
     return item
+
+
+class _Probe:
+    """Finds out which key a map has where Python sees this one: a look-up does not say."""
+
+    __slots__ = ("found", "key")
+
+    def __init__(self, key: Any) -> None:
+        self.key = self.found = key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        self.found = other
+        return bool(self.key == other)
 
 
 # ---------------------------------------------------------------- comprehensions
