@@ -8,11 +8,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from clusterwright.api.meta import Json
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.storage.store import Entry, Event, Table
+from clusterwright.apiserver.system import loading
 
 _FOREGROUND: Final = "foregroundDeletion"
 _ORPHAN: Final = "orphan"
+_COMPONENT: Final = "garbage-collector-controller"
+_MANY: Final = 1000
+"""Owners of one object from which on it is examined in a step of its own."""
+_EVENTS: Final = 25
+"""Events about owners of one object, as many as client-go writes at once."""
 
 
 class _Reference(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -32,7 +39,23 @@ class _Owned(msgspec.Struct, gc=False):
     metadata: OwnedMeta = msgspec.field(default_factory=OwnedMeta)
 
 
+class _NamedOwner(msgspec.Struct, rename="camel", gc=False):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _NamedMeta(msgspec.Struct, rename="camel", gc=False):
+    owner_references: tuple[_NamedOwner, ...] | None = None
+
+
+class _Dependent(msgspec.Struct, gc=False):
+    metadata: _NamedMeta = msgspec.field(default_factory=_NamedMeta)
+
+
 _owned = msgspec.json.Decoder(_Owned, strict=False).decode
+_dependent = msgspec.json.Decoder(_Dependent, strict=False).decode
 Place = tuple[str, str]
 """Table name and key."""
 
@@ -43,6 +66,14 @@ def owned_meta(entry: Entry) -> OwnedMeta:
         return _owned(entry.raw).metadata
     except msgspec.DecodeError:
         return OwnedMeta()
+
+
+def _named_owners(entry: Entry) -> tuple[_NamedOwner, ...]:
+    """Read the owner references of an object with all that tells owners apart."""
+    try:
+        return _dependent(entry.raw).metadata.owner_references or ()
+    except msgspec.DecodeError:
+        return ()
 
 
 class _Reach(NamedTuple):
@@ -134,7 +165,7 @@ class Collector:
             meta = self._index(table, entry)
             self._begin(entry.uid, meta)
             if meta.owner_references and before != meta.owner_references:
-                self.server.later(lambda: self._look_at(place))
+                self._look_at(place, {r.uid for r in meta.owner_references} - {r.uid for r in before})
         if before and self._deleting:
             for uid in {r.uid for r in before} & self._deleting.keys():
                 if not self._is_blocked(uid):
@@ -165,24 +196,92 @@ class Collector:
     def _examine(self, place: Place) -> int:
         """Delete a dependent that only has owners that are absent or wait for it; drop references to these if it has other owners.
 
-        Return the size of the object.
+        A cluster-scoped object that names an owner of a namespaced kind stays as it is, as in Kubernetes. Return the object's size.
         """
         found = self._entry(place)
         if found is None:
             return 0
-        table, entry = found
+        self._give_up(place, self._absent(place, found[1]))
+        return len(found[1].raw)
+
+    def _absent(self, place: Place, dependent: Entry) -> Set[str]:
+        """Return the owners of a dependent that are absent or wait for it."""
         uids = {r.uid for r in self._owners.get(place, ())}
-        dropped = {u for u in uids if self._deleting.get(u) == _FOREGROUND or not self._owner_exists(u, entry)}
-        if dropped and not owned_meta(entry).deletion_timestamp:
+        return {u for u in uids if self._deleting.get(u) == _FOREGROUND or not self._owner_exists(u, dependent)}
+
+    def _give_up(self, place: Place, dropped: Set[str]) -> None:
+        found = self._entry(place)
+        if found is None:
+            return
+        table, entry = found
+        if dropped and not owned_meta(entry).deletion_timestamp and not self._names_namespaced_owner(entry):
             resource = self.server.registry.of_table(table.name)
-            if dropped != uids:
+            if any(r.uid not in dropped for r in self._owners.get(place, ())):
                 self._drop(place, dropped)
             elif resource is not None:
                 self.server.delete_system(table, entry, resource)
-        return len(entry.raw)
 
-    def _look_at(self, place: Place) -> None:
+    def _names_namespaced_owner(self, entry: Entry) -> bool:
+        return not entry.namespace and any(self._is_namespaced(owner) for owner in _named_owners(entry))
+
+    def _is_namespaced(self, owner: _NamedOwner) -> bool:
+        group, _, version = owner.api_version.rpartition("/")
+        resource = self.server.registry.by_kind(group, version, owner.kind)
+        return resource is not None and resource.namespaced
+
+    def _look_at(self, place: Place, added: Set[str]) -> None:
+        """Examine an object that has other owners than before: after the request, or if they are many, in a later step."""
+        if len(self._owners[place]) <= _MANY:
+            self.server.later(lambda: self._examine_new(place, added))
+        else:
+            self.server.in_steps(self._examine_large(place, added))
+
+    def _examine_large(self, place: Place, added: Set[str]) -> Iterator[int]:
+        found = self._entry(place)
+        if found is not None:
+            size = len(found[1].raw)
+            yield size
+            self._report(place, added)
+            yield size
+            absent = self._absent(place, found[1])
+            yield size
+            if self._entry(place) == found:
+                self._give_up(place, absent)
+
+    def _examine_new(self, place: Place, added: Set[str]) -> None:
+        self._report(place, added)
         self._examine(place)
+
+    def _report(self, place: Place, added: Set[str]) -> None:
+        """Write an Event for owners that exist in a namespace in which the object cannot have owners."""
+        found = self._entry(place)
+        if found is None or all(self._is_possible(uid, found[1]) for uid in added):
+            return
+        wrong = [owner for owner in _named_owners(found[1]) if owner.uid in added and not self._is_possible(owner.uid, found[1])]
+        loading.ensure(self.server, (self._event(found[1], owner) for owner in wrong[:_EVENTS]), update=False)
+
+    def _is_possible(self, uid: str, dependent: Entry) -> bool:
+        return self._entry(self._objects.get(uid)) is None or self._owner_exists(uid, dependent)
+
+    def _event(self, dependent: Entry, owner: _NamedOwner) -> Json:
+        now, where = self.server.timestamp(), dependent.namespace
+        shown = f"[{owner.api_version}/{owner.kind}, namespace: {where}, name: {owner.name}, uid: {owner.uid}]"
+        obj = msgspec.json.decode(dependent.raw)
+        about = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "name": dependent.name, "uid": dependent.uid}
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{dependent.name}.{self.server.random.getrandbits(64):016x}", "namespace": where or "default"},
+            "involvedObject": about | ({"namespace": where} if where else {}),
+            "reason": "OwnerRefInvalidNamespace",
+            "message": f'ownerRef {shown} does not exist in namespace "{where}"',
+            "type": "Warning",
+            "source": {"component": _COMPONENT},
+            "reportingComponent": _COMPONENT,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
 
     def _drop(self, place: Place, uids: Set[str]) -> int:
         """Take references to these owners off an object. Return the size of the object."""
