@@ -21,7 +21,7 @@ _TEXT: Final = 100_000
 """Characters of the permissions that a refusal names, about."""
 
 
-class Rule(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+class Rule(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     """A PolicyRule."""
 
     verbs: tuple[str, ...] = ()
@@ -30,8 +30,8 @@ class Rule(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     resource_names: tuple[str, ...] = ()
     non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
 
-    def allows(self, info: RequestInfo) -> bool:
-        """Whether this rule alone allows the request."""
+    def allows(self, info: RequestInfo, *, any_name: bool = False) -> bool:
+        """Whether this rule alone allows the request, or with `any_name`, one for some object of the resource."""
         if info.verb not in self.verbs and "*" not in self.verbs:
             return False
         if not info.is_resource:
@@ -40,7 +40,7 @@ class Rule(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
             return False
         if not self._resource_matches(info):
             return False
-        return not self.resource_names or info.name in self.resource_names
+        return any_name or not self.resource_names or info.name in self.resource_names
 
     def _resource_matches(self, info: RequestInfo) -> bool:
         if "*" in self.resources:
