@@ -10,6 +10,7 @@ from clusterwright.api.meta import Json
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.interfaces import KindHandler
 from clusterwright.apiserver.managedfields.managers import (
+    MAXIMUM_MANAGERS,
     STRIPPED,
     Comparisons,
     Conflicts,
@@ -94,6 +95,10 @@ def apply(
         entry.time = time if result != base else entry.time
     meta = dict(result.get("metadata") or {})
     entries = written(managers)
+    if len(entries) > max(MAXIMUM_MANAGERS, len(kept or ())):
+        raise bad_request(
+            f"the object has {len(entries) - 1} field managers, which is the limit: remove some of metadata.managedFields first"
+        )
     meta.pop("managedFields", None)
     if entries:
         meta["managedFields"] = entries

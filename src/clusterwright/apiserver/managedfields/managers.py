@@ -48,6 +48,8 @@ STRIPPED: Final[Set] = {
     },
 }
 encode = msgspec.json.Encoder(order="sorted").encode
+MAXIMUM_MANAGERS: Final = 1000
+"""Managers that an object may have. Kubernetes merges the oldest of more than ten that update, and does not limit those that apply."""
 
 Identity = tuple[str, str, str, str]
 """manager, operation, apiVersion (empty for Apply), subresource: what tells entries apart."""

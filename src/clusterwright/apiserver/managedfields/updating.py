@@ -7,6 +7,7 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.managedfields.managers import (
+    MAXIMUM_MANAGERS,
     STRIPPED,
     Comparisons,
     Entry,
@@ -94,7 +95,7 @@ def _sent_or_kept(sent: Any, kept: Any, subresource: str) -> Managers:
     if not subresource and sent is not None:
         if sent in ([], [{}]):
             return {}
-        if sent is not kept and sent != kept:
+        if sent is not kept and sent != kept and len(sent) <= max(MAXIMUM_MANAGERS, len(kept or ())):
             decoded = decode(sent)
             if decoded:
                 return decoded
