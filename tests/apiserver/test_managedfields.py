@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apiserver.apiserver_testing import widget_crds
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.conversion import Versions
-from clusterwright.apiserver.managedfields import ownership
+from clusterwright.apiserver.managedfields import applying, updating
 from clusterwright.apiserver.managedfields.merging import compare, everything, field_set, merge, remove
 from clusterwright.apiserver.managedfields.sets import difference, dump, intersection, load, union
 from clusterwright.apiserver.schema.customresource import compile_crd
@@ -32,14 +32,14 @@ def widget(version: str = V1, /, **parts: Any) -> Obj:
 
 def written(old: Obj | None, new: Obj, manager: str, *, subresource: str = "", time: str = "2001-01-01T00:00:01Z") -> Obj:
     made = copy.deepcopy(new)
-    ownership.update(old, made, manager=manager, subresource=subresource, time=time, handlers=HANDLERS)
+    updating.update(old, made, manager=manager, subresource=subresource, time=time, handlers=HANDLERS)
     return made
 
 
 def applied(
     live: Obj | None, body: Obj, manager: str, *, force: bool = False, subresource: str = "", time: str = "2001-01-01T00:00:02Z"
 ) -> Obj:
-    return ownership.apply(
+    return applying.apply(
         copy.deepcopy(live), copy.deepcopy(body), manager=manager, force=force, subresource=subresource, time=time, handlers=HANDLERS
     )
 
@@ -220,7 +220,7 @@ def test_bodies_that_do_not_fit_are_refused_before_anything_is_merged(spec: Obj,
 
 def test_built_ins_are_compared_with_their_zero_object():
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
-    ownership.update(None, obj, manager="me", subresource="", time="2001-01-01T00:00:00Z", handlers=CONFIG_MAPS)
+    updating.update(None, obj, manager="me", subresource="", time="2001-01-01T00:00:00Z", handlers=CONFIG_MAPS)
     assert owners(obj) == {("me", "Update"): {"f:data": {".": {}, "f:a": {}}}}
 
 

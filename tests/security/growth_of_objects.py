@@ -19,7 +19,7 @@ from clusterwright.api.meta import ObjectKey, ObjectMeta
 from clusterwright.api.versions import HUB
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.conversion import Versions
-from clusterwright.apiserver.managedfields import ownership
+from clusterwright.apiserver.managedfields import applying, updating
 from clusterwright.apiserver.schema.customresource import compile_crd
 from clusterwright.apiserver.schema.structural import Node as Structural
 from clusterwright.apiserver.schema.structural import apply_defaults, prune
@@ -47,19 +47,19 @@ def _widget(n: int) -> dict[str, Any]:
 def _updated(handlers: Versions, obj: dict[str, Any]) -> None:
     """Write an object, and once more with other values."""
     made = copy.deepcopy(obj)
-    ownership.update(None, made, manager="a", subresource="", time=_TIME, handlers=handlers)
+    updating.update(None, made, manager="a", subresource="", time=_TIME, handlers=handlers)
     changed = copy.deepcopy(made)
     for key in changed.get("data", {}):
         changed["data"][key] = "w"
     for part in changed.get("spec", {}).get("parts", ()):
         part["count"] += 1
-    ownership.update(made, changed, manager="b", subresource="", time=_TIME, handlers=handlers)
+    updating.update(made, changed, manager="b", subresource="", time=_TIME, handlers=handlers)
 
 
 def _applied(handlers: Versions, obj: dict[str, Any]) -> None:
     """Apply an object, and once more as somebody else."""
-    made = ownership.apply(None, obj, manager="a", force=False, subresource="", time=_TIME, handlers=handlers)
-    ownership.apply(made, obj, manager="b", force=True, subresource="", time=_TIME, handlers=handlers)
+    made = applying.apply(None, obj, manager="a", force=False, subresource="", time=_TIME, handlers=handlers)
+    applying.apply(made, obj, manager="b", force=True, subresource="", time=_TIME, handlers=handlers)
 
 
 def _stretched(value: Any, n: int) -> Any:

@@ -14,6 +14,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
+from clusterwright.apiserver import effort
 from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.conversion import Pending, Versions
 from clusterwright.apiserver.core import Core
@@ -67,10 +68,19 @@ class Call:
 
     async def off(self, work: Callable[..., R], *arguments: Any, **named: Any) -> R:
         """Do a piece of work that touches nothing but what it is given: beside the event loop, if the call is heavy."""
-        worker = self.server.worker
-        if worker is None or not self.heavy:
+        if not self.heavy:
             return work(*arguments, **named)
-        return await asyncio.get_running_loop().run_in_executor(worker, partial(work, *arguments, **named))
+        return await effort.aside(self.server.worker, partial(work, *arguments, **named))
+
+    async def metered(self, work: Callable[..., R], *arguments: Any) -> R:
+        """Do work whose cost shows only while it is done: beside the event loop if the call is heavy, or turns out to be."""
+        worker = self.server.worker
+        if worker is not None and not self.heavy:
+            try:
+                return effort.light(work, *arguments)
+            except effort.TooMuch:
+                self.heavy = True
+        return await effort.heavy(worker, work, *arguments)
 
     def weigh(self, *texts: bytes) -> None:
         """Take note of what the call works on."""

@@ -140,12 +140,12 @@ class Versions(dict[str, KindHandler]):
                 handler.decode(obj)
         return obj
 
-    async def settled(self, action: Callable[[Versions], T], run: Run | None = None) -> T:
-        """The result of code that may convert: it is run (by `run`, if given) again with what it lacked until it lacks nothing."""
+    async def settled(self, action: Callable[[Versions], T], run: Run) -> T:
+        """Return the result of code that may convert: `run` does it again with what it lacked until it lacks nothing."""
         informed = self
         while True:
             try:
-                return action(informed) if run is None else await run(action, informed)
+                return await run(action, informed)
             except Pending as lack:
                 if informed is self:
                     informed = Versions(self, self.converter)

@@ -160,10 +160,10 @@ class Core:
         self.store.put(table, new)
         return new
 
-    def remove_system(self, table: Table, entry: Entry) -> int:
-        """Take an object out, at once; returns the revision."""
+    def remove_system(self, table: Table, entry: Entry, last: Json | None = None) -> int:
+        """Take an object out, at once, and return the revision. `last`: the stored object, if the caller has decoded it."""
         rv = self.store.next_revision()
-        last = msgspec.json.decode(entry.raw)  # watches show what was stored last, not what the last write would have made of it
+        last = last or msgspec.json.decode(entry.raw)  # watches show what was stored last, not what the last write would have made of it
         last["metadata"]["resourceVersion"] = str(rv)
         raw = _encode(ordered(last, custom=self._is_custom(table)))
         self.store.delete(table, Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, raw))
@@ -174,7 +174,7 @@ class Core:
         obj = msgspec.json.decode(entry.raw)
         meta = obj["metadata"]
         if not meta.get("finalizers"):
-            self.remove_system(table, entry)
+            self.remove_system(table, entry, obj)
         elif not meta.get("deletionTimestamp"):
             meta["deletionTimestamp"] = self.timestamp()
             meta["deletionGracePeriodSeconds"] = 0

@@ -132,7 +132,7 @@ class ApiServer(Core):
             if "timeout" in query and info.verb != "watch":
                 check_timeout(query["timeout"])
             if not info.is_resource:
-                return nonresource.answer(self, request, info, query)
+                return await nonresource.answer(self, request, info, query)
             resource = self.registry.find(info.group, info.version, info.resource)
             if resource is None or not _scope_fits(resource, info):
                 return self._unknown(info)

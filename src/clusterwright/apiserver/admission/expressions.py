@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from clusterwright.apiserver import effort
 from clusterwright.cel.moments import Duration, Timestamp
 from clusterwright.cel.program import CompileError, Program, compile_expression
 from clusterwright.cel.types import DYN
@@ -31,9 +32,12 @@ def problem_of(expression: str, variables: tuple[str, ...], *, mutation: bool = 
 
 
 def value_of(expression: str, variables: Mapping[str, Any], *, mutation: bool = False) -> Any:
-    """What an expression makes of plain data, as plain data; raises ValueError when it does not compile or fails."""
+    """Return the value of an expression over plain data, as plain data.
+
+    Raises ValueError when it does not compile or fails, and TooMuch when it must leave the event loop.
+    """
     try:
-        return _plain(_program(expression, tuple(variables), MESSAGES if mutation else ()).evaluate(*variables.values()))
+        return _plain(effort.evaluate(_program(expression, tuple(variables), MESSAGES if mutation else ()), *variables.values()))
     except (CompileError, CelError) as e:
         raise ValueError(str(e)) from None
 

@@ -6,9 +6,10 @@ The link is put into a server's chain when its first binding is there; servers w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -19,6 +20,7 @@ from clusterwright.apiserver.admission import Attributes
 from clusterwright.apiserver.admission.expressions import evaluate, value_of
 from clusterwright.apiserver.admission.matching import Seen, covered, request_of, seen_as, selected, targeted
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.effort import metered
 from clusterwright.apiserver.managedfields.merging import SchemaMismatch, merge
 from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.registry import storage_key
@@ -32,6 +34,7 @@ _TABLES: Final = {
     MUTATING: (f"mutatingadmissionpolicies.{_GROUP}", f"mutatingadmissionpolicybindings.{_GROUP}"),
 }
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
+R = TypeVar("R")
 _VARIABLE: Final = re.compile(r"\bvariables\s*\.\s*(\w+)")
 
 
@@ -65,6 +68,10 @@ class Policies:
     def __init__(self, server: Core) -> None:
         self._server = server
         self._cache: dict[str, tuple[tuple[int, int], list[Bound]]] = {}
+
+    async def _metered(self, work: Callable[..., R], *arguments: Any) -> R:
+        """Evaluate expressions on the event loop if they are light, else on the worker."""
+        return await metered(self._server.worker, work, *arguments)
 
     def _bound(self, kind: str) -> list[Bound]:
         policies, bindings = (self._server.store.table(name) for name in _TABLES[kind])
@@ -104,7 +111,7 @@ class Policies:
         for bound in self._bound(VALIDATING):
             try:
                 async for variables in self._cases(bound, attributes):
-                    for text, reason in _violations(bound, variables):
+                    for text, reason in await self._metered(_violations, bound, variables):
                         self._decide(bound, attributes, denied, text, reason)
             except _Failed as e:
                 if bound.is_strict:
@@ -134,7 +141,7 @@ class Policies:
         }
         for params in self._params(bound, attributes):
             variables = _Variables({**plain, "params": params}, bound.spec.get("variables") or ())
-            if _conditions_hold(bound, variables):
+            if await self._metered(_conditions_hold, bound, variables):
                 yield variables
 
     async def _seen(self, bound: Bound, attributes: Attributes) -> Seen | None:
@@ -197,7 +204,7 @@ class Policies:
         variables.plain["object"] = seen.object
         is_patch = mutation.get("patchType") == "JSONPatch"
         expression = ((mutation.get("jsonPatch") if is_patch else mutation.get("applyConfiguration")) or {}).get("expression") or ""
-        value = variables.value(expression, mutation=True)
+        value = await self._metered(partial(variables.value, mutation=True), expression)
         handler = seen.resource.handler
         try:
             whole = msgspec.json.decode(msgspec.json.encode(seen.object))
@@ -258,8 +265,9 @@ def _conditions_hold(bound: Bound, variables: _Variables) -> bool:
     return True
 
 
-def _violations(bound: Bound, variables: _Variables) -> Iterable[tuple[str, str]]:
-    """What the write violates: the text and the reason of each."""
+def _violations(bound: Bound, variables: _Variables) -> list[tuple[str, str]]:
+    """Return what the write violates: the text and the reason of each."""
+    found: list[tuple[str, str]] = []
     for validation in bound.spec.get("validations") or ():
         expression = validation.get("expression") or ""
         reason = validation.get("reason") or "Invalid"
@@ -267,10 +275,11 @@ def _violations(bound: Bound, variables: _Variables) -> Iterable[tuple[str, str]
             result = variables.value(expression)
         except _Failed as e:
             if bound.is_strict:
-                yield str(e), "Invalid"
+                found.append((str(e), "Invalid"))
             continue
         if result is not True:
-            yield _message(validation, expression, variables), reason
+            found.append((_message(validation, expression, variables), reason))
+    return found
 
 
 def _message(validation: Json, expression: str, variables: _Variables) -> str:

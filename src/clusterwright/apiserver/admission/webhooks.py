@@ -17,6 +17,7 @@ from clusterwright.apiserver.admission.expressions import evaluate
 from clusterwright.apiserver.admission.matching import Seen, request_of, seen_as, selected, targeted
 from clusterwright.apiserver.callouts import CalloutFailed
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.effort import metered
 from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.status import StatusError, failure, internal
 
@@ -119,16 +120,12 @@ class Webhooks:
         if target is None or not selected(self._server, hook.namespace_selector, hook.object_selector, attributes):
             return None
         seen = await seen_as(self._server, target, attributes)
-        return seen if self._conditions_hold(hook, seen) else None
-
-    def _conditions_hold(self, hook: Webhook, seen: Seen) -> bool:
         if not hook.match_conditions:
-            return True
-        variables = {
-            "object": seen.object,
-            "oldObject": seen.old_object,
-            "request": request_of(self._server, seen),
-        }
+            return seen
+        variables = {"object": seen.object, "oldObject": seen.old_object, "request": request_of(self._server, seen)}
+        return seen if await metered(self._server.worker, self._conditions_hold, hook, variables) else None
+
+    def _conditions_hold(self, hook: Webhook, variables: Json) -> bool:
         for condition in hook.match_conditions:
             try:
                 if not evaluate(condition.get("expression") or "", variables):

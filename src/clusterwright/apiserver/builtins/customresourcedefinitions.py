@@ -22,6 +22,8 @@ from clusterwright.golang.quoting import quote
 
 VERSIONS: Final = 100
 """Versions that a CRD may have: discovery, OpenAPI and conversions are made for each of them."""
+COLUMNS: Final = 100
+"""Columns that a version may have: every row of a Table has a cell for each of them."""
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MAXIMUM_SELECTABLE: Final = 8
@@ -283,6 +285,8 @@ def _names(names: Json, path: str) -> list[FieldError]:
 
 
 def _columns(columns: Any, path: str) -> list[FieldError]:
+    if len(columns or ()) > COLUMNS:
+        return [too_many(path, len(columns), COLUMNS)]
     errors = []
     for i, column in enumerate(columns or ()):
         here = f"{path}[{i}]"

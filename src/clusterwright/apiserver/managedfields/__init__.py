@@ -1,1 +1,1 @@
-"""metadata.managedFields: who owns which field, and server-side apply. `ownership` is what a write calls."""
+"""metadata.managedFields: who owns which field. `updating` is called by plain writes, `applying` by server-side apply."""

@@ -8,11 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from clusterwright.apiserver.effort import spend
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.cel.formats import format_check
-from clusterwright.golang.regex import BadPattern, matcher, remembering
+from clusterwright.golang.regex import BadPattern, matcher, program_size, remembering
 
 _SHORT: Final = 1024
+_FEW_STATES: Final = 100
+"""States of a pattern up to which a search is fast."""
+_CHARACTER: Final = 0.05
+"""What a character of a long text costs."""
+_STATE: Final = 0.005
+"""What a character costs for every state of a pattern that has many."""
 """Texts of at most so many characters are remembered with what came of them."""
 Check = Callable[[Any], bool]
 
@@ -163,13 +170,28 @@ def _string_check(node: Node) -> Check:
 
 
 def go_pattern(pattern: Any, *, at_most: int = 1 << 62) -> Callable[[str], bool] | None:
-    """Whether a text of `at_most` so many characters matches a pattern of a schema; None if there is none, or none that compiles."""
+    """Return a check of whether texts of `at_most` so many characters match a pattern; None without a pattern that compiles.
+
+    The check charges for long texts, and for patterns whose program has many states: a search may visit all of them.
+    """
     if not isinstance(pattern, str) or not pattern:
         return None
     try:
-        return remembering(pattern) if at_most <= _SHORT else matcher(pattern)
+        match = remembering(pattern) if at_most <= _SHORT else matcher(pattern)
+        states = program_size(pattern)
     except BadPattern:
         return None
+    has_many_states = states > _FEW_STATES
+    if at_most <= _SHORT and not has_many_states:
+        return match
+    rate = _STATE * states if has_many_states else _CHARACTER
+
+    def charged(text: str) -> bool:
+        if has_many_states or len(text) > _SHORT:
+            spend(rate * len(text))
+        return match(text)
+
+    return charged
 
 
 def _number_check(node: Node) -> Check:

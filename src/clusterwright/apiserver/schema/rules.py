@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from clusterwright.apiserver.effort import LIGHT, TooMuch, left_on_loop, spend
 from clusterwright.apiserver.schema.celtypes import type_of
 from clusterwright.apiserver.schema.structural import Node
 from clusterwright.apiserver.schema.validation import ABSENT, old_items
@@ -147,7 +148,6 @@ class _OutOfBudget(Exception):
     """All rules together have cost what they may for one object."""
 
 
-COSTLY: Final = 50_000
 _OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
@@ -220,15 +220,26 @@ class RuleSet:
         return self._rules.get(id(node), ())
 
     def validate(self, value: Any, old: Any = None) -> list[FieldError]:
-        """What the rules say. `old` is the object that is replaced (None on create)."""
+        """Return what breaks a rule. `old` is the object that is replaced (None on create).
+
+        Raises TooMuch if that costs more than may be spent on the event loop.
+        """
         out: list[FieldError] = []
         if self.node.has_rules:
-            budget: list[float] = [OBJECT_LIMIT]
+            allowed = left_on_loop()
+            limit = min(OBJECT_LIMIT, allowed)
+            budget: list[float] = [limit]
             try:
                 self._validate(self.node, value, old, ABSENT if old is None else old, None, "", out, budget)
             except _OutOfBudget:
+                if limit == allowed:
+                    self.is_costly = True
+                    raise TooMuch from None
                 out.append(invalid("", self.node.type, _OUT_OF_BUDGET))
-            self.is_costly = self.is_costly or OBJECT_LIMIT - budget[0] > COSTLY
+            spent = limit - budget[0]
+            self.is_costly = self.is_costly or spent > LIGHT
+            if allowed <= OBJECT_LIMIT:
+                spend(spent)
         return out
 
     def _validate(
@@ -310,17 +321,19 @@ class RuleSet:
             return
         if unchanged and self._ratcheting and not rule.uses_old:
             return
-        detail = self._message(rule, current, previous) or rule.text
+        detail = self._message(rule, current, previous, budget) or rule.text
         where = f"{path}.{rule.field_path}" if path and rule.field_path else rule.field_path or path
         out.append(_error(rule, where, OMITTED if shown_type in ("object", "array") else value, detail))
 
     @staticmethod
-    def _message(rule: Rule, value: Any, old: Any) -> str:
+    def _message(rule: Rule, value: Any, old: Any, budget: list[float]) -> str:
         if rule.message is None:
             return ""
         try:
-            text = rule.message.evaluate(value, old)
+            text = rule.message.evaluate(value, old, budget=budget)
         except CelError:
+            if budget[0] <= 0:
+                raise _OutOfBudget from None
             return ""
         if not isinstance(text, str) or not text.strip() or "\n" in text or len(text) > 5 * 1024:
             return ""

@@ -13,6 +13,7 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.tokens import AUDIENCE
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.effort import aside
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
 from clusterwright.apiserver.registry import Registry
@@ -54,7 +55,7 @@ _V2_DOCUMENTS: WeakKeyDictionary[Registry, tuple[int, dict[str, bytes]]] = WeakK
 _NOT_FOUND: Final = Response(status=404, headers=_TEXT, body=b"404 page not found\n")
 
 
-def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str, str]) -> Response:
+async def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str, str]) -> Response:
     """Answer a request to a path that is no resource."""
     parts = [p for p in request.path.split("/") if p]
     head = parts[0] if parts else ""
@@ -83,9 +84,9 @@ def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str
     if parts == [".well-known", "openid-configuration"] and server.tokens is not None:
         return _data(server, _issuer())
     if head == "openapi" and parts[1:2] == ["v3"]:
-        return _openapi(server, parts[2:], query)
+        return await _openapi(server, parts[2:])
     if parts == ["openapi", "v2"]:
-        return _openapi_v2(server, request.headers.get("accept", ""))
+        return await _openapi_v2(server, request.headers.get("accept", ""))
     del info
     return _NOT_FOUND
 
@@ -192,22 +193,25 @@ def _health(server: Core, kind: str, rest: list[str], query: Mapping[str, str]) 
     return Response(status=500 if failed else 200, headers=_TEXT, body=("\n".join(lines) + "\n").encode())
 
 
-def _openapi_v2(server: Core, accept: str) -> Response:
-    """All kinds in one document. It is made when it is asked for, and kept until another kind is served."""
+async def _openapi_v2(server: Core, accept: str) -> Response:
+    """Answer with all kinds in one document. It is made by the worker when it is first asked for, and kept until other kinds are served."""
     wanted = "protobuf" if _OPENAPI_V2 in accept else "json"
     kept = _V2_DOCUMENTS.get(server.registry)
     if kept is None or kept[0] != server.registry.generation:
         kept = _V2_DOCUMENTS[server.registry] = (server.registry.generation, {})
-    body = kept[1].get(wanted)
-    if body is None:
-        made = openapiv2.document(server.version, server.registry)
-        body = kept[1][wanted] = openapiv2.encode(made) if wanted == "protobuf" else msgspec.json.encode(made)
+    documents, served = kept[1], list(server.registry)
+
+    def make() -> None:
+        if wanted not in documents:  # it may have been made for another request meanwhile
+            documents[wanted] = (openapiv2.protobuf if wanted == "protobuf" else openapiv2.text)(server.version, served)
+
+    if wanted not in documents:
+        await aside(server.worker, make)
     media = f"application/{_OPENAPI_V2}.v1.0+protobuf" if wanted == "protobuf" else "application/json"
-    return Response(status=200, headers={"content-type": media}, body=body)
+    return Response(status=200, headers={"content-type": media}, body=documents[wanted])
 
 
-def _openapi(server: Core, rest: list[str], query: Mapping[str, str]) -> Response:
-    del query
+async def _openapi(server: Core, rest: list[str]) -> Response:
     registry = server.registry
     if not rest:
         paths: Json = {}
@@ -230,7 +234,7 @@ def _openapi(server: Core, rest: list[str], query: Mapping[str, str]) -> Respons
     found = [r for r in registry if r.group == group and r.version == version]
     if not found:
         return Response(status=404)
-    return _data(server, openapi.document(group, version, found))
+    return await aside(server.worker, lambda: _data(server, openapi.document(group, version, found)))
 
 
 def _metrics(server: Core) -> bytes:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from clusterwright.api.meta import Json
@@ -109,11 +110,20 @@ def _response(source: Json) -> Json:
     return {"description": source["description"], **shown}
 
 
+def text(version: str, resources: Iterable[Resource]) -> bytes:
+    """Return the document as JSON. Its parts are encoded one by one: other threads wait while one is."""
+    made = document(version, resources)
+    for part in ("paths", "definitions"):
+        made[part] = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in made[part].items()}
+    return msgspec.json.encode(made)
+
+
 # ---------------------------------------------------------------- protobuf
 
 
-def encode(made: Json) -> bytes:
-    """The document as a gnostic.openapi.v2.Document: its definitions, which is what clients read; paths are in the JSON form."""
+def protobuf(version: str, resources: Iterable[Resource]) -> bytes:
+    """Return the document as a gnostic.openapi.v2.Document: its definitions, which is what clients read; paths are in the JSON form."""
+    made = document(version, resources)
     info = tagged(1, made["info"]["title"].encode()) + tagged(2, made["info"]["version"].encode())
     definitions = b"".join(_named(name, _schema(s)) for name, s in made["definitions"].items())
     return tagged(1, made["swagger"].encode()) + tagged(2, info) + tagged(8, b"") + tagged(9, definitions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -12,6 +13,8 @@ from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.storage.store import Event, Table
 
 _ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
+_LARGE: Final = 16 * 1024
+"""Bytes of two roles from which on comparing them is a step."""
 
 
 class RoleAggregator:
@@ -21,17 +24,17 @@ class RoleAggregator:
         self.server = server
         self._is_due = True
         server.store.listeners.append(self.offer)
-        server.later(self.aggregate)
+        server.in_steps(self.aggregate())
 
     def offer(self, table: Table, event: Event) -> None:
         """Any change of a ClusterRole may concern the aggregating ones."""
         del event
         if table.name == _ROLES and not self._is_due:
             self._is_due = True
-            self.server.later(self.aggregate)
+            self.server.in_steps(self.aggregate())
 
-    def aggregate(self) -> None:
-        """Bring all aggregating roles up to date."""
+    def aggregate(self) -> Iterator[int]:
+        """Bring all aggregating roles up to date. Roles with large selectors are compared in steps."""
         self._is_due = False
         table = self.server.store.table(_ROLES)
         for entry in list(table.objects.values()):
@@ -46,6 +49,8 @@ class RoleAggregator:
                 if other.name != entry.name and any(m(other.labels) for m in matchers):
                     for rule in msgspec.json.decode(other.raw).get("rules") or ():
                         rules.setdefault(msgspec.json.encode(rule, order="sorted"), rule)
-            if list(rules.values()) != (obj.get("rules") or []):
+                if len(entry.raw) + len(other.raw) > _LARGE:
+                    yield len(entry.raw) + len(other.raw)
+            if table.objects.get(entry.key) is entry and list(rules.values()) != (obj.get("rules") or []):
                 obj["rules"] = list(rules.values())
                 self.server.put_system(table, entry, obj)

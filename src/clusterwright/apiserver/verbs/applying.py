@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.calls import Call, strictness
@@ -11,7 +9,7 @@ from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies
 from clusterwright.apiserver.encoding.negotiation import boolean
 from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.managedfields import ownership
+from clusterwright.apiserver.managedfields.applying import apply as merge_applied
 from clusterwright.apiserver.managedfields.applying import go_gvk, named
 from clusterwright.apiserver.schema.gotypes import decode_metadata
 from clusterwright.apiserver.schema.structural import copy_json
@@ -21,7 +19,7 @@ from clusterwright.apiserver.verbs import incoming, writes
 
 
 def _applied(call: Call, old: Json | None, applied: Json, versions: Versions) -> Json:
-    return ownership.apply(
+    return merge_applied(
         old,
         copy_json(applied),
         manager=call.query["fieldManager"],
@@ -52,8 +50,7 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
     resource = call.resource
     try:
         body = call.request.body
-        read = partial(bodies.decode_yaml_strictly, body, free=resource.custom)
-        applied, repeated = await call.off(read) if call.heavy else read()
+        applied, repeated = await call.off(bodies.decode_yaml_strictly, body, free=resource.custom)
     except bodies.Malformed as e:
         raise bad_request(f"error decoding YAML: {e}") from None
     if applied is None:
@@ -72,16 +69,12 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
                 await call.prepare((entry,))
             call.weigh(entry.raw)
         old = call.load(entry) if entry is not None else None
-        run = call.off if call.heavy else None
-        obj = await call.versions.settled(lambda versions, old=old: _applied(call, old, applied, versions), run)  # type: ignore[misc]
+        obj = await call.versions.settled(lambda versions, old=old: _applied(call, old, applied, versions), call.off)  # type: ignore[misc]
         problem = strictness(call, [], repeated)
         if problem:
             said = problem.removeprefix("strict decoding error: ")
             raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {said}")
-        if call.heavy:
-            await call.off(_fit, call, obj, applied)
-        else:
-            _fit(call, obj, applied)
+        await call.off(_fit, call, obj, applied)
         _check_name(call, incoming.meta_of(obj))
         if entry is None or old is None:
             if uid := obj["metadata"].get("uid"):

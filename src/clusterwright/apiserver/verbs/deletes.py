@@ -128,7 +128,7 @@ def _check_types(options: Json) -> None:
 
 async def delete(call: Call) -> Response:
     """DELETE of one object."""
-    options = await call.off(options_of, call) if call.heavy else options_of(call)
+    options = await call.off(options_of, call)
     _warn(call, options)
     resource, info = call.resource, call.info
     if resource.plural == "namespaces" and not resource.group and info.name in _PROTECTED:

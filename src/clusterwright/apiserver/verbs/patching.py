@@ -26,14 +26,13 @@ async def patch(call: Call) -> Response:
     if media == negotiation.APPLY_PATCH:
         return await applying.apply(call, dry_run=dry_run)
     writes.stored_entry(call, call.info.name)  # what is not there is missed before the patch is read
-    value, duplicates = await call.off(_read, call, media) if call.heavy else _read(call, media)
+    value, duplicates = await call.off(_read, call, media)
     for _ in range(writes.ATTEMPTS):
         entry = await writes.current_entry(call, call.info.name)
         call.weigh(entry.raw)
         old = call.load(entry)
         call.begin()
-        arguments = (call, media, call.load(entry), value, duplicates)
-        obj = await call.off(_changed, *arguments) if call.heavy else _changed(*arguments)
+        obj = await call.off(_changed, call, media, call.load(entry), value, duplicates)
         value = None  # its parts belong to the object now
         meta = incoming.meta_of(obj)
         name = meta.get("name")

@@ -11,7 +11,7 @@ from clusterwright.apiserver.auth.identity import User, user_info
 from clusterwright.apiserver.auth.tokens import AUDIENCE
 from clusterwright.apiserver.calls import Call, read_body, write_options
 from clusterwright.apiserver.encoding.ordering import ordered_metadata
-from clusterwright.apiserver.managedfields import ownership
+from clusterwright.apiserver.managedfields import updating
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, invalid, invalid_error
 from clusterwright.apiserver.verbs import incoming
@@ -36,7 +36,7 @@ def _read(call: Call) -> Json:
 def _own(call: Call, obj: Json) -> None:
     """A review that is answered as it came says who wrote it."""
     server = call.server
-    ownership.update(None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
+    updating.update(None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
 
 
 def _info(spec: Json) -> RequestInfo:

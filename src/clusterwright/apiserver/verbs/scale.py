@@ -15,7 +15,7 @@ from clusterwright.apiserver.calls import Call, read_body, strictness, write_opt
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies, negotiation, printing, rendering
 from clusterwright.apiserver.interfaces import DecodeError, Scale
-from clusterwright.apiserver.managedfields import ownership
+from clusterwright.apiserver.managedfields.applying import apply as merge_applied
 from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.schema.gotypes import struct
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
@@ -65,7 +65,8 @@ async def answer(call: Call) -> Response:
     if verb == "get":
         entry = await writes.current_entry(call, call.info.name)
         await call.server.store.durable(entry.rv)
-        return _answer(call, scale_of(call.load(entry), paths))
+        call.weigh(entry.raw)
+        return _answer(call, await call.off(scale_of, call.load(entry), paths))
     if verb == "update":
         dry_run = write_options(call, "UpdateOptions")
         scale, _ = await call.off(read_body, call)
@@ -161,8 +162,9 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
     assert paths is not None
     for _ in range(8):
         entry: Entry = await writes.current_entry(call, call.info.name)
+        call.weigh(entry.raw)
         old = call.load(entry)
-        current = scale_of(old, paths)
+        current = await call.off(scale_of, old, paths)
         wanted = _read(change(current))
         replicas = (wanted.spec.replicas if wanted.spec is not None else 0) or 0
         meta = wanted.metadata or _Meta()
@@ -184,7 +186,7 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
         _settle_owners(obj, old, _steps(paths.spec_replicas_path))
         outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
         if outcome is not None:
-            return _answer(call, scale_of(outcome[0], paths))
+            return _answer(call, await call.off(scale_of, outcome[0], paths))
     raise conflict(resource.group, resource.plural, call.info.name, STALE)
 
 
@@ -202,7 +204,7 @@ def _settle_owners(obj: Json, old: Json, path: Sequence[str]) -> None:
 
 
 def _applied(call: Call, old: Json, part: Json, versions: Versions) -> Json:
-    return ownership.apply(
+    return merge_applied(
         old,
         part,
         manager=call.query["fieldManager"],
@@ -233,10 +235,10 @@ async def _apply(call: Call, paths: Scale, *, dry_run: bool) -> Response:
         part: Json = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": call.info.name}}
         if wanted.spec is not None and wanted.spec.replicas is not None:
             _set(part, paths.spec_replicas_path, wanted.spec.replicas)
-        obj = await call.versions.settled(lambda versions, old=old, part=part: _applied(call, old, part, versions))  # type: ignore[misc]
+        obj = await call.versions.settled(lambda versions, old=old, part=part: _applied(call, old, part, versions), call.off)  # type: ignore[misc]
         outcome = await writes.replace_object(call, entry, old, obj, dry_run=dry_run, applied=True)
         if outcome is not None:
-            return _answer(call, scale_of(outcome[0], paths))
+            return _answer(call, await call.off(scale_of, outcome[0], paths))
     raise conflict(resource.group, resource.plural, call.info.name, STALE)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +17,7 @@ from clusterwright.apiserver.calls import Call, write_options
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import Resource
-from clusterwright.apiserver.managedfields import ownership
+from clusterwright.apiserver.managedfields import updating
 from clusterwright.apiserver.status import (
     STALE,
     StatusError,
@@ -47,7 +46,7 @@ _SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "delet
 async def create(call: Call) -> Response:
     """POST to a collection."""
     dry_run = write_options(call, "CreateOptions")
-    obj = await call.off(incoming.read, call) if call.heavy else incoming.read(call)
+    obj = await call.off(incoming.read, call)
     stored, raw = await create_object(call, obj, dry_run=dry_run)
     return call.answer(201, stored, raw)
 
@@ -62,8 +61,8 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     _require_kind(call, obj)
     call.warnings.extend(metadata.dedup_owner_references(meta))
     if not applied:
-        own = partial(ownership.update, None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
-        await call.off(own) if call.heavy else own()
+        time, versions = server.timestamp(), call.versions
+        await call.off(updating.update, None, obj, manager=call.manager, subresource="", time=time, handlers=versions)
     namespaces.check_open(server, resource, call.info.namespace, meta.get("name") or "")
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
@@ -80,12 +79,9 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     if (resource.group, resource.plural) in server.terminating:
         text = "create not allowed while custom resource definition is terminating"
         raise forbidden_error(resource.group, resource.plural, meta.get("name") or "", text)
-    if call.heavy:
-        await call.off(_judge_new, call, obj)
-    else:
-        _judge_new(call, obj)
+    await call.metered(_judge_new, call, obj)
     meta = obj["metadata"]
-    if call.heavy:  # time has passed
+    if call.heavy:  # others had their turns meanwhile
         namespaces.check_open(server, resource, call.info.namespace, meta["name"])
     if resource.group == rbac.GROUP:
         escalation.check_size(resource.kind, obj, None)
@@ -128,7 +124,7 @@ def _judge_new(call: Call, obj: Json) -> None:
 async def update(call: Call) -> Response:
     """PUT of an object or of a subresource that has its shape."""
     dry_run = write_options(call, "UpdateOptions")
-    obj = await call.off(incoming.read, call) if call.heavy else incoming.read(call)
+    obj = await call.off(incoming.read, call)
     meta = incoming.meta_of(obj)
     name = meta.get("name")
     if not name:
@@ -227,21 +223,19 @@ async def replace_object(
         obj = await owned(call, old, obj)
         meta = obj["metadata"]
     obj = await _mutate(call, "UPDATE", obj, old, dry_run=dry_run)
-    if call.heavy:
-        await call.off(_judge_change, call, obj, old)
-    else:
-        _judge_change(call, obj, old)
+    await call.metered(_judge_change, call, obj, old)
     meta = obj["metadata"]
     if resource.group == rbac.GROUP:
         escalation.check_size(resource.kind, obj, old)
         escalation.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
     written = await to_storage(call, obj)
+    is_unchanged = await call.off(_is_unchanged, call, entry, written, old)
     if call.table.objects.get(entry.key) is not entry:
         if revision in {"", "0", str(entry.rv)}:
             return None
         raise conflict(resource.group, resource.plural, call.info.name, STALE)
-    if _is_unchanged(call, entry, written, old):
+    if is_unchanged:
         await server.store.durable(entry.rv)
         return old, call.raw(entry)
     released = meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds")
@@ -320,10 +314,10 @@ async def owned(call: Call, old: Json, obj: Json) -> Json:
     def update(versions: Versions) -> Json:
         new = obj if versions.immediate else {**obj, "metadata": dict(obj["metadata"])}  # it may have to begin again
         now = call.server.timestamp()
-        ownership.update(old, new, manager=call.manager, subresource=call.info.subresource, time=now, handlers=versions)
+        updating.update(old, new, manager=call.manager, subresource=call.info.subresource, time=now, handlers=versions)
         return new
 
-    return await call.versions.settled(update, call.off if call.heavy else None)
+    return await call.versions.settled(update, call.off)
 
 
 @dataclass(slots=True)
