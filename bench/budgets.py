@@ -21,10 +21,10 @@ import aiohttp
 from aiohttp import web
 
 from bench.apiserver import BASE, MERGE, Send, machine, new_server, over_http, status
-from clusterwright.apiserver.auth.identity import ANONYMOUS
+from clusterwright.apiserver.flows import Flow
+from clusterwright.apiserver.identity import ANONYMOUS
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.server import ApiServer
-from clusterwright.apiserver.serving.flows import Flow
 from clusterwright.apiserver.serving.http import HttpServer
 
 OBJECTS, SLICE = 40, 40

@@ -15,7 +15,7 @@ import pytest
 from clusterwright.admission import chain
 from clusterwright.api.crds import crds
 from clusterwright.apiserver.auth.authentication import Authenticator
-from clusterwright.apiserver.auth.identity import ADMIN
+from clusterwright.apiserver.identity import ADMIN
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
 from conformance import replay

@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives import hashes
 
 from apiserver.apiserver_testing import Api, Clock, configmap, make_server
 from clusterwright.apiserver.auth.authentication import user_of_certificate
-from clusterwright.apiserver.auth.identity import ANONYMOUS, User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.rules import Rule
 from clusterwright.apiserver.auth.tokens import AUDIENCE, ServiceAccountTokens, bootstrap_token_source, new_token_key
+from clusterwright.apiserver.identity import ANONYMOUS, User
 from clusterwright.apiserver.requestinfo import parse
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start

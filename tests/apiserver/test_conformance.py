@@ -16,8 +16,8 @@ import pytest
 
 from apiserver.apiserver_testing import CORPUS
 from clusterwright.apiserver.auth.authentication import Authenticator
-from clusterwright.apiserver.auth.identity import ADMIN
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.identity import ADMIN
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
 from conformance import replay

@@ -171,7 +171,7 @@ async def test_encoded_paths_are_decoded_once(session: aiohttp.ClientSession, ht
 
 
 async def test_metrics_have_kube_apiservers_names(http: HttpServer, session: aiohttp.ClientSession):
-    from clusterwright.apiserver.serving.metrics import Metrics
+    from clusterwright.apiserver.metrics import Metrics
 
     http.server.metrics = Metrics()
     await session.post(CONFIGMAPS, json=configmap("m"))

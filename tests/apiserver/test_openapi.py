@@ -12,7 +12,7 @@ from apiserver.apiserver_testing import CRDS, Api, widget_crds
 from clusterwright.api.crds import crds
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.builtins.kinds import RESOURCES
-from clusterwright.apiserver.serving import openapi, openapiv2
+from clusterwright.apiserver.discovery import openapi, openapiv2
 from clusterwright.apiserver.system.definitions import resources_of
 from clusterwright.streams.protobuf import fields
 

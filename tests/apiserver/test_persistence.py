@@ -24,7 +24,7 @@ import aiohttp
 import pytest
 
 from apiserver.apiserver_testing import CRDS, WIDGETS, Api, configmap, make_server, widget, widget_crds
-from clusterwright.apiserver.auth.identity import ADMIN
+from clusterwright.apiserver.identity import ADMIN
 from clusterwright.apiserver.serving.serve import ServeOptions, start
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
 
@@ -34,7 +34,7 @@ PROGRAM = textwrap.dedent("""
     import asyncio, random, sys
     from datetime import UTC, datetime
     from pathlib import Path
-    from clusterwright.apiserver.auth.identity import ADMIN
+    from clusterwright.apiserver.identity import ADMIN
     from clusterwright.apiserver.serving.serve import ServeOptions, serve
 
     sys.exit(asyncio.run(serve(ServeOptions(

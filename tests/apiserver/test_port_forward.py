@@ -12,8 +12,8 @@ import pytest_asyncio
 from apiserver.apiserver_testing import Clock, make_server
 from clusterwright.api.wire import Duplex
 from clusterwright.apiserver.auth.authentication import Authenticator
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.streams.pipe import TcpStream
 from clusterwright.streams.session import Session

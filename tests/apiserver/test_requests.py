@@ -86,7 +86,7 @@ async def test_a_put_that_lost_a_race_is_a_conflict(server: ApiServer, api: Api)
 
 
 async def test_admission_may_change_and_refuse(server: ApiServer, api: Api):
-    from clusterwright.apiserver.admission import Attributes
+    from clusterwright.apiserver.attributes import Attributes
     from clusterwright.apiserver.status import forbidden_error
 
     class Link:

@@ -10,7 +10,7 @@ import pytest
 from clusterwright import app
 from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import Secret
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES

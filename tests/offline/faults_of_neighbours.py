@@ -9,8 +9,8 @@ from functools import partial
 from random import Random
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples

@@ -10,8 +10,8 @@ import pytest
 
 from clusterwright.api.controlplane import KubeadmControlPlane
 from clusterwright.api.meta import Condition, GroupVersionKind, Json, ObjectKey, Unstructured
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.cli import samples

@@ -10,8 +10,8 @@ from time import monotonic
 import pytest
 
 from clusterwright.api.meta import ObjectKey
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.aside import Aside

@@ -19,7 +19,7 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.auth.authentication import Authenticator
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.http import HttpServer
 from clusterwright.kubeadm.certificates import new_admin_client, new_ca, sign

@@ -21,10 +21,10 @@ from clusterwright.api.jsonvalues import equal, merge_patched
 from clusterwright.api.meta import Condition, ObjectMeta
 from clusterwright.api.yamlreader import load
 from clusterwright.apiserver.auth.escalation import check_grants
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer
 from clusterwright.apiserver.auth.rules import Rule
 from clusterwright.apiserver.encoding import bodies
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.managedfields.sets import difference, dump, intersection, union
 from clusterwright.apiserver.managedfields.sets import load as load_set
 from clusterwright.apiserver.patchtypes import jsonpatch, strategic

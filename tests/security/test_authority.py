@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver.auth.identity import ADMIN, User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import AUDIENCE, ServiceAccountTokens, bootstrap_token_source, new_token_key
+from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.serve import ServeOptions, start

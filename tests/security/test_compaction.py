@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver.auth.identity import ADMIN
+from clusterwright.apiserver.identity import ADMIN
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
 from support.patience import PATIENCE
 

@@ -15,8 +15,8 @@ import pytest
 
 from clusterwright.api.wire import Request
 from clusterwright.apiserver.auth.authentication import Authenticator
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.connections import Limits
 from clusterwright.apiserver.serving.http import HttpServer

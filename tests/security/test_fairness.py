@@ -15,11 +15,11 @@ import pytest
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver.auth.identity import ADMIN, ANONYMOUS, User
+from clusterwright.apiserver.flows import MANDATORY, Flow, Flows
+from clusterwright.apiserver.identity import ADMIN, ANONYMOUS, User
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.fairness import Fairness
-from clusterwright.apiserver.serving.flows import MANDATORY, Flow, Flows
 from clusterwright.apiserver.serving.serve import RunningServer, ServeOptions, start
 from clusterwright.apiserver.status import StatusError
 from support.patience import PATIENCE

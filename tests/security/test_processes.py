@@ -19,8 +19,8 @@ from clusterwright.api.crds import crds
 from clusterwright.api.kubernetes import Lease
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wire import Request
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.runtime.clock import SystemClock

@@ -16,9 +16,9 @@ from apiserver.apiserver_testing import Clock
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth import escalation, rbac, rules
-from clusterwright.apiserver.auth.identity import ADMIN, User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.rules import Held, Rule, Uncomparable
+from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.server import ApiServer
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

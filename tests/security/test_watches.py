@@ -14,7 +14,7 @@ import pytest
 from apiserver.apiserver_testing import Clock
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.auth.authentication import Authenticator
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.audit import _redacted
 from clusterwright.apiserver.serving.connections import Limits

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from clusterwright.admission.link import OwnKinds
 from clusterwright.admission.workloads import Workloads
-from clusterwright.apiserver.admission import Admission
+from clusterwright.apiserver.attributes import Admission
 
 
 def chain(features: Mapping[str, bool], workloads: Workloads | None = None) -> tuple[Admission, ...]:

@@ -10,7 +10,7 @@ from clusterwright.admission.hook import Access, Hook, Request
 from clusterwright.admission.registry import hook_for
 from clusterwright.admission.workloads import Workloads
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.admission import Attributes
+from clusterwright.apiserver.attributes import Attributes
 from clusterwright.apiserver.conversion import Versions, convert_for_admission
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.serving.inprocess import InProcessTransport

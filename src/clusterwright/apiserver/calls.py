@@ -15,11 +15,11 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver import effort
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.conversion import Pending, Versions
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.encoding import bodies, negotiation, protobuf, rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.interfaces import DecodeError, Resource
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import (

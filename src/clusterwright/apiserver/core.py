@@ -15,17 +15,17 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver.admission import Admission
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.attributes import Admission
 from clusterwright.apiserver.backlog import Backlog
 from clusterwright.apiserver.callouts import Callouts
 from clusterwright.apiserver.conversion import Converter
 from clusterwright.apiserver.encoding.ordering import ordered
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.metadata import rfc3339
+from clusterwright.apiserver.metrics import Metrics
 from clusterwright.apiserver.registry import Registry
 from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.serving.metrics import Metrics
 from clusterwright.apiserver.status import StatusError, failure, forbidden_error
 from clusterwright.apiserver.storage.lifetimes import Watches
 from clusterwright.apiserver.storage.store import Entry, Store, Table

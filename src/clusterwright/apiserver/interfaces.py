@@ -1,24 +1,13 @@
-r"""Where the request core meets what knows about kinds: schemas, validation, merging, printing.
+"""What the server must know about a kind: how it is served (`Resource`), and what is special about its objects (`KindHandler`).
 
-The core (requests, store, watch) treats objects as JSON dicts and knows only metadata. Everything that depends on a kind is
-behind `KindHandler`, one per served (group, version, resource). Handlers are immutable and shared by all servers in the
-process; they must not keep state between calls. A write runs, in this order:
+Requests, store and watches treat objects as JSON dicts and know only metadata. Everything that depends on a kind is behind
+`KindHandler`, one for each served group, version and resource. Handlers are shared by all servers of the process and keep no
+objects between calls. `verbs.writes` runs a write in this order:
 
     decode -> default -> managedfields -> [admission: mutate] -> prepare_for_create/update -> validate_* -> [admission: validate] -> store
 
-(managedfields sees the object as sent and defaulted: what `prepare_*` fills in is owned by nobody, and what it will reset is
-kept out of the owned fields by `reset_fields`.)
-
-Functions that the core calls by module (all in `apiserver/`):
-
-    schema.compile_crd(crd: Json, version: str) -> KindHandler        cached by content; raises nothing (the CRD was validated)
-    builtins.resources() -> Sequence[Resource]                        every built-in that is served, with its handler
-    managedfields.update(...), managedfields.apply(...)               see `ManagedFields`
-    strategic.merge(original: Json, patch: Json, schema) -> Json      raises StatusError (400/422)
-    openapi.document(group, version, resources) -> Json               the OpenAPI v3 document of one group version
-    protobuf.decode(body: bytes) -> Json                              raises DecodeError
-    protobuf.encode(obj: Json) -> bytes | None                        with the k8s\0 envelope; None: the kind has no table
-    printing.table(handler, items, *, now, include, list_metadata, columns) -> Json;  printing.partial(obj) -> Json
+managedfields sees the object as sent and defaulted. So nobody owns what `prepare_*` fills in, and `reset_fields` keeps out
+what it will reset.
 """
 
 from __future__ import annotations
@@ -28,9 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from clusterwright.api.meta import GroupVersionKind, Json
-from clusterwright.apiserver.status import FieldError, StatusError
-
-__all__ = ["Column", "DecodeError", "FieldError", "KindHandler", "ManagedFields", "Resource", "Scale", "StatusError"]
+from clusterwright.apiserver.status import FieldError
 
 NameRule = Literal["subdomain", "label", "label1035", "path", "none"]
 """How metadata.name is validated: DNS-1123 subdomain (most kinds), DNS-1123 label (Namespace), DNS-1035 label (Service),
@@ -203,40 +190,3 @@ class KindHandler(Protocol):
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
         """Paths that writes through this (sub)resource never own: managedfields strips them."""
-
-
-class ManagedFields(Protocol):
-    """The functions of the module `managedfields`; stated here for the type checker."""
-
-    @staticmethod
-    def update(
-        old: Json | None,
-        new: Json,
-        *,
-        manager: str,
-        subresource: str,
-        time: str,
-        handlers: Any,
-    ) -> None:
-        """Set `new.metadata.managedFields` after a non-apply write (operation Update) by `manager`, in place.
-
-        `old` is None on create. `handlers` maps apiVersion to the handler of that version of the kind; `new` is in
-        `new.apiVersion`. `time` is an RFC 3339 second. Entries whose set of fields did not change keep their time.
-        managedFields sent by the client: empty list or `[{}]` resets, undecodable ones are as if not sent.
-        """
-
-    @staticmethod
-    def apply(
-        live: Json | None,
-        applied: Json,
-        *,
-        manager: str,
-        force: bool,
-        subresource: str,
-        time: str,
-        handlers: Any,
-    ) -> Json:
-        """The object that server-side apply makes, with its managedFields; `live` None means create.
-
-        Raises StatusError: 409 with FieldManagerConflict causes, 400 for applied.managedFields, 500/422 for schema errors.
-        """

@@ -28,7 +28,7 @@ class Index(dict[ResourceKey, Resource]):
         """By the table that holds their objects."""
         found: dict[str, list[Resource]] = {}
         for resource in self.values():
-            found.setdefault(storage_key(resource), []).append(resource)
+            found.setdefault(resource.storage_key, []).append(resource)
         return found
 
 
@@ -84,7 +84,7 @@ class Registry:
 
     def versions(self, resource: Resource) -> Versions:
         """All versions of the resource's kind that share its objects."""
-        key = storage_key(resource)
+        key = resource.storage_key
         found = self._versions.get(key)
         if found is None:
             found = self._versions[key] = Versions({r.api_version: r.handler for r in self._sharing(key)}, resource.converter)
@@ -92,7 +92,7 @@ class Registry:
 
     def equivalents(self, resource: Resource) -> list[Resource]:
         """All resources of the same objects: the versions of a kind, and the same kind in another group."""
-        return self._sharing(storage_key(resource))
+        return self._sharing(resource.storage_key)
 
     def _sharing(self, table: str) -> list[Resource]:
         return [*filter(self._is_served, self._base.by_table.get(table, ())), *self._own.by_table.get(table, ())]
@@ -106,11 +106,6 @@ class Registry:
     def groups(self) -> set[str]:
         """All groups served."""
         return {r.group for r in self}
-
-
-def storage_key(resource: Resource) -> str:
-    """The name of the table that holds the resource's objects."""
-    return resource.storage_key
 
 
 def index(resources: Iterable[Resource]) -> Index:

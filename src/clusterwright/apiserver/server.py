@@ -18,18 +18,19 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Dial, Duplex, Request, Response
-from clusterwright.apiserver.admission import Admission, policies
-from clusterwright.apiserver.auth.identity import ADMIN, User
+from clusterwright.apiserver.admission import policies
+from clusterwright.apiserver.attributes import Admission
 from clusterwright.apiserver.builtins.kinds import RESOURCES
 from clusterwright.apiserver.calls import Call, query_of
 from clusterwright.apiserver.core import Authorizer, Converters, Core
+from clusterwright.apiserver.discovery import nonresource
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, check_timeout, for_failures
+from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import Registry, ResourceKey, index
 from clusterwright.apiserver.requestinfo import RequestInfo, parse
 from clusterwright.apiserver.selectors import field_requirements
-from clusterwright.apiserver.serving import nonresource
 from clusterwright.apiserver.status import StatusError, bad_request, generic, internal, not_found
 from clusterwright.apiserver.storage.store import Entry, Journal, NotDurable, Store, object_key
 from clusterwright.apiserver.storage.streams import Stream

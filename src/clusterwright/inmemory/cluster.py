@@ -19,7 +19,6 @@ import msgspec
 from clusterwright.api.kubernetes import Pod
 from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey
 from clusterwright.api.wire import Duplex
-from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.apiserver.serving.tls import server_context
@@ -204,7 +203,7 @@ class SimulatedCluster:
         gvk = GroupVersionKind.of(api_version, kind)
         resource = self.server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
         assert resource is not None, gvk
-        return self.server.store.table(storage_key(resource))
+        return self.server.store.table(resource.storage_key)
 
     async def remove(self, kind: Any, namespace: str, name: str) -> None:
         """Delete an object if it is there, whatever waits for it."""

@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver.auth.identity import ANONYMOUS, User
+from clusterwright.apiserver.identity import ANONYMOUS, User
 from clusterwright.apiserver.serving.inprocess import ForwardRefused, InProcessTransport
 from clusterwright.inmemory.cluster import Serving, SimulatedCluster
 from clusterwright.kubeadm.certificates import decode_certificate

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from clusterwright.api.meta import Json
 from clusterwright.api.selectors import Matcher
-from clusterwright.apiserver.admission import Attributes
-from clusterwright.apiserver.auth.identity import user_info
+from clusterwright.apiserver.attributes import Attributes
 from clusterwright.apiserver.conversion import convert_for_admission
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.identity import user_info
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import Registry
 

@@ -16,14 +16,13 @@ import msgspec
 from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.api.selectors import object_selector
-from clusterwright.apiserver.admission import Attributes
-from clusterwright.apiserver.admission.expressions import evaluate, value_of
 from clusterwright.apiserver.admission.matching import Seen, covered, request_of, seen_as, selected, targeted
+from clusterwright.apiserver.attributes import Attributes
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.effort import metered
+from clusterwright.apiserver.expressions import evaluate, value_of
 from clusterwright.apiserver.managedfields.merging import SchemaMismatch, merge
 from clusterwright.apiserver.patchtypes import jsonpatch
-from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.status import StatusError, forbidden_error
 
 _GROUP: Final = "admissionregistration.k8s.io"
@@ -176,7 +175,7 @@ class Policies:
                 f"failed to configure policy: failed to find resource referenced by paramKind: '{gvk.api_version}, Kind={gvk.kind}'"
             )
         namespace = (reference.get("namespace") or attributes.namespace) if resource.namespaced else ""
-        table = self._server.store.table(storage_key(resource))
+        table = self._server.store.table(resource.storage_key)
         found = [e for e in table.range(namespace) if not reference.get("name") or e.name == reference["name"]]
         if not reference.get("name"):
             matches = object_selector(reference.get("selector") or {})

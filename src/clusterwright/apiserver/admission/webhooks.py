@@ -12,12 +12,12 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.selectors import Matcher, object_selector
 from clusterwright.api.wire import UNREADABLE
-from clusterwright.apiserver.admission import Attributes
-from clusterwright.apiserver.admission.expressions import evaluate
 from clusterwright.apiserver.admission.matching import Seen, request_of, seen_as, selected, targeted
+from clusterwright.apiserver.attributes import Attributes
 from clusterwright.apiserver.callouts import CalloutFailed
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.effort import metered
+from clusterwright.apiserver.expressions import evaluate
 from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.status import StatusError, failure, internal
 

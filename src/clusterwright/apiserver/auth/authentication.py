@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
 from clusterwright.api.names import dns_label, dns_subdomain
-from clusterwright.apiserver.auth.identity import ANONYMOUS, User
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.identity import ANONYMOUS, User
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, forbidden_error, unauthorized
 

@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import GROUP, RbacAuthorizer, decoded_rules
 from clusterwright.apiserver.auth.rules import Held, Rule, Uncomparable, quoted, shown
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import ErrorType, FieldError, forbidden_error, invalid_error, not_found, too_many
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rules import Rule
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.storage.store import Entry, Gone, Table
 

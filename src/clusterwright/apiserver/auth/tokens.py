@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.identity import User
 
 AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
 """Who the tokens are from and, unless something else is asked for, for whom they are."""

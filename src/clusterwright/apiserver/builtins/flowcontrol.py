@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.api.names import dns_label, dns_subdomain
-from clusterwright.apiserver.serving.flows import MANDATORY, defaults
+from clusterwright.apiserver.flows import MANDATORY, defaults
 from clusterwright.apiserver.status import FieldError, forbidden, invalid, not_supported, required
 
 _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.admission.expressions import problem_of
+from clusterwright.apiserver.expressions import problem_of
 from clusterwright.apiserver.status import FieldError, invalid, required
 
 VARIABLES: Final = ("object", "oldObject", "request", "namespaceObject", "params", "variables")

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
-from clusterwright.apiserver.auth.identity import ANONYMOUS, User, user_info
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.identity import ANONYMOUS, User, user_info
 from clusterwright.apiserver.requestinfo import parse
 from clusterwright.apiserver.storage.streams import Stream
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from aiohttp import HttpVersion11, web, web_protocol, web_response
 
 from clusterwright.apiserver.auth.authentication import user_of_certificate
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.identity import User
 from clusterwright.streams.pipe import Inbox
 
 if hasattr(sslproto.SSLProtocol, "max_size"):

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.serving.flows import LEVELS, SCHEMAS, Flow, Flows, Level
-from clusterwright.apiserver.serving.metrics import escaped
+from clusterwright.apiserver.flows import LEVELS, SCHEMAS, Flow, Flows, Level
+from clusterwright.apiserver.metrics import escaped
 from clusterwright.apiserver.status import StatusError, failure
 from clusterwright.apiserver.storage.store import Event
 

@@ -16,15 +16,15 @@ from aiohttp import web
 
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.authentication import Authenticator, impersonated
-from clusterwright.apiserver.auth.identity import ANONYMOUS, User
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN
+from clusterwright.apiserver.flows import Flow
+from clusterwright.apiserver.identity import ANONYMOUS, User
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import audit, upgrades
 from clusterwright.apiserver.serving.connections import STAND_IN, Connection, Limits, Server
 from clusterwright.apiserver.serving.fairness import Fairness, rejected
-from clusterwright.apiserver.serving.flows import Flow
 from clusterwright.apiserver.status import StatusError, failure, too_large, too_many_requests
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.system import endpoints

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from clusterwright.api.wire import Duplex, Request, Response
-from clusterwright.apiserver.auth.identity import ADMIN, User
+from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.status import StatusError
 from clusterwright.apiserver.storage.streams import Stream

@@ -24,19 +24,19 @@ import yaml
 
 from clusterwright.api import kubeconfig
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.admission import Admission
 from clusterwright.apiserver.admission.webhooks import Webhooks
+from clusterwright.apiserver.attributes import Admission
 from clusterwright.apiserver.auth.authentication import Authenticator
-from clusterwright.apiserver.auth.identity import User
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from clusterwright.apiserver.auth.tokens import ServiceAccountTokens, bootstrap_token_source, new_token_key
 from clusterwright.apiserver.core import Converters
+from clusterwright.apiserver.identity import User
+from clusterwright.apiserver.metrics import Metrics
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import datadir
 from clusterwright.apiserver.serving.audit import Record
 from clusterwright.apiserver.serving.audit import in_process as audit_of
 from clusterwright.apiserver.serving.http import HttpServer
-from clusterwright.apiserver.serving.metrics import Metrics
 from clusterwright.apiserver.serving.tls import KeyPair, make_authority, server_context, sign, validity_problem, write_private
 from clusterwright.apiserver.storage.sqlite import SqliteJournal, StoreBroken
 from clusterwright.apiserver.storage.store import NotDurable

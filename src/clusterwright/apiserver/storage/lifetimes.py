@@ -7,7 +7,6 @@ from collections.abc import Callable
 from random import Random
 
 from clusterwright.apiserver.interfaces import Resource
-from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.storage.streams import Stream
 
 
@@ -23,7 +22,7 @@ class Watches:
     def hold(self, resource: Resource, stream: Stream, timeout: int, bookmark: Callable[[], bytes] | None) -> None:
         """Keep a watch: end it after its timeout, send bookmarks if it wants them, end it when its kind goes."""
         loop = asyncio.get_running_loop()
-        key = storage_key(resource)
+        key = resource.storage_key
         self._streams.setdefault(key, set()).add(stream)
         stream.on_close(lambda: self._streams[key].discard(stream))
         if timeout <= 0 and self.timeout:

@@ -8,7 +8,7 @@ import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.serving.flows import AUTO_UPDATE, GROUP, LEVELS, MANDATORY, SCHEMAS, defaults
+from clusterwright.apiserver.flows import AUTO_UPDATE, GROUP, LEVELS, MANDATORY, SCHEMAS, defaults
 from clusterwright.apiserver.storage.store import Event
 from clusterwright.apiserver.system import loading
 

@@ -14,7 +14,6 @@ from clusterwright.api.meta import GroupVersionKind, Json
 from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import Resource
-from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.schema.permissive import permissive_resource
 from clusterwright.apiserver.storage.store import Entry, object_key
 
@@ -30,7 +29,7 @@ def ensure(server: Core, objects: Iterable[Json], *, update: bool) -> None:
         obj: Json = msgspec.json.decode(_encode(item))
         meta = obj["metadata"]
         key = object_key(meta.get("namespace") or "", meta["name"])
-        table = server.store.table(storage_key(resource))
+        table = server.store.table(resource.storage_key)
         existing = table.objects.get(key)
         resource.handler.default(obj)
         if existing is None:
@@ -130,7 +129,7 @@ def _put(server: Core, item: Mapping[str, Any]) -> None:
     if obj["apiVersion"] != storage:
         obj = server.registry.versions(resource).convert(obj, storage)
     entry = Entry(key, namespace, name, uid, rv, _encode(ordered(obj, custom=resource.custom)))
-    server.store.seed(server.store.table(storage_key(resource)), entry)
+    server.store.seed(server.store.table(resource.storage_key), entry)
 
 
 def _stable_uid(resource: Resource, key: str) -> str:

@@ -15,7 +15,6 @@ from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.encoding import bodies, negotiation, protobuf
 from clusterwright.apiserver.encoding.negotiation import integer
 from clusterwright.apiserver.interfaces import DecodeError
-from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.schema.goscalars import json_type
 from clusterwright.apiserver.status import (
     FieldError,
@@ -215,7 +214,7 @@ async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, J
     changed = _mark(call, meta, grace)
     changed = lifecycle.mark_deleting(resource, obj, server.timestamp()) or changed
     began = changed and not call.load(entry)["metadata"].get("deletionTimestamp")
-    if began and resource.generation and storage_key(resource) not in _OWN_WAY:
+    if began and resource.generation and resource.storage_key not in _OWN_WAY:
         meta["generation"] = (meta.get("generation") or 0) + 1
     if obj == call.load(entry):
         await server.store.durable(entry.rv)
@@ -241,7 +240,7 @@ def _mark(call: Call, meta: Json, grace: int) -> bool:
             return True
         return False
     meta["deletionTimestamp"] = metadata.rfc3339(now + timedelta(seconds=grace))
-    if storage_key(call.resource) not in _OWN_WAY:
+    if call.resource.storage_key not in _OWN_WAY:
         meta["deletionGracePeriodSeconds"] = grace
     return True
 
@@ -261,7 +260,7 @@ def _preconditions(call: Call, entry: Entry, options: Json) -> None:
             f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({entry.rv}). "
             "The object might have been modified"
         )
-    if text and storage_key(resource) == "namespaces":  # checked by code of their own
+    if text and resource.storage_key == "namespaces":  # checked by code of their own
         text = (
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
             if uid is not None and uid != entry.uid

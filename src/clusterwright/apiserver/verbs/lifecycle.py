@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver.interfaces import Resource
-from clusterwright.apiserver.registry import storage_key
 from clusterwright.apiserver.system import definitions
 
 NAMESPACES = "namespaces"
@@ -12,12 +11,12 @@ NAMESPACES = "namespaces"
 
 def may_vanish(resource: Resource, obj: Json) -> bool:
     """Whether nothing but metadata.finalizers holds the object back."""
-    return storage_key(resource) != NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
+    return resource.storage_key != NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
 
 
 def mark_deleting(resource: Resource, obj: Json, now: str) -> bool:
     """Have a kind's status say that its deletion begins; returns whether that is news."""
-    key = storage_key(resource)
+    key = resource.storage_key
     if key == NAMESPACES:
         status = obj.setdefault("status", {})
         news = bool(status.get("phase") != "Terminating")
@@ -28,7 +27,7 @@ def mark_deleting(resource: Resource, obj: Json, now: str) -> bool:
 
 def deletion_finalizers(resource: Resource) -> tuple[str, ...]:
     """Finalizers that the server itself adds when a deletion begins."""
-    return (definitions.CLEANUP,) if storage_key(resource) == definitions.TABLE else ()
+    return (definitions.CLEANUP,) if resource.storage_key == definitions.TABLE else ()
 
 
 def grace_period(resource: Resource, obj: Json, options: Json) -> int:

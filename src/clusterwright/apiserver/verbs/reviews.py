@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.auth.identity import User, user_info
 from clusterwright.apiserver.auth.tokens import AUDIENCE
 from clusterwright.apiserver.calls import Call, read_body, write_options
 from clusterwright.apiserver.encoding.ordering import ordered_metadata
+from clusterwright.apiserver.identity import User, user_info
 from clusterwright.apiserver.managedfields import updating
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, invalid, invalid_error

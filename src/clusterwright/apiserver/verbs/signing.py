@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.auth.identity import user_info
 from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.identity import user_info
 from clusterwright.apiserver.status import generic
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.verbs import incoming, patching, reads, writes

@@ -11,7 +11,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver import metadata
-from clusterwright.apiserver.admission import Attributes
+from clusterwright.apiserver.attributes import Attributes
 from clusterwright.apiserver.auth import escalation, rbac
 from clusterwright.apiserver.calls import Call, write_options
 from clusterwright.apiserver.conversion import Versions

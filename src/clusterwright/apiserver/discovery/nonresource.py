@@ -13,12 +13,12 @@ from clusterwright.api.meta import Json
 from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver.auth.tokens import AUDIENCE
 from clusterwright.apiserver.core import Core
+from clusterwright.apiserver.discovery import groups, openapi, openapiv2
 from clusterwright.apiserver.effort import aside
 from clusterwright.apiserver.encoding import rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted
 from clusterwright.apiserver.registry import Registry
 from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.serving import discovery, openapi, openapiv2
 from clusterwright.apiserver.status import bad_request, generic
 
 _encode = msgspec.json.Encoder().encode
@@ -133,7 +133,7 @@ def _made_paths(registry: Registry) -> list[str]:
         versions.setdefault(resource.group, set()).add(resource.version)
     for group in sorted(g for g in versions if g):
         found.append(f"/apis/{group}")
-        found.extend(f"/apis/{group}/{v}" for v in sorted(versions[group], key=discovery.version_order))
+        found.extend(f"/apis/{group}/{v}" for v in sorted(versions[group], key=groups.version_order))
     return [*found, "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/readyz", "/version"]
 
 
@@ -156,17 +156,17 @@ def _discovery(server: Core, parts: list[str], form: Form) -> Response:
     registry = server.registry
     value: Json | None
     if parts == ["api"]:
-        value = discovery.aggregated(registry, core=True, version=form.version) if form.render else discovery.api_versions()
+        value = groups.aggregated(registry, core=True, version=form.version) if form.render else groups.api_versions()
     elif parts == ["apis"]:
-        value = discovery.aggregated(registry, core=False, version=form.version) if form.render else discovery.group_list(registry)
+        value = groups.aggregated(registry, core=False, version=form.version) if form.render else groups.group_list(registry)
     elif parts[0] == "api":
-        value = discovery.resource_list(registry, "", parts[1])
+        value = groups.resource_list(registry, "", parts[1])
         if value is None:
             raise generic(404, "", "", "", "")
     elif len(parts) == 2:
-        value = discovery.api_group(registry, parts[1])
+        value = groups.api_group(registry, parts[1])
     else:
-        value = discovery.resource_list(registry, parts[1], parts[2])
+        value = groups.resource_list(registry, parts[1], parts[2])
     if value is None:
         if any(r.group == parts[1] and not r.custom for r in registry):
             raise generic(404, "", "", "", "")
@@ -219,7 +219,7 @@ async def _openapi(server: Core, rest: list[str]) -> Response:
         for resource in registry:
             served.setdefault((resource.group, resource.version), []).append(resource.plural + repr(resource.handler.gvk))
         for group in sorted(registry.groups()):
-            for version in discovery.versions_of(registry, group):
+            for version in groups.versions_of(registry, group):
                 path = f"apis/{group}/{version}" if group else f"api/{version}"
                 seed = sorted(served.get((group, version), ()))
                 digest = hashlib.sha256(repr((seed, registry.generation if group else 0)).encode()).hexdigest()[:32].upper()

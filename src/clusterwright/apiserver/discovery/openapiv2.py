@@ -14,8 +14,8 @@ import msgspec
 import yaml
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.discovery import openapi
 from clusterwright.apiserver.interfaces import Resource
-from clusterwright.apiserver.serving import openapi
 from clusterwright.streams.protobuf import tagged, tagged_number
 
 _KIND: Final = "x-kubernetes-group-version-kind"

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
+from clusterwright.apiserver.discovery import operations
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.schema.gotypes import json_fields, table
-from clusterwright.apiserver.serving import operations
 
 _PACKAGES: Final = {
     "meta": "io.k8s.apimachinery.pkg.apis.meta",

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.requestinfo import RequestInfo
 
 GROUP: Final = "flowcontrol.apiserver.k8s.io"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from clusterwright.api.meta import Json
-from clusterwright.apiserver.auth.identity import User
+from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.interfaces import Resource
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
