@@ -17,22 +17,11 @@ from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver import effort
 from clusterwright.apiserver.conversion import Pending, Versions
 from clusterwright.apiserver.core import Core
-from clusterwright.apiserver.encoding import bodies, negotiation, protobuf, rendering
+from clusterwright.apiserver.encoding import bodies, rendering
 from clusterwright.apiserver.encoding.negotiation import PLAIN, Form
 from clusterwright.apiserver.identity import User
 from clusterwright.apiserver.interfaces import DecodeError, Resource
 from clusterwright.apiserver.requestinfo import RequestInfo
-from clusterwright.apiserver.status import (
-    FieldError,
-    StatusError,
-    bad_request,
-    forbidden,
-    invalid,
-    invalid_error,
-    not_supported,
-    required,
-    too_long,
-)
 from clusterwright.apiserver.storage.store import Entry, Table
 
 _JSON_HEADERS = {"content-type": "application/json"}
@@ -53,6 +42,8 @@ class Call:
     user: User
     resource: Resource
     query: dict[str, str]
+    patch_media: str = ""
+    """The media type of a patch."""
     form: Form = PLAIN
     warnings: list[str] = field(default_factory=list)
     heavy: bool = False
@@ -207,104 +198,3 @@ class Call:
         if self.form is PLAIN and raw is not None:
             return Response(status=status, headers=_JSON_HEADERS, body=raw, warnings=tuple(self.warnings))
         return rendering.render(self, status, obj, raw)
-
-
-def query_of(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """The query as a mapping; of repeated parameters the first counts."""
-    query: dict[str, str] = {}
-    for key, value in pairs:
-        query.setdefault(key, value)
-    return query
-
-
-def write_options(call: Call, kind: str) -> bool:
-    """Check dryRun, fieldManager and fieldValidation; returns whether this is a dry run."""
-    query = call.query
-    if not call.request.query and kind != "PatchOptions":
-        return False
-    errors: list[FieldError] = []
-    dry = [v for k, v in call.request.query if k == "dryRun"]
-    if dry and any(v != "All" for v in dry):
-        errors.append(not_supported("dryRun", dry, ["All"]))
-    directive = query.get("fieldValidation", "")
-    manager = query.get("fieldManager", "")
-    if len(manager) > 128:
-        errors.append(too_long("fieldManager", 128))
-    if not manager.isprintable():
-        index, char = next((i, c) for i, c in enumerate(manager) if not c.isprintable())
-        errors.append(invalid("fieldManager", manager, f"invalid character U+{ord(char):04X} (at position {index})"))
-    if kind == "PatchOptions":
-        applying = negotiation.content_type(call.request.headers.get("content-type", "")) == negotiation.APPLY_PATCH
-        if applying and not manager:
-            errors.append(required("fieldManager", "is required for apply patch"))
-        elif not applying and "force" in query:
-            errors.append(forbidden("force", "may not be specified for non-apply patch"))
-    if directive not in {"", "Ignore", "Warn", "Strict"}:
-        errors.append(not_supported("fieldValidation", directive, ["", "Ignore", "Strict", "Warn"]))
-    if errors:
-        raise invalid_error("meta.k8s.io", kind, "", errors)
-    return bool(dry)
-
-
-def read_body(call: Call) -> tuple[Json, list[str]]:
-    """The object of a create or update body, and what is to be said of its repeated fields."""
-    body, kind = call.request.body, call.resource.kind
-    media = negotiation.body_media(call.request.headers.get("content-type", ""))
-    duplicates: list[str] = []
-    if media == negotiation.PROTOBUF:
-        if not body.startswith(b"k8s\0"):
-            problem = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
-            raise bodies.unrecognized(kind, problem, body)
-        try:
-            value: Any = protobuf.decode(body)
-        except DecodeError as e:
-            raise bad_request(f"{kind} in version {_quoted(call.resource.version)} cannot be handled as a {kind}: {e}") from None
-    else:
-        try:
-            if media == negotiation.JSON:
-                value = bodies.decode_json(body, free=call.resource.custom)
-            else:
-                value, duplicates = bodies.decode_yaml_strictly(body, free=call.resource.custom)
-        except bodies.Malformed as e:
-            raise bodies.unrecognized(kind, f"couldn't get version/kind; json parse error: {e}", body) from None
-        if media == negotiation.JSON and call.query.get("fieldValidation") != "Ignore":
-            duplicates = bodies.duplicate_fields(body, value)
-    return bodies.as_object(value, kind, body), duplicates
-
-
-def read_shape(call: Call, shape: type[T]) -> T:
-    """The body of a subresource that is no object of the resource's kind, as far as we look at it."""
-    obj, _ = read_body(call)
-    try:
-        return msgspec.convert(obj, shape)
-    except msgspec.ValidationError as e:
-        raise bad_request(f"json: cannot unmarshal into Go value: {e}") from None
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'
-
-
-def strictness(call: Call, unknown: list[str], duplicates: list[str]) -> str:
-    """Warn of unknown fields and of what `duplicates` says, or return the text of the strict decoding error."""
-    directive = call.query.get("fieldValidation", "") or "Warn"
-    if directive == "Ignore" or not (unknown or duplicates):
-        return ""
-    of_yaml = [d.removeprefix(bodies.REPEATED_IN_YAML) for d in duplicates if d.startswith(bodies.REPEATED_IN_YAML)]
-    repeated = [d for d in duplicates if not d.startswith(bodies.REPEATED_IN_YAML)]
-    if call.resource.custom:  # metadata is read first, by a reader of its own
-        unknown = sorted(unknown, key=lambda path: not path.startswith("metadata."))
-    if call.resource.custom or call.info.verb == "patch":  # found one after the other
-        others = [*repeated, *(f'unknown field "{p}"' for p in unknown)]
-    else:
-        others = bodies.in_order(call.request.body, repeated, unknown)
-    if directive == "Warn":
-        call.warnings.extend([*of_yaml, *others])
-        return ""
-    texts = [bodies.REPEATED_IN_YAML + "\n  ".join(of_yaml), *others] if of_yaml else others
-    return "strict decoding error: " + ", ".join(texts)
-
-
-def undecodable(resource: Resource, kind: str, problem: str) -> StatusError:
-    """400 for an object that does not fit its kind."""
-    return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problem}')

@@ -73,3 +73,11 @@ def parse(method: str, path: str, *, watch: bool = False, name_selector: str = "
         rest=tuple(rest[3:]),
         watch_path=watch_path,
     )
+
+
+def query_of(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return the query as a mapping; the first of repeated parameters counts."""
+    query: dict[str, str] = {}
+    for key, value in pairs:
+        query.setdefault(key, value)
+    return query

@@ -9,7 +9,7 @@ import asyncio
 import dataclasses
 import logging
 import random as random_module
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cache, partial
 from typing import Any, Final, Protocol
@@ -21,7 +21,7 @@ from clusterwright.api.wire import Dial, Duplex, Request, Response
 from clusterwright.apiserver.admission import policies
 from clusterwright.apiserver.attributes import Admission
 from clusterwright.apiserver.builtins.kinds import RESOURCES
-from clusterwright.apiserver.calls import Call, query_of
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.core import Authorizer, Converters, Core
 from clusterwright.apiserver.discovery import nonresource
 from clusterwright.apiserver.encoding import rendering
@@ -29,7 +29,7 @@ from clusterwright.apiserver.encoding.negotiation import PLAIN, Form, accepted, 
 from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.registry import Registry, ResourceKey, index
-from clusterwright.apiserver.requestinfo import RequestInfo, parse
+from clusterwright.apiserver.requestinfo import RequestInfo, parse, query_of
 from clusterwright.apiserver.selectors import field_requirements
 from clusterwright.apiserver.status import StatusError, bad_request, generic, internal, not_found
 from clusterwright.apiserver.storage.store import Entry, Journal, NotDurable, Store, object_key
@@ -104,16 +104,21 @@ class ApiServer(Core):
 
     # ------------------------------------------------------------------ requests
 
-    async def handle(self, request: Request, user: User = ADMIN, info: RequestInfo | None = None) -> Response | Stream:
-        """Answer one request. Failures are answers too; this raises nothing but cancellation. `info`: where it is known already."""
+    async def handle(
+        self, request: Request, user: User = ADMIN, info: RequestInfo | None = None, read: Callable[[], Awaitable[bytes]] | None = None
+    ) -> Response | Stream:
+        """Answer one request. Failures are answers too; this raises nothing but cancellation.
+
+        `info`: what the request asks for, if the caller knows it. `read` reads the body; it is called once the user is authorised.
+        """
         if self.metrics is None:
-            return await self._handle(request, user, info)
+            return await self._handle(request, user, info, read)
         loop = asyncio.get_running_loop()
         kind = "readOnly" if request.method in {"GET", "HEAD"} else "mutating"
         begin = loop.time()
         self.inflight[kind] += 1
         try:
-            answer = await self._handle(request, user, info)
+            answer = await self._handle(request, user, info, read)
         finally:
             self.inflight[kind] -= 1
         query = query_of(request.query)
@@ -123,13 +128,17 @@ class ApiServer(Core):
         self.metrics.observe(info, code, loop.time() - begin, dry_run="dryRun" in query, is_known=is_known)
         return answer
 
-    async def _handle(self, request: Request, user: User, info: RequestInfo | None) -> Response | Stream:
+    async def _handle(
+        self, request: Request, user: User, info: RequestInfo | None, read: Callable[[], Awaitable[bytes]] | None
+    ) -> Response | Stream:
         form = PLAIN
         call: Call | None = None
         try:
             query = query_of(request.query) if request.query else {}
             info = info or _parse(request, query)
             self.demand(user, info)
+            if read is not None:
+                request = Request(method=request.method, path=request.path, query=request.query, headers=request.headers, body=await read())
             if "timeout" in query and info.verb != "watch":
                 check_timeout(query["timeout"])
             if not info.is_resource:
@@ -137,11 +146,11 @@ class ApiServer(Core):
             resource = self.registry.find(info.group, info.version, info.resource)
             if resource is None or not _scope_fits(resource, info):
                 return self._unknown(info)
-            routing.check_route(request, info, resource)
+            patch_media = routing.check_route(request, info, resource)
             accept = request.headers.get("accept", "")
             if accept and accept != "application/json":
                 form = accepted(accept, custom=resource.custom, collection=info.verb in {"list", "watch"})
-            call = Call(self, request, info, user, resource, query, form)
+            call = Call(self, request, info, user, resource, query, patch_media, form)
             call.weigh(request.body)
             call.begin()
             answer = await routing.dispatch(call)

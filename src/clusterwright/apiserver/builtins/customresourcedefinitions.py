@@ -6,7 +6,7 @@ at the top of the spec (`spec.validation`, `spec.subresources`, `spec.additional
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from clusterwright.api.meta import Json
@@ -154,83 +154,106 @@ def _stored_versions(stored: list[str], versions: list[Json]) -> list[FieldError
     return errors
 
 
+def _spec(spec: Json) -> list[FieldError]:
+    versions: list[Json] = spec.get("versions") or []
+    if len(versions) > VERSIONS:
+        return [too_many("spec.versions", len(versions), VERSIONS)]
+    shared = {key: _shared(versions, key) for key in _SHARED}
+    names = spec.get("names") or {}
+    return [
+        *_group(spec.get("group") or ""),
+        *_one_of("spec.scope", spec.get("scope") or "", ("Cluster", "Namespaced")),
+        *_missing_schemas(versions),
+        *_unwanted_defaults(spec, versions),
+        *(error for i, version in enumerate(versions) for error in _version(version, i, versions, shared)),
+        *_version_set(spec, versions, shared),
+        *(required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not names.get(f)),
+        *_names(names, "spec.names"),
+        *_shared_parts(versions, shared),
+        *_conversion_of(spec),
+    ]
+
+
 def _shared(versions: list[Json], key: str) -> Any:
-    """What all versions have in common under a key, or None."""
+    """Return what all versions have in common under a key, or None."""
     first = versions[0].get(key) if versions else None
     return first if first and all(v.get(key) == first for v in versions) else None
 
 
-def _spec(spec: Json) -> list[FieldError]:
-    errors: list[FieldError] = []
-    group = spec.get("group") or ""
+def _group(group: str) -> list[FieldError]:
     if not group:
-        errors.append(required("spec.group"))
-    elif problems := dns_subdomain(group):
-        errors.append(invalid("spec.group", group, ",".join(problems)))
-    elif "." not in group:
-        errors.append(invalid("spec.group", group, "should be a domain with at least one dot"))
-    errors.extend(_one_of("spec.scope", spec.get("scope") or "", ("Cluster", "Namespaced")))
-    versions: list[Json] = spec.get("versions") or []
-    if len(versions) > VERSIONS:
-        return [too_many("spec.versions", len(versions), VERSIONS)]
-    schema, subresources = _shared(versions, "schema"), _shared(versions, "subresources")
-    columns, selectable = _shared(versions, "additionalPrinterColumns"), _shared(versions, "selectableFields")
-    if (schema or {}).get("openAPIV3Schema") is None:
-        for i, version in enumerate(versions):
-            if (version.get("schema") or {}).get("openAPIV3Schema") is None:
-                errors.append(required(f"spec.versions[{i}].schema.openAPIV3Schema"))
-    if spec.get("preserveUnknownFields") and any(_has_default(version) for version in versions):
-        errors.append(invalid("spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema"))
-    seen: set[str] = set()
+        return [required("spec.group")]
+    if problems := dns_subdomain(group):
+        return [invalid("spec.group", group, ",".join(problems))]
+    return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
+
+
+def _missing_schemas(versions: list[Json]) -> Iterator[FieldError]:
     for i, version in enumerate(versions):
-        path = f"spec.versions[{i}]"
-        name = version.get("name") or ""
-        if problems := dns_label_1035(name):
-            errors.append(invalid(f"{path}.name", name, ",".join(problems)))
-            if i == 0 and name:
-                errors.append(invalid("spec.version", name, ",".join(problems)))
-        errors.extend(_deprecation(version, path))
-        has_status = "status" in (next(v for v in versions if v.get("name") == version.get("name")).get("subresources") or {})
-        own_schema = None if schema else version.get("schema")
-        if own_schema:
-            errors.extend(_schema(own_schema, f"{path}.schema", has_status))
-        if not subresources:
-            errors.extend(_subresources(version.get("subresources"), f"{path}.subresources"))
-        if not columns:
-            errors.extend(_columns(version.get("additionalPrinterColumns"), f"{path}.additionalPrinterColumns"))
-        if not selectable and version.get("selectableFields"):
-            if not (own_schema or {}).get("openAPIV3Schema"):
-                errors.append(
-                    invalid(f"{path}.selectableFields", "", "may only be set when `version.schema.openAPIV3Schema` is not included")
-                )
-            else:
-                errors.extend(_selectable(version["selectableFields"], own_schema or {}, f"{path}.selectableFields"))
-        seen.add(name)
-    shared = [key for key in _SHARED if _shared(versions, key)]
-    if len(seen) != len(versions):
-        errors.append(invalid("spec.versions", shown_versions(spec.get("versions"), shared), "must contain unique version names"))
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
+            yield required(f"spec.versions[{i}].schema.openAPIV3Schema")
+
+
+def _unwanted_defaults(spec: Json, versions: list[Json]) -> list[FieldError]:
+    if spec.get("preserveUnknownFields") and any(_has_default(version) for version in versions):
+        return [invalid("spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema")]
+    return []
+
+
+def _version(version: Json, index: int, versions: list[Json], shared: Json) -> Iterator[FieldError]:
+    """Yield what is wrong with one version, without the parts that all versions share."""
+    path, name = f"spec.versions[{index}]", version.get("name") or ""
+    if problems := dns_label_1035(name):
+        yield invalid(f"{path}.name", name, ",".join(problems))
+        if index == 0 and name:
+            yield invalid("spec.version", name, ",".join(problems))
+    yield from _deprecation(version, path)
+    own_schema = None if shared["schema"] else version.get("schema")
+    if own_schema:
+        first = next(v for v in versions if v.get("name") == version.get("name"))
+        yield from _schema(own_schema, f"{path}.schema", "status" in (first.get("subresources") or {}))
+    if not shared["subresources"]:
+        yield from _subresources(version.get("subresources"), f"{path}.subresources")
+    if not shared["additionalPrinterColumns"]:
+        yield from _columns(version.get("additionalPrinterColumns"), f"{path}.additionalPrinterColumns")
+    if not shared["selectableFields"] and version.get("selectableFields"):
+        here = f"{path}.selectableFields"
+        if (own_schema or {}).get("openAPIV3Schema"):
+            yield from _selectable(version["selectableFields"], own_schema or {}, here)
+        else:
+            yield invalid(here, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
+
+
+def _version_set(spec: Json, versions: list[Json], shared: Json) -> Iterator[FieldError]:
+    """Yield what is wrong with the versions together."""
+    found = [key for key in _SHARED if shared[key]]
+    if len({version.get("name") or "" for version in versions}) != len(versions):
+        yield invalid("spec.versions", shown_versions(spec.get("versions"), found), "must contain unique version names")
     if sum(1 for v in versions if v.get("storage")) != 1:
         text = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", shown_versions(spec.get("versions"), shared), text))
-    names = spec.get("names") or {}
-    errors.extend(required(f"spec.names.{f}") for f in ("plural", "singular", "kind", "listKind") if not names.get(f))
-    errors.extend(_names(names, "spec.names"))
+        yield invalid("spec.versions", shown_versions(spec.get("versions"), found), text)
+
+
+def _shared_parts(versions: list[Json], shared: Json) -> Iterator[FieldError]:
+    schema, selectable = shared["schema"], shared["selectableFields"]
     if schema:
-        has_status = any("status" in (v.get("subresources") or {}) for v in versions)
-        errors.extend(_schema(schema, "spec.validation", has_status))
-    if subresources:
-        errors.extend(_subresources(subresources, "spec.subresources"))
-    if columns:
-        errors.extend(_columns(columns, "spec.additionalPrinterColumns"))
-    if selectable:
-        if not schema:
-            errors.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
-        else:
-            errors.extend(_selectable(selectable, schema, "spec.selectableFields"))
-    strategy = (spec.get("conversion") or {}).get("strategy") or ""
-    if spec.get("conversion") and strategy != "None" and spec.get("preserveUnknownFields"):
-        errors.append(invalid("spec.conversion.strategy", strategy, "must be None if spec.preserveUnknownFields is true"))
-    errors.extend(_conversion(spec.get("conversion")))
+        yield from _schema(schema, "spec.validation", any("status" in (v.get("subresources") or {}) for v in versions))
+    if shared["subresources"]:
+        yield from _subresources(shared["subresources"], "spec.subresources")
+    if shared["additionalPrinterColumns"]:
+        yield from _columns(shared["additionalPrinterColumns"], "spec.additionalPrinterColumns")
+    if selectable and schema:
+        yield from _selectable(selectable, schema, "spec.selectableFields")
+    elif selectable:
+        yield invalid("spec.selectableFields", "", "may only be set when validations.schema is included")
+
+
+def _conversion_of(spec: Json) -> list[FieldError]:
+    conversion = spec.get("conversion")
+    strategy = (conversion or {}).get("strategy") or ""
+    errors = _conversion(conversion)
+    if conversion and strategy != "None" and spec.get("preserveUnknownFields"):
+        errors = [invalid("spec.conversion.strategy", strategy, "must be None if spec.preserveUnknownFields is true"), *errors]
     return errors
 
 

@@ -25,7 +25,7 @@ from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving import audit, upgrades
 from clusterwright.apiserver.serving.connections import STAND_IN, Connection, Limits, Server
 from clusterwright.apiserver.serving.fairness import Fairness, rejected
-from clusterwright.apiserver.status import StatusError, failure, too_large, too_many_requests
+from clusterwright.apiserver.status import StatusError, bad_request, failure, too_large, too_many_requests
 from clusterwright.apiserver.storage.streams import Stream
 from clusterwright.apiserver.system import endpoints
 
@@ -176,11 +176,15 @@ class HttpServer:
 
     async def _serve(self, http: web.BaseRequest, request: Request, info: RequestInfo, seen: audit.Seen, flow: Flow) -> web.StreamResponse:
         async with self.fairness.seat(flow):
-            body = await self._body(http, info, seen) if http.can_read_body else b""
+            body = b""
+
+            async def read() -> bytes:
+                nonlocal body
+                body = await self._body(http, seen)
+                return body
+
             try:
-                if body:
-                    request = Request(method=request.method, path=request.path, query=request.query, headers=request.headers, body=body)
-                answer = await self.server.handle(request, seen.user, info)
+                answer = await self.server.handle(request, seen.user, info, read if http.can_read_body else None)
                 seen.answered(answer)
                 response = None if isinstance(answer, Stream) else await self._whole(http, answer, flow)
             finally:
@@ -199,9 +203,8 @@ class HttpServer:
     def _is_stranger(self, seen: audit.Seen) -> bool:
         return self.authenticator is not None and "system:unauthenticated" in seen.user.groups
 
-    async def _body(self, http: web.BaseRequest, info: RequestInfo, seen: audit.Seen) -> bytes:
-        """The body, read only where the request is allowed at all, and within its budgets; it counts in `_reading` from then on."""
-        self.server.demand(seen.user, info)
+    async def _body(self, http: web.BaseRequest, seen: audit.Seen) -> bytes:
+        """Read the body within its budgets; it counts in `_reading` from then on. Raises StatusError."""
         if http.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise failure(415, "UnsupportedMediaType", "the body of the request must not be compressed")
         stranger = self._is_stranger(seen)
@@ -234,13 +237,17 @@ class HttpServer:
             self._reading[stranger] -= size
             if isinstance(error, TimeoutError):
                 raise failure(408, "Timeout", f"the body of the request did not come within {seconds:g} s") from None
+            if isinstance(error, web.RequestPayloadError | ConnectionError):
+                raise bad_request(f"the body of the request cannot be read: {error}") from None
             raise
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def _whole(self, http: web.BaseRequest, answer: Response, flow: Flow) -> web.StreamResponse:
-        """Send an answer; the seat is held until the peer has read it, or was given up."""
+        """Send an answer; the seat is held until the peer has read it, or was given up. Close the connection if the body was not read."""
         is_long = len(answer.body) > _SLICE
         response = _long(answer) if is_long else _whole(answer)
+        if http.can_read_body:
+            response.force_close()
         response.headers.update(flow.headers)
         with suppress(ConnectionError):  # who asked has gone
             await response.prepare(http)

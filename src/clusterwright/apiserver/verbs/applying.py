@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.calls import Call, strictness
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies
 from clusterwright.apiserver.encoding.negotiation import boolean
@@ -70,7 +70,7 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
             call.weigh(entry.raw)
         old = call.load(entry) if entry is not None else None
         obj = await call.versions.settled(lambda versions, old=old: _applied(call, old, applied, versions), call.off)  # type: ignore[misc]
-        problem = strictness(call, [], repeated)
+        problem = incoming.strictness(call, [], repeated)
         if problem:
             said = problem.removeprefix("strict decoding error: ")
             raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {said}")

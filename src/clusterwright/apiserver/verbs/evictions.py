@@ -9,7 +9,7 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.selectors import object_selector
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.calls import Call, read_body, read_shape, write_options
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.status import (
     bad_request,
     conflict,
@@ -22,7 +22,7 @@ from clusterwright.apiserver.status import (
 )
 from clusterwright.apiserver.storage.store import Entry
 from clusterwright.apiserver.system import budgets
-from clusterwright.apiserver.verbs import deletes, writes
+from clusterwright.apiserver.verbs import deletes, incoming, options, writes
 
 
 class _Named(msgspec.Struct):
@@ -46,19 +46,19 @@ async def evict(call: Call) -> Response:
     """POST to pods/NAME/eviction."""
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
-    dry_run = write_options(call, "CreateOptions")
-    eviction = await call.off(read_shape, call, _Eviction)
+    dry_run = options.write_options(call, "CreateOptions")
+    eviction = await call.off(incoming.read_shape, call, _Eviction)
     if (eviction.metadata or _Named()).name not in {None, "", call.info.name}:
         raise bad_request("name in URL does not match name in Eviction object")
     entry = await writes.current_entry(call, call.info.name)
-    options = deletes.check_options(eviction.delete_options or {})
+    wanted = deletes.check_options(eviction.delete_options or {})
     pod = call.load(entry)
     if not _passes_freely(pod):
         _consult_budget(call, entry, pod, dry_run=dry_run)
     if dry_run:
-        options = {**options, "dryRun": ["All"]}
+        wanted = {**wanted, "dryRun": ["All"]}
     info = dataclasses.replace(call.info, subresource="")
-    outcome = await deletes.delete_entry(dataclasses.replace(call, info=info), entry, options)
+    outcome = await deletes.delete_entry(dataclasses.replace(call, info=info), entry, wanted)
     if outcome is None:
         raise failure(409, "Conflict", "the pod changed while it was being evicted", {})
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -110,8 +110,8 @@ async def bind(call: Call) -> Response:
     """POST to pods/NAME/binding: what a scheduler does."""
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
-    dry_run = write_options(call, "CreateOptions")
-    target = (await call.off(read_shape, call, _Binding)).target or _Named()
+    dry_run = options.write_options(call, "CreateOptions")
+    target = (await call.off(incoming.read_shape, call, _Binding)).target or _Named()
     if not target.name:
         raise invalid_error("", "Binding", call.info.name, [required("target.name")])
     if target.kind not in {None, "", "Node"}:
@@ -139,7 +139,7 @@ async def bind(call: Call) -> Response:
 
 async def bind_named(call: Call) -> Response:
     """POST to bindings: as to the binding of the Pod that the body names."""
-    body, _ = await call.off(read_body, call)
+    body, _ = await call.off(incoming.read_body, call)
     name = (body.get("metadata") or {}).get("name") or ""
     pods = call.server.registry.find("", "v1", "pods")
     assert pods is not None

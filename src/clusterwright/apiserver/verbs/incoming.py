@@ -1,16 +1,21 @@
-"""Bodies of writes: of the path's kind, fitted to its schema, with metadata that fits the path."""
+"""Bodies of writes: decoded, checked for the kind of the path, fitted to its schema, with metadata that fits the path."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from clusterwright.api.meta import Json
 from clusterwright.apiserver import metadata
-from clusterwright.apiserver.calls import Call, read_body, strictness, undecodable
-from clusterwright.apiserver.encoding import bodies
+from clusterwright.apiserver.calls import Call
+from clusterwright.apiserver.encoding import bodies, negotiation, protobuf
 from clusterwright.apiserver.interfaces import DecodeError, Resource
 from clusterwright.apiserver.schema.goscalars import json_type
 from clusterwright.apiserver.status import StatusError, bad_request
+from clusterwright.golang.quoting import quote
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 def read(call: Call) -> Json:
@@ -98,3 +103,63 @@ def match_namespace(call: Call, meta: Json) -> None:
         meta["namespace"] = namespace
     elif meta["namespace"] != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def read_body(call: Call) -> tuple[Json, list[str]]:
+    """Return the object of a create or update body, and the messages about its repeated fields."""
+    body, kind = call.request.body, call.resource.kind
+    media = negotiation.body_media(call.request.headers.get("content-type", ""))
+    duplicates: list[str] = []
+    if media == negotiation.PROTOBUF:
+        if not body.startswith(b"k8s\0"):
+            problem = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+            raise bodies.unrecognized(kind, problem, body)
+        try:
+            value: Any = protobuf.decode(body)
+        except DecodeError as e:
+            raise bad_request(f"{kind} in version {quote(call.resource.version)} cannot be handled as a {kind}: {e}") from None
+    else:
+        try:
+            if media == negotiation.JSON:
+                value = bodies.decode_json(body, free=call.resource.custom)
+            else:
+                value, duplicates = bodies.decode_yaml_strictly(body, free=call.resource.custom)
+        except bodies.Malformed as e:
+            raise bodies.unrecognized(kind, f"couldn't get version/kind; json parse error: {e}", body) from None
+        if media == negotiation.JSON and call.query.get("fieldValidation") != "Ignore":
+            duplicates = bodies.duplicate_fields(body, value)
+    return bodies.as_object(value, kind, body), duplicates
+
+
+def read_shape(call: Call, shape: type[T]) -> T:
+    """Return the body of a subresource whose objects have another kind than the resource, as far as the server uses it."""
+    obj, _ = read_body(call)
+    try:
+        return msgspec.convert(obj, shape)
+    except msgspec.ValidationError as e:
+        raise bad_request(f"json: cannot unmarshal into Go value: {e}") from None
+
+
+def strictness(call: Call, unknown: list[str], duplicates: list[str]) -> str:
+    """Warn of unknown and repeated fields, or return the text of the strict decoding error."""
+    directive = call.query.get("fieldValidation", "") or "Warn"
+    if directive == "Ignore" or not (unknown or duplicates):
+        return ""
+    of_yaml = [d.removeprefix(bodies.REPEATED_IN_YAML) for d in duplicates if d.startswith(bodies.REPEATED_IN_YAML)]
+    repeated = [d for d in duplicates if not d.startswith(bodies.REPEATED_IN_YAML)]
+    if call.resource.custom:  # kube-apiserver reads metadata first, with another decoder
+        unknown = sorted(unknown, key=lambda path: not path.startswith("metadata."))
+    if call.resource.custom or call.info.verb == "patch":  # kube-apiserver finds repeated fields first, then unknown ones
+        others = [*repeated, *(f'unknown field "{p}"' for p in unknown)]
+    else:
+        others = bodies.in_order(call.request.body, repeated, unknown)
+    if directive == "Warn":
+        call.warnings.extend([*of_yaml, *others])
+        return ""
+    texts = [bodies.REPEATED_IN_YAML + "\n  ".join(of_yaml), *others] if of_yaml else others
+    return "strict decoding error: " + ", ".join(texts)
+
+
+def undecodable(resource: Resource, kind: str, problem: str) -> StatusError:
+    """Return the error (400) for an object that does not fit its kind."""
+    return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problem}')

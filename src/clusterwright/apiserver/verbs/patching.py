@@ -9,20 +9,20 @@ import msgspec
 from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.calls import Call, strictness, write_options
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.encoding import bodies, negotiation
 from clusterwright.apiserver.interfaces import DecodeError
 from clusterwright.apiserver.patchtypes import jsonpatch, strategic
 from clusterwright.apiserver.schema.goscalars import json_type, mismatch
 from clusterwright.apiserver.status import STALE, StatusError, bad_request, conflict, invalid, invalid_error
-from clusterwright.apiserver.verbs import applying, incoming, writes
+from clusterwright.apiserver.verbs import applying, incoming, options, writes
 from clusterwright.golang.printing import printed
 
 
 async def patch(call: Call) -> Response:
     """PATCH in any of its four forms."""
-    media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
-    dry_run = write_options(call, "PatchOptions")
+    media = call.patch_media
+    dry_run = options.write_options(call, "PatchOptions")
     if media == negotiation.APPLY_PATCH:
         return await applying.apply(call, dry_run=dry_run)
     writes.stored_entry(call, call.info.name)  # what is not there is missed before the patch is read
@@ -121,7 +121,7 @@ def _convert_merged(call: Call, obj: Json, duplicates: list[str]) -> None:
         except DecodeError as e:
             problem = e.converting
         else:
-            problem = strictness(call, sorted(unknown), duplicates)
+            problem = incoming.strictness(call, sorted(unknown), duplicates)
     if problem:
         shown = printed(bodies.decode_json(call.request.body))
         raise invalid_error("", "", "", [invalid("patch", shown, problem)])
@@ -159,7 +159,7 @@ def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
         raise _bad_patch(obj, str(e)) from None
     if not resource.custom:
         unknown.sort()  # patched objects are read with their keys in order
-    problem = strictness(call, unknown, duplicates)
+    problem = incoming.strictness(call, unknown, duplicates)
     if problem:
         raise _bad_patch(obj, problem)
     if is_nameless:

@@ -8,13 +8,13 @@ from typing import Any, Final
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.auth.tokens import AUDIENCE
-from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.encoding.ordering import ordered_metadata
 from clusterwright.apiserver.identity import User, user_info
 from clusterwright.apiserver.managedfields import updating
 from clusterwright.apiserver.requestinfo import RequestInfo
 from clusterwright.apiserver.status import bad_request, invalid, invalid_error
-from clusterwright.apiserver.verbs import incoming
+from clusterwright.apiserver.verbs import incoming, options
 from clusterwright.golang.quoting import quote
 
 _AUTHORIZATION = "authorization.k8s.io"
@@ -22,8 +22,8 @@ _AUTHENTICATION = "authentication.k8s.io"
 
 
 def _read(call: Call) -> Json:
-    write_options(call, "CreateOptions")
-    obj, duplicates = read_body(call)
+    options.write_options(call, "CreateOptions")
+    obj, duplicates = incoming.read_body(call)
     incoming.check_kind(call, obj)
     incoming.decode(call, obj, duplicates)
     if not isinstance(obj.get("metadata"), dict):

@@ -44,6 +44,7 @@ VERBS: Final[Mapping[str, Verb]] = {
 }
 _OBJECT_LIKE: Final = ("get", "update", "patch")
 """What can be done to the subresources that have the shape of the object."""
+_APPROVAL: Final = ("certificates.k8s.io", "certificatesigningrequests", "approval")
 
 
 async def finalize(call: Call) -> Response:
@@ -66,19 +67,19 @@ SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
     ("", "pods", "eviction"): evictions.evict,
     **{("", "pods", name): containers.refuse for name in containers.SUBRESOURCES},
     ("", "serviceaccounts", "token"): tokenrequests.token_request,
-    ("certificates.k8s.io", "certificatesigningrequests", "approval"): signing.approve,
+    _APPROVAL: signing.approve,
 }
 """Subresources of single kinds, by group, plural and name."""
 
 
-def check_route(request: Request, info: RequestInfo, resource: Resource) -> None:
-    """Whether there is such a method at this path, and for a patch such a media type; raises StatusError.
+def check_route(request: Request, info: RequestInfo, resource: Resource) -> str:
+    """Check that there is such a method at this path; return the media type of a patch, else nothing. Raises StatusError.
 
-    That is asked before the form of the answer: who asks for what there is not need not be able to read it.
+    A request for a missing route is refused before the form of the answer is negotiated.
     """
     verb = info.verb
     if info.subresource:
-        return
+        return _patch_media(request, resource) if verb == "patch" and _has_object_like(resource, info.subresource) else ""
     if not resource.custom and (request.method == "HEAD" or (resource.namespaced and not info.namespace and verb not in _READS)):
         raise generic(405, "", "", "", "")  # no route of theirs
     if (verb != "get" and verb not in resource.verbs) or verb not in VERBS:
@@ -88,10 +89,20 @@ def check_route(request: Request, info: RequestInfo, resource: Resource) -> None
     nameless = verb in {"update", "patch"} and not info.name
     if nameless and not resource.custom:
         raise generic(405, "", "", "", "")
-    if verb == "patch":
-        patch_media(request.headers.get("content-type", ""), custom=resource.custom)
+    media = _patch_media(request, resource) if verb == "patch" else ""
     if nameless:
         raise bad_request("name must be provided")
+    return media
+
+
+def _patch_media(request: Request, resource: Resource) -> str:
+    return patch_media(request.headers.get("content-type", ""), custom=resource.custom)
+
+
+def _has_object_like(resource: Resource, subresource: str) -> bool:
+    """Whether a resource has a subresource that can be patched."""
+    special = (resource.group, resource.plural, subresource) == _APPROVAL
+    return special or (subresource == "status" and resource.status) or (subresource == "scale" and resource.scale is not None)
 
 
 async def dispatch(call: Call) -> Response | Stream:

@@ -11,7 +11,7 @@ from clusterwright.api.jsonvalues import merge_patched
 from clusterwright.api.meta import Json
 from clusterwright.api.selectors import object_selector_text
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.calls import Call, read_body, strictness, write_options
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding import bodies, negotiation, printing, rendering
 from clusterwright.apiserver.interfaces import DecodeError, Scale
@@ -20,7 +20,7 @@ from clusterwright.apiserver.patchtypes import jsonpatch
 from clusterwright.apiserver.schema.gotypes import struct
 from clusterwright.apiserver.status import STALE, bad_request, conflict, failure, generic, invalid, invalid_error
 from clusterwright.apiserver.storage.store import Entry
-from clusterwright.apiserver.verbs import writes
+from clusterwright.apiserver.verbs import incoming, options, writes
 
 
 def _steps(path: str) -> list[str]:
@@ -68,16 +68,15 @@ async def answer(call: Call) -> Response:
         call.weigh(entry.raw)
         return _answer(call, await call.off(scale_of, call.load(entry), paths))
     if verb == "update":
-        dry_run = write_options(call, "UpdateOptions")
-        scale, _ = await call.off(read_body, call)
+        dry_run = options.write_options(call, "UpdateOptions")
+        scale, _ = await call.off(incoming.read_body, call)
         _check_replacement(call, scale)
         return await _write(call, lambda _: scale, dry_run=dry_run)
     if verb == "patch":
-        dry_run = write_options(call, "PatchOptions")
-        media = negotiation.patch_media(call.request.headers.get("content-type", ""), custom=call.resource.custom)
-        if media == negotiation.APPLY_PATCH:
+        dry_run = options.write_options(call, "PatchOptions")
+        if call.patch_media == negotiation.APPLY_PATCH:
             return await _apply(call, paths, dry_run=dry_run)
-        return await _write(call, lambda current: _patched(call, current, media), dry_run=dry_run)
+        return await _write(call, lambda current: _patched(call, current, call.patch_media), dry_run=dry_run)
     raise generic(405, "", "", "", "")
 
 
@@ -114,7 +113,7 @@ def _patched(call: Call, current: Json, media: str) -> Json:
         patched = merge_patched(current, value)
     if not isinstance(patched, dict):
         raise bad_request("the patched object is not an object")
-    problem = strictness(call, _unknown(patched), [])
+    problem = incoming.strictness(call, _unknown(patched), [])
     if problem:
         raise invalid_error("", "", "", [invalid("patch", msgspec.json.encode(patched).decode(), problem)])
     return patched

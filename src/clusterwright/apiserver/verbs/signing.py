@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from clusterwright.api.wire import Response
-from clusterwright.apiserver.calls import Call, read_body, write_options
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.identity import user_info
 from clusterwright.apiserver.status import generic
 from clusterwright.apiserver.storage.streams import Stream
-from clusterwright.apiserver.verbs import incoming, patching, reads, writes
+from clusterwright.apiserver.verbs import incoming, options, patching, reads, writes
 
 
 async def create(call: Call) -> Response:
     """POST: what the request says of its author is replaced by who he is."""
-    dry_run = write_options(call, "CreateOptions")
-    obj, duplicates = await call.off(read_body, call)
+    dry_run = options.write_options(call, "CreateOptions")
+    obj, duplicates = await call.off(incoming.read_body, call)
     incoming.check_kind(call, obj)
     incoming.decode(call, obj, duplicates)
     call.resource.handler.default(obj)

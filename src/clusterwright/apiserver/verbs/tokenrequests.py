@@ -9,10 +9,10 @@ import msgspec
 from clusterwright.api.meta import Json
 from clusterwright.api.wire import Response
 from clusterwright.apiserver.auth.tokens import AUDIENCE, Bound
-from clusterwright.apiserver.calls import Call, read_shape, write_options
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.metadata import rfc3339
 from clusterwright.apiserver.status import bad_request, conflict, failure, generic, invalid, invalid_error, not_found
-from clusterwright.apiserver.verbs import writes
+from clusterwright.apiserver.verbs import incoming, options, writes
 
 
 class _TokenSpec(msgspec.Struct, rename="camel"):
@@ -49,8 +49,8 @@ async def token_request(call: Call) -> Response:
     """POST to serviceaccounts/NAME/token."""
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
-    write_options(call, "CreateOptions")
-    request = await call.off(read_shape, call, _TokenRequest)
+    options.write_options(call, "CreateOptions")
+    request = await call.off(incoming.read_shape, call, _TokenRequest)
     if call.server.tokens is None:
         raise failure(404, "NotFound", "the server does not issue tokens", {})
     entry = await writes.current_entry(call, call.info.name)

@@ -13,7 +13,7 @@ from clusterwright.api.wire import Response
 from clusterwright.apiserver import metadata
 from clusterwright.apiserver.attributes import Attributes
 from clusterwright.apiserver.auth import escalation, rbac
-from clusterwright.apiserver.calls import Call, write_options
+from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.conversion import Versions
 from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import Resource
@@ -32,7 +32,7 @@ from clusterwright.apiserver.status import (
 )
 from clusterwright.apiserver.storage.store import Entry, object_key
 from clusterwright.apiserver.system import namespaces
-from clusterwright.apiserver.verbs import incoming, lifecycle
+from clusterwright.apiserver.verbs import incoming, lifecycle, options
 from clusterwright.golang.numbers import parse_uint
 
 _encode = msgspec.json.Encoder().encode
@@ -45,7 +45,7 @@ _SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "delet
 
 async def create(call: Call) -> Response:
     """POST to a collection."""
-    dry_run = write_options(call, "CreateOptions")
+    dry_run = options.write_options(call, "CreateOptions")
     obj = await call.off(incoming.read, call)
     stored, raw = await create_object(call, obj, dry_run=dry_run)
     return call.answer(201, stored, raw)
@@ -123,7 +123,7 @@ def _judge_new(call: Call, obj: Json) -> None:
 
 async def update(call: Call) -> Response:
     """PUT of an object or of a subresource that has its shape."""
-    dry_run = write_options(call, "UpdateOptions")
+    dry_run = options.write_options(call, "UpdateOptions")
     obj = await call.off(incoming.read, call)
     meta = incoming.meta_of(obj)
     name = meta.get("name")
