@@ -105,6 +105,34 @@ async def test_a_client_that_vanishes_in_its_body_writes_nothing(http: HttpServe
         assert response.status == 404
 
 
+class CountingAuthorizer:
+    """Allows all but deletions, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def allows(self, server: Any, user: Any, info: Any) -> bool:
+        self.asked.append(info.verb)
+        return bool(info.verb != "delete")
+
+
+async def test_a_request_is_authorised_once_and_before_its_body_is_read(http: HttpServer, session: aiohttp.ClientSession):
+    authorizer = http.server.authorizer = CountingAuthorizer()
+    async with session.post(CONFIGMAPS, json=configmap("a")) as response:
+        assert response.status == 201
+    async with session.get(f"{CONFIGMAPS}/a") as response:
+        assert response.status == 200
+    reader, writer = await asyncio.open_connection("127.0.0.1", http.port)
+    writer.write(f"DELETE {CONFIGMAPS}/a HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n".encode())  # and no body
+    async with asyncio.timeout(PATIENCE):
+        status, _ = await _answer(reader)
+        assert await reader.read() == b""  # the connection ends: what would come next is a body
+    writer.close()
+
+    assert status == b"403"
+    assert authorizer.asked == ["create", "get", "delete"]
+
+
 async def _answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     head = await reader.readuntil(b"\r\n\r\n")
     length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))

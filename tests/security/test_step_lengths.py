@@ -21,7 +21,7 @@ from clusterwright.api.wire import Request, Response
 from clusterwright.apiserver import effort
 from clusterwright.apiserver.auth.rbac import RbacAuthorizer
 from clusterwright.apiserver.auth.rules import Rule
-from clusterwright.apiserver.builtins.customresourcedefinitions import COLUMNS
+from clusterwright.apiserver.builtins.definitionparts import COLUMNS
 from clusterwright.apiserver.identity import ADMIN, User
 from clusterwright.apiserver.managedfields.managers import MAXIMUM_MANAGERS
 from clusterwright.apiserver.server import ApiServer

@@ -29,7 +29,8 @@ from clusterwright.apiserver.status import (
 from clusterwright.apiserver.storage.store import Entry, object_key
 from clusterwright.apiserver.system.definitions import TABLE as CRD_TABLE
 from clusterwright.apiserver.verbs import lifecycle, reads
-from clusterwright.apiserver.verbs.writes import attributes_of, put, to_storage
+from clusterwright.apiserver.verbs.storing import put, to_storage
+from clusterwright.apiserver.verbs.writes import attributes_of
 
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
 _TURN: Final = 25

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,6 @@ from clusterwright.apiserver.attributes import Attributes
 from clusterwright.apiserver.auth import escalation, rbac
 from clusterwright.apiserver.calls import Call
 from clusterwright.apiserver.conversion import Versions
-from clusterwright.apiserver.encoding.ordering import ordered
 from clusterwright.apiserver.interfaces import Resource
 from clusterwright.apiserver.managedfields import updating
 from clusterwright.apiserver.status import (
@@ -32,7 +30,7 @@ from clusterwright.apiserver.status import (
 )
 from clusterwright.apiserver.storage.store import Entry, object_key
 from clusterwright.apiserver.system import namespaces
-from clusterwright.apiserver.verbs import incoming, lifecycle, options
+from clusterwright.apiserver.verbs import incoming, lifecycle, options, storing
 from clusterwright.golang.numbers import parse_uint
 
 _encode = msgspec.json.Encoder().encode
@@ -93,7 +91,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
         meta["resourceVersion"] = revision
     elif revision != "0" and _is_revision(revision):
         raise failure(500, "", "resourceVersion should not be set on objects to be created")
-    written = await to_storage(call, obj)
+    written = await storing.to_storage(call, obj)
     key = object_key(meta.get("namespace") or "", meta["name"])
     existing = call.table.objects.get(key)
     if existing is not None:
@@ -101,7 +99,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
         if _decode_raw(existing.raw)["metadata"].get("deletionTimestamp"):
             error.status["message"] = "object is being deleted: " + error.status["message"]
         raise error
-    return await store_object(call, written, dry_run=dry_run)
+    return await storing.store_object(call, written, dry_run=dry_run)
 
 
 def _judge_new(call: Call, obj: Json) -> None:
@@ -229,8 +227,8 @@ async def replace_object(
         escalation.check_size(resource.kind, obj, old)
         escalation.check_grants(server, call.user, resource.plural, call.info.namespace, obj, old)
     await _validate(call, "UPDATE", obj, old, dry_run=dry_run)
-    written = await to_storage(call, obj)
-    is_unchanged = await call.off(_is_unchanged, call, entry, written, old)
+    written = await storing.to_storage(call, obj)
+    is_unchanged = await call.off(storing.is_unchanged, call, entry, written, old)
     if call.table.objects.get(entry.key) is not entry:
         if revision in {"", "0", str(entry.rv)}:
             return None
@@ -243,27 +241,7 @@ async def replace_object(
         if not dry_run:
             await server.store.durable(server.remove_system(call.table, entry))
         return written.answered, _encode(written.answered)
-    return await store_object(call, written, dry_run=dry_run)
-
-
-def _is_unchanged(call: Call, entry: Entry, written: Written, old: Json) -> bool:
-    """Whether a write changes nothing of what is stored: neither content nor the version that it is stored in."""
-    if written.converted:
-        return _is_same(written.stored, _decode_raw(entry.raw))
-    return _is_same(written.stored, old) and (not call.resource.custom or _decode_raw(entry.raw)["apiVersion"] == call.storage_version)
-
-
-def _is_same(new: Json, old: Json) -> bool:
-    """Numbers that are equal but written differently are not the same; when somebody last wrote what they own is no difference."""
-    if new != old:
-        new, old = _timeless(new), _timeless(old)
-    return new == old and msgspec.json.encode(new, order="sorted") == msgspec.json.encode(old, order="sorted")
-
-
-def _timeless(obj: Json) -> Json:
-    meta = obj["metadata"]
-    owners = [{name: value for name, value in owner.items() if name != "time"} for owner in meta.get("managedFields") or ()]
-    return {**obj, "metadata": {**meta, "managedFields": owners}}
+    return await storing.store_object(call, written, dry_run=dry_run)
 
 
 def _judge_change(call: Call, obj: Json, old: Json) -> None:
@@ -318,68 +296,6 @@ async def owned(call: Call, old: Json, obj: Json) -> Json:
         return new
 
     return await call.versions.settled(update, call.off)
-
-
-@dataclass(slots=True)
-class Written:
-    """An object that passed everything: as it is stored, and as it is answered. One and the same where no version differs."""
-
-    stored: Json
-    answered: Json
-
-    @property
-    def converted(self) -> bool:
-        """Whether the request's version is not the stored one."""
-        return self.stored is not self.answered
-
-
-async def to_storage(call: Call, obj: Json) -> Written:
-    """The object as it is stored and answered. What could not be answered is refused, before anything is stored."""
-    wanted = call.resource.api_version
-    if wanted == call.storage_version:
-        return Written(obj, obj)
-    versions = call.versions
-    (stored,) = await versions.convert_all([copy.deepcopy(obj)], call.storage_version)
-    storage = versions.get(call.storage_version)
-    if storage is not None:
-        storage.default(stored)
-    (answered,) = await versions.convert_all([copy.deepcopy(stored)], wanted)
-    return Written(stored, answered)
-
-
-async def store_object(call: Call, written: Written, *, dry_run: bool = False) -> tuple[Json, bytes]:
-    """Write an object that passed everything; returns when it is durable."""
-    if dry_run:
-        return written.answered, _encode(written.answered)
-    entry = put(call, written)
-    raw = entry.raw
-    if written.converted:
-        raw = _encode(written.answered)
-        if not call.versions.immediate:
-            entry.keep_converted(call.versions.converter, call.resource.api_version, raw)
-    await call.server.store.durable(entry.rv)
-    return written.answered, raw
-
-
-def put(call: Call, written: Written) -> Entry:
-    """Write an object to the store; it takes effect at once."""
-    server, resource, stored = call.server, call.resource, written.stored
-    meta = stored["metadata"]
-    rv = server.store.revision + 1
-    meta["resourceVersion"] = str(rv)
-    if written.converted:
-        written.answered["metadata"]["resourceVersion"] = str(rv)
-    namespace, name = meta.get("namespace") or "", meta["name"]
-    raw = _encode(ordered(stored, custom=resource.custom))
-    if len(raw) > MAXIMUM_OBJECT:
-        raise failure(500, "", "etcdserver: request is too large")
-    entry = Entry(object_key(namespace, name), namespace, name, meta["uid"], server.store.next_revision(), raw)
-    server.store.put(call.table, entry)
-    return entry
-
-
-MAXIMUM_OBJECT: Final = 1_572_864
-"""Bytes of a stored object: what etcd takes, and its words; a request may be twice as long, because not all of it is stored."""
 
 
 def _require_kind(call: Call, obj: Json) -> None:
