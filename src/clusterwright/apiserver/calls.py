@@ -66,6 +66,8 @@ class Call:
     async def metered(self, work: Callable[..., R], *arguments: Any) -> R:
         """Do work whose cost shows only while it is done: beside the event loop if the call is heavy, or turns out to be."""
         worker = self.server.worker
+        if not self.resource.custom:  # only schemas of custom resources have rules and patterns
+            return await self.off(work, *arguments)
         if worker is not None and not self.heavy:
             try:
                 return effort.light(work, *arguments)

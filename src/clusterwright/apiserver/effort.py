@@ -30,7 +30,7 @@ class TooMuch(Exception):
 class _Allowance:
     __slots__ = ("is_final", "left")
 
-    def __init__(self, units: float, *, is_final: bool) -> None:
+    def __init__(self, units: float, is_final: bool) -> None:
         self.left = units
         self.is_final = is_final
 
@@ -86,20 +86,23 @@ async def metered(worker: Executor | None, work: Callable[..., R], *arguments: A
 
 def light(work: Callable[..., R], *arguments: Any) -> R:
     """Do work that may spend little. Raises TooMuch."""
-    return _limited(_Allowance(LIGHT, is_final=False), work, *arguments)
+    token = _allowance.set(_Allowance(LIGHT, False))
+    try:
+        return work(*arguments)
+    finally:
+        _allowance.reset(token)
 
 
 async def heavy(worker: Executor | None, work: Callable[..., R], *arguments: Any) -> R:
     """Do work on the worker, or here if there is none. Raises StatusError if it costs too much."""
-    whole = partial(_limited, _Allowance(OBJECT_LIMIT, is_final=True), work, *arguments)
     try:
-        return await aside(worker, whole)
+        return await aside(worker, partial(_limited, work, *arguments))
     except TooMuch:
         raise bad_request("the object costs too much to validate: shorten the texts that must match patterns") from None
 
 
-def _limited(allowance: _Allowance, work: Callable[..., R], *arguments: Any) -> R:
-    token = _allowance.set(allowance)
+def _limited(work: Callable[..., R], *arguments: Any) -> R:
+    token = _allowance.set(_Allowance(OBJECT_LIMIT, True))
     try:
         return work(*arguments)
     finally:
