@@ -1,4 +1,4 @@
-"""The rules for names, labels and qualified names, with kube-apiserver's sentences. Each returns what is wrong, one text each."""
+"""The rules for names, labels and qualified names. Each function returns kube-apiserver's messages about what is wrong."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _VALUE_TEXT: Final = (
 
 
 def dns_subdomain(text: str, *, unit: str = "characters") -> tuple[str, ...]:
-    """DNS-1123 subdomain: most names. `unit` is what its length is said to be counted in."""
+    """Check a DNS-1123 subdomain, as most names are. `unit`: the unit of length in the message."""
     problems = () if len(text.encode()) <= 253 else (f"must be no more than 253 {unit}",)
     return problems if _subdomain(text) else (*problems, _SUBDOMAIN_TEXT)
 
 
 def dns_label(text: str) -> tuple[str, ...]:
-    """DNS-1123 label: namespaces."""
+    """Check a DNS-1123 label, as names of namespaces are."""
     problems = () if len(text.encode()) <= 63 else ("must be no more than 63 characters",)
     return problems if _label(text) else (*problems, "must not contain dots" if _subdomain(text) else _LABEL_TEXT)
 
 
 def dns_label_1035(text: str) -> tuple[str, ...]:
-    """DNS-1035 label: services."""
+    """Check a DNS-1035 label, as names of Services are."""
     problems = () if len(text.encode()) <= 63 else ("must be no more than 63 characters",)
     return problems if _label_1035(text) else (*problems, _LABEL_1035_TEXT)
 
 
 def path_segment(text: str) -> tuple[str, ...]:
-    """What can stand between slashes: RBAC names."""
+    """Check a path segment, as names of RBAC are."""
     if text in {".", ".."}:
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{c}'" for c in "/%" if c in text)
@@ -67,7 +67,7 @@ def path_segment(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def qualified_name(text: str) -> tuple[str, ...]:
-    """`prefix/name` with an optional DNS subdomain prefix: label and annotation keys, finalizers."""
+    """Check `prefix/name` with an optional DNS subdomain prefix: label and annotation keys, finalizers."""
     problems: list[str] = []
     prefix, slash, name = text.rpartition("/")
     if text.count("/") > 1:
@@ -88,6 +88,6 @@ def qualified_name(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def label_value(text: str) -> tuple[str, ...]:
-    """The value of a label."""
+    """Check the value of a label."""
     problems = () if len(text.encode()) <= 63 else ("must be no more than 63 bytes",)
     return problems if _value(text) else (*problems, _VALUE_TEXT)

@@ -1,4 +1,4 @@
-"""The admission chain: callables that may change or refuse a write."""
+"""Admission: a write as its links see it, and what a link does."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ class Admission(Protocol):
         """Change the object, or refuse."""
 
     async def validate(self, attributes: Attributes) -> None:
-        """Refuse, or not; changes nothing."""
+        """Refuse the write, or do nothing."""

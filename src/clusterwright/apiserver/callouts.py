@@ -1,7 +1,6 @@
 """Requests that the server itself makes: to admission and conversion webhooks, by URL or by Service.
 
-A clientConfig's caBundle is all that is trusted when there is one. TLS contexts are made once for each bundle, connections are
-kept and used again.
+If a clientConfig has a caBundle, only that is trusted. TLS contexts are made once for each bundle, and connections are reused.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/js
 
 
 class CalloutFailed(Exception):
-    """A webhook could not be asked, or its answer was no answer; the text is worded as Go's HTTP client would."""
+    """A webhook could not be called, or its answer is not valid; the text is that of Go's HTTP client."""
 
 
 class Callouts:
-    """Asks webhooks over HTTPS. The endpoints of Services are the server's own objects."""
+    """Calls webhooks over HTTPS. Endpoints of Services are found in the server's own objects."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -43,7 +42,7 @@ class Callouts:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, client: Json, body: bytes, *, timeout: float, query: str = "") -> bytes:
-        """POST to where a clientConfig points; returns the body of a 200. Raises CalloutFailed."""
+        """POST to the target of a clientConfig and return the body of a 200. Raises CalloutFailed."""
         url, host = self._target(client)
         url += query
         try:
@@ -84,7 +83,7 @@ class Callouts:
         return self._session
 
     async def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close all connections."""
         session, self._session = self._session, None
         if session is not None and self._loop is asyncio.get_running_loop():
             await session.close()
@@ -96,7 +95,7 @@ class Callouts:
             return found
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # what the bundle holds is trusted, self-signed or not
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # certificates of the bundle are trusted even if they are not self-signed
         if not bundle:
             context.load_default_certs()
         else:
@@ -110,7 +109,7 @@ class Callouts:
         return context
 
     def _target(self, client: Json) -> tuple[str, str]:
-        """The URL to ask, and the name that the certificate must have if that is not the URL's."""
+        """Return the URL, and the name that the certificate must have if it is not the URL's."""
         url = client.get("url")
         if url:
             if not str(url).startswith("https://"):
@@ -135,7 +134,7 @@ class Callouts:
 
 
 def _cleaned(url: str) -> str:
-    """The URL with its path as Go joins paths: no doubled slashes, which servers written in Go would redirect; we follow nobody."""
+    """Join URL and path as Go does, without doubled slashes: servers in Go answer these with redirects, which are not followed."""
     scheme, rest = url.split("://", 1)
     host, slash, path = rest.partition("/")
     if not slash:
@@ -145,7 +144,7 @@ def _cleaned(url: str) -> str:
 
 
 def _problem(error: BaseException) -> str:
-    """What went wrong, in the words of Go."""
+    """Return the error text that Go would give."""
     import aiohttp
 
     cause: BaseException | None = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error

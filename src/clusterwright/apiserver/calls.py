@@ -1,4 +1,4 @@
-"""One request under way: what it asks, of whom, and the options of its query."""
+"""The request under way: what it asks for, who asks, and how stored objects are read for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JSON_HEADERS = {"content-type": "application/json"}
 _decode = msgspec.json.Decoder().decode
 T = TypeVar("T", bound=msgspec.Struct)
 _TURN: Final = 50
-"""Objects that are converted without letting others have their turn."""
+"""Objects that are converted before others are served."""
 R = TypeVar("R")
 
 
@@ -47,24 +47,24 @@ class Call:
     form: Form = PLAIN
     warnings: list[str] = field(default_factory=list)
     heavy: bool = False
-    """Whether its work would be felt by others, and is therefore done beside the event loop where there is a place for it."""
+    """Whether its work is so long that the worker does it, not the event loop."""
     _table: Table | None = None
     _versions: Versions | None = None
     _made: dict[int, bytes] = field(default_factory=dict)
-    """Objects that were converted ahead, by revision."""
+    """Objects that were converted in advance, by revision."""
 
     def begin(self) -> None:
-        """Start an attempt: only the warning that every answer of a deprecated version has is left."""
+        """Begin an attempt: drop all warnings but that of a deprecated version."""
         self.warnings[:] = [self.resource.deprecation] if self.resource.deprecation else []
 
     async def off(self, work: Callable[..., R], *arguments: Any, **named: Any) -> R:
-        """Do a piece of work that touches nothing but what it is given: beside the event loop, if the call is heavy."""
+        """Do work on the worker if the call is heavy, else here. The work must only use its arguments."""
         if not self.heavy:
             return work(*arguments, **named)
         return await effort.aside(self.server.worker, partial(work, *arguments, **named))
 
     async def metered(self, work: Callable[..., R], *arguments: Any) -> R:
-        """Do work whose cost shows only while it is done: beside the event loop if the call is heavy, or turns out to be."""
+        """Do metered work: on the worker if the call is heavy or the work turns out to be, else here."""
         worker = self.server.worker
         if not self.resource.custom:  # only schemas of custom resources have rules and patterns
             return await self.off(work, *arguments)
@@ -76,34 +76,34 @@ class Call:
         return await effort.heavy(worker, work, *arguments)
 
     def weigh(self, *texts: bytes) -> None:
-        """Take note of what the call works on."""
+        """Mark the call as heavy if these bodies or objects are large, or if the kind is costly to validate."""
         if not self.heavy:
             self.heavy = bodies.is_heavy(*texts) or bool(getattr(self.resource.handler, "is_costly", False))
 
     @property
     def table(self) -> Table:
-        """The table of the resource's objects."""
+        """Return the table of the resource's objects."""
         if self._table is None:
             self._table = self.server.store.table(self.resource.storage_key)
         return self._table
 
     def now(self) -> datetime:
-        """The server's time."""
+        """Return the server's time."""
         return self.server.now()
 
     @property
     def storage_version(self) -> str:
-        """The apiVersion that objects are stored in."""
+        """Return the apiVersion that objects are stored in."""
         return self.resource.storage
 
     @property
     def manager(self) -> str:
-        """The field manager: named, or the program of the User-Agent."""
+        """Return the field manager: the one that the query names, or the program of the User-Agent."""
         named = self.query.get("fieldManager")
         return named or self.request.headers.get("user-agent", "").split("/", 1)[0][:128]
 
     def load(self, entry: Entry) -> Json:
-        """A fresh copy of a stored object, in the version that is asked for."""
+        """Decode a stored object in the version of the request. Raises Pending if it must be converted by a webhook first."""
         obj: Json
         if entry.rv in self._made:
             obj = _decode(self._made[entry.rv])
@@ -124,31 +124,31 @@ class Call:
 
     @property
     def versions(self) -> Versions:
-        """The versions of the resource's kind."""
+        """Return the versions of the resource's kind."""
         if self._versions is None:
             self._versions = self.server.registry.versions(self.resource)
         return self._versions
 
     @property
     def is_plain(self) -> bool:
-        """Whether stored objects are in the version that is asked for, or can be converted at once: `prepare` has nothing to do."""
+        """Whether stored objects have the version of the request and need no webhook: `prepare` has nothing to do."""
         return self.resource.api_version == self.resource.storage and self.versions.immediate
 
     async def prepare(self, entries: Iterable[Entry]) -> None:
-        """Have these entries converted to the version asked for, if that must be waited for: `load` does not wait."""
+        """Convert these entries to the version of the request if that takes long or needs a webhook: `load` cannot wait."""
         versions, wanted = self.versions, self.resource.api_version
         if versions.immediate:
             if wanted != self.storage_version:
                 await self._convert_in_turns(list(entries))
             return
         lacking: dict[int, tuple[Entry, Json]] = {}
-        head = b'{"apiVersion":"%s",' % wanted.encode()  # as `ordered` writes what may have several versions
+        head = b'{"apiVersion":"%s",' % wanted.encode()  # `ordered` puts the apiVersion of custom resources first
         for entry in entries:
             if not entry.raw.startswith(head) and entry.converted(versions.converter, wanted) is None:
                 obj = _decode(entry.raw)
                 if obj["apiVersion"] != wanted:
                     lacking[entry.rv] = (entry, self._fitted(entry, obj))
-        while lacking:  # what another request has asked for already is waited for, not asked for again
+        while lacking:  # wait for conversions that other requests have begun
             under_way = {rv: versions.under_way[rv, wanted] for rv in lacking if (rv, wanted) in versions.under_way}
             mine = [lacking.pop(rv) for rv in list(lacking) if rv not in under_way]
             if mine:
@@ -159,7 +159,7 @@ class Call:
                     del lacking[rv]
 
     async def _convert_in_turns(self, entries: list[Entry]) -> None:
-        """Convert many objects ahead for this call, and let others have their turn meanwhile: a long list takes seconds."""
+        """Convert many objects in advance, in slices between which others are served: a long list takes seconds."""
         if len(entries) <= _TURN:
             return
         for start in range(0, len(entries), _TURN):
@@ -180,7 +180,7 @@ class Call:
             done.set()
 
     def _fitted(self, entry: Entry, obj: Json) -> Json:
-        """A stored object as the schema of today has it: what was written under another is pruned and defaulted."""
+        """Prune and default an object that was stored under an older schema, in place, and return it."""
         if entry.rv <= self.table.stale_before:
             handler = self.versions.get(obj["apiVersion"])
             if handler is not None:
@@ -190,13 +190,13 @@ class Call:
         return obj
 
     def raw(self, entry: Entry) -> bytes:
-        """A stored object as JSON in the version that is asked for."""
+        """Return a stored object as JSON in the version of the request."""
         if self.resource.api_version == self.storage_version and entry.rv > self.table.stale_before:
             return entry.raw
         return self._made.get(entry.rv) or msgspec.json.encode(self.load(entry))
 
     def answer(self, status: int, obj: Json | None = None, raw: bytes | None = None) -> Response:
-        """The object in the form that was asked for."""
+        """Return an answer with the object in the form that the client accepts."""
         if self.form is PLAIN and raw is not None:
             return Response(status=status, headers=_JSON_HEADERS, body=raw, warnings=tuple(self.warnings))
         return rendering.render(self, status, obj, raw)

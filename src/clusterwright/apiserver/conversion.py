@@ -1,7 +1,7 @@
-"""Objects of one version of a kind as objects of another: how a server finds the way, and what it demands of the result.
+"""Conversion of objects between the versions of a kind.
 
-A `Converter` belongs to a kind. Most convert at once; one that must ask somebody (a conversion webhook) cannot be used by code
-that does not wait: that code runs under `settled`, which fetches what it lacks and runs it again.
+A `Converter` belongs to a kind. Most convert at once. A conversion webhook must be awaited, so synchronous code cannot use it:
+that code runs under `settled`, which fetches what it lacks and runs it again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 class Run(Protocol):
-    """Runs a piece of work where there is room for it."""
+    """Runs work on the event loop or on another thread."""
 
     async def __call__(self, work: Callable[..., T], *arguments: object) -> T:
-        """Its result."""
+        """Return the result of the work."""
 
 
 class ConversionFailed(Exception):
@@ -40,24 +40,24 @@ class Converter(Protocol):
         """Whether `convert` can be called; if not, only `convert_all`."""
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """The object in another version. `obj` belongs to the converter, which may change it. Raises ConversionFailed."""
+        """Return the object in another version; `obj` may be changed. Raises ConversionFailed."""
 
     async def convert_all(self, objects: Sequence[Json], api_version: str) -> list[Json]:
-        """Some objects in another version, in their order. Raises ConversionFailed."""
+        """Return objects in another version, in the same order. Raises ConversionFailed."""
 
 
 class Relabel:
-    """Strategy `None`: versions differ in nothing but their name."""
+    """Strategy `None`: versions differ only in their name."""
 
     immediate = True
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """The object with another apiVersion."""
+        """Return the object with another apiVersion."""
         obj["apiVersion"] = api_version
         return obj
 
     async def convert_all(self, objects: Sequence[Json], api_version: str) -> list[Json]:
-        """The objects with another apiVersion."""
+        """Return the objects with another apiVersion."""
         return [self.convert(obj, api_version) for obj in objects]
 
 
@@ -70,12 +70,12 @@ class InProcess:
         self._function = function
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """The object in another version."""
-        before = obj.setdefault("metadata", {})  # a part of an object, of which owners are compared, may have none
+        """Return the object in another version."""
+        before = obj.setdefault("metadata", {})  # managedfields converts parts of objects, which may have no metadata
         return restored(self._function(obj, api_version), before)
 
     async def convert_all(self, objects: Sequence[Json], api_version: str) -> list[Json]:
-        """The objects in another version."""
+        """Return the objects in another version."""
         return [self.convert(obj, api_version) for obj in objects]
 
 
@@ -83,7 +83,7 @@ RELABEL = Relabel()
 
 
 class Pending(Exception):
-    """Code that does not wait wants an object in a version that has to be waited for."""
+    """Synchronous code needs an object in a version that must be awaited."""
 
     def __init__(self, obj: Json, api_version: str) -> None:
         super().__init__(f"the object must be converted to {api_version} first")
@@ -91,18 +91,18 @@ class Pending(Exception):
 
 
 class Versions(dict[str, KindHandler]):
-    """All served versions of a kind, apiVersion to handler, and the way between them. Built-ins (no converter) know their own."""
+    """The handlers of all served versions of a kind by apiVersion, and their converter. Handlers of built-ins convert themselves."""
 
     def __init__(self, handlers: Mapping[str, KindHandler], converter: Converter | None = RELABEL) -> None:
         super().__init__(handlers)
         self.converter = converter
         self.immediate = converter is None or converter.immediate
         self.under_way: dict[tuple[int, str], asyncio.Event] = {}
-        """What is being converted for somebody: revision and version."""
+        """Conversions under way: revision and version."""
         self._known: dict[tuple[bytes, str], bytes] = {}
 
     def convert(self, obj: Json, api_version: str, *, pruned: bool = True) -> Json:
-        """An object that is ours in another version, `pruned` by that version's schema. Raises StatusError or Pending."""
+        """Return an object in another version, `pruned` by that version's schema; it may be changed. Raises StatusError or Pending."""
         if obj.get("apiVersion") == api_version:
             return obj
         if self.converter is None:
@@ -121,7 +121,7 @@ class Versions(dict[str, KindHandler]):
         return known
 
     async def convert_all(self, objects: Sequence[Json], api_version: str) -> list[Json]:
-        """Objects that are ours in another version, pruned by that version's schema. Raises StatusError."""
+        """Return objects in another version, pruned by that version's schema; they may be changed. Raises StatusError."""
         if self.immediate:
             return [self.convert(obj, api_version) for obj in objects]
         assert self.converter is not None
@@ -133,7 +133,7 @@ class Versions(dict[str, KindHandler]):
             raise unconvertible(e) from None
 
     def fitted(self, obj: Json, api_version: str) -> Json:
-        """What a converter made, without what the version's schema does not know."""
+        """Prune a converted object by the version's schema."""
         handler = self.get(api_version)
         if handler is not None:
             with suppress(DecodeError):
@@ -156,7 +156,7 @@ class Versions(dict[str, KindHandler]):
 
 
 async def convert_for_admission(versions: Versions, objects: Sequence[Json], api_version: str) -> list[Json]:
-    """As `Versions.convert_all`, for a webhook that knows another version: what cannot be converted is an internal error then."""
+    """Convert objects for an admission webhook or policy. Failures are internal errors."""
     try:
         return await versions.convert_all(objects, api_version)
     except StatusError as e:
@@ -164,12 +164,12 @@ async def convert_for_admission(versions: Versions, objects: Sequence[Json], api
 
 
 def unconvertible(error: ConversionFailed) -> StatusError:
-    """500, as kube-apiserver answers when an object cannot be shown."""
+    """Return the error (500) for an object that cannot be converted, as kube-apiserver answers it."""
     return failure(500, "", str(error))
 
 
 def restored(converted: Json, before: Json) -> Json:
-    """What a converter made, with the metadata of before: all but labels and annotations are not its to change."""
+    """Return a converted object with its old metadata: a converter may only change labels and annotations."""
     meta = converted.get("metadata")
     if not isinstance(meta, dict):
         raise ConversionFailed("missing metadata in converted object" if meta is None else "invalid metadata in converted object")

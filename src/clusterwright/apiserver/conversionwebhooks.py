@@ -16,11 +16,11 @@ from clusterwright.golang.quoting import quote
 _GROUP: Final = "apiextensions.k8s.io"
 _TIMEOUT: Final = 30.0
 _BATCH: Final = 500
-"""Objects that are sent at once."""
+"""Objects in one request."""
 
 
 class WebhookConverter:
-    """Has the objects of one CRD converted by its webhook."""
+    """Converts the objects of one CRD with its webhook."""
 
     immediate = False
 
@@ -31,12 +31,12 @@ class WebhookConverter:
         self._callouts, self._new_uid = callouts, new_uid
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """Never: a webhook has to be waited for."""
+        """Raise ConversionFailed: a webhook must be awaited."""
         raise ConversionFailed(f"a conversion to {api_version} by webhook cannot be had at once")
 
     async def convert_all(self, objects: Sequence[Json], api_version: str) -> list[Json]:
-        """The objects in another version. Raises ConversionFailed."""
-        objects = [o if "metadata" in o else {**o, "metadata": {}} for o in objects]  # parts, of which owners are compared
+        """Return the objects in another version. Raises ConversionFailed."""
+        objects = [o if "metadata" in o else {**o, "metadata": {}} for o in objects]  # managedfields converts parts of objects
         made: list[Json] = []
         for start in range(0, len(objects), _BATCH):
             made += await self._ask(objects[start : start + _BATCH], api_version)
@@ -92,7 +92,7 @@ def _shown(obj: Json) -> str:
 
 
 def _checked(before: Json, after: Any, api_version: str, about: str) -> Json:
-    """The converted object, if it is the one that was sent and in the version that was asked for."""
+    """Return the converted object if it is the one that was sent, in the requested version. Raises ConversionFailed."""
     if not isinstance(after, dict):
         raise ConversionFailed(f"{about}: it is no object")
     if after.get("apiVersion") != api_version:

@@ -1,6 +1,6 @@
-"""What all rooms of the server share: the store, what is served, time and randomness, and the writes of the server itself.
+"""The state that all parts of a server share: store, registry, time, randomness; and the writes of the server itself.
 
-Nothing here knows requests. `server.ApiServer` is a core that answers them; verbs, controllers and admission are given the core.
+The core does not know requests. `server.ApiServer` is a core that answers them; verbs, controllers and admission get the core.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Authorizer(Protocol):
 
 
 Converters = Callable[["Core", str, str], Converter | None]
-"""The converter, for a server, of a group and kind that is known in this process, if it is."""
+"""Returns the converter of a group and kind for a server, if this process converts that kind."""
 
 
 class TokenIssuer(Protocol):
@@ -50,13 +50,13 @@ class TokenIssuer(Protocol):
     def issue(
         self, namespace: str, name: str, uid: str, *, audiences: list[str], lifetime: timedelta, bound: Any = None
     ) -> tuple[str, datetime]:
-        """A token, and when it ends."""
+        """Return a token and the time when it expires."""
 
     def review(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
-        """Whose token it is, and for which of the audiences; None: nobody's."""
+        """Return the user of a token and those of the audiences that it is for; None if the token is not valid."""
 
     def key_set(self) -> Json:
-        """By which others check tokens."""
+        """Return the JSON Web Key Set with which others check tokens."""
 
 
 class Core:
@@ -91,30 +91,30 @@ class Core:
         self.inflight = {"mutating": 0, "readOnly": 0}
         self.tokens: TokenIssuer | None = None
         self.audit: Callable[[Request, User, Response], None] | None = None
-        """Told of writes that do not come over the network: those of our own controllers."""
+        """Called for each write that does not come over the network: those of the controllers of this process."""
         self.report: Callable[[Mapping[str, str]], Json] | None = None
-        """What the controllers beside this server say of themselves at /traces, by the query; None: there are none here."""
+        """Returns what /traces shows of the controllers of this process, by the query; None without controllers."""
         self.checks: dict[str, Callable[[], str]] = {}
         """Further checks of /readyz by name; each returns what is wrong and what to do, or nothing."""
         self.worker: Executor | None = None
-        """Where heavy work is done; None: where it comes up, as in virtual time."""
+        """Does heavy work; None: it is done on the event loop, as in virtual time."""
         self.token_sources: list[Callable[[str], User | None]] = []
         self.terminating: set[tuple[str, str]] = set()
-        """Group and plural of CRDs that are being deleted: nothing new of theirs is accepted."""
+        """Group and plural of CRDs that are being deleted: their objects cannot be created."""
         self.computes_budgets = False
-        """Whether the status of PodDisruptionBudgets is ours to keep."""
+        """Whether this server computes the status of PodDisruptionBudgets."""
         self._stamp: tuple[datetime | None, str] = (None, "")
         self._backlog = Backlog()
 
     def timestamp(self) -> str:
-        """Now, to the second."""
+        """Return the time in RFC 3339, to the second."""
         now = self.now().replace(microsecond=0)
         if now != self._stamp[0]:
             self._stamp = (now, rfc3339(now))
         return self._stamp[1]
 
     def new_uid(self) -> str:
-        """A random uid."""
+        """Return a random uid."""
         bits = self.random.getrandbits(128) & ~(0xF000 << 64 | 0xC000 << 48) | 0x4000 << 64 | 0x8000 << 48  # version 4
         digits = f"{bits:032x}"  # uuid.UUID takes three times as long
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
@@ -125,29 +125,29 @@ class Core:
             raise _refusal(user, info)
 
     def token_user(self, token: str) -> User | None:
-        """Whose bearer token this is."""
+        """Return the user of a bearer token; None if no source knows it."""
         found = (source(token) for source in self.token_sources)
         return next((user for user in found if user is not None), None)
 
-    # ------------------------------------------------------------------ work put off
+    # ------------------------------------------------------------------ deferred work
 
     def later(self, action: Callable[[], None]) -> None:
         """Run a short action after the request that is being served (or with the next, if none is)."""
         self._backlog.add(action)
 
     def in_steps(self, steps: Iterator[int]) -> None:
-        """Do work of unknown length after the request that is being served: a slice at a time, with turns for others in between.
+        """Do work of unknown length after the request that is being served: in slices, between which others are served.
 
         Each step looks at one object and yields its size.
         """
         self._backlog.add_steps(steps)
 
     def drain(self) -> None:
-        """Do now what was put off to the end of a request, but no more than a slice of long work."""
+        """Do what was deferred to the end of a request, and one slice of long work."""
         self._backlog.run()
 
     def when_empty(self, table: Table, action: Callable[[], None]) -> None:
-        """Run once the table has no objects."""
+        """Run an action as soon as the table has no objects."""
         table.hooks.append(_Empty(self, table, action))
 
     # ------------------------------------------------------------------ writes of the server itself
@@ -161,16 +161,16 @@ class Core:
         return new
 
     def remove_system(self, table: Table, entry: Entry, last: Json | None = None) -> int:
-        """Take an object out, at once, and return the revision. `last`: the stored object, if the caller has decoded it."""
+        """Remove an object at once and return the revision. `last`: the stored object, if the caller has decoded it."""
         rv = self.store.next_revision()
-        last = last or msgspec.json.decode(entry.raw)  # watches show what was stored last, not what the last write would have made of it
+        last = last or msgspec.json.decode(entry.raw)  # watches show what was stored last
         last["metadata"]["resourceVersion"] = str(rv)
         raw = _encode(ordered(last, custom=self._is_custom(table)))
         self.store.delete(table, Entry(entry.key, entry.namespace, entry.name, entry.uid, rv, raw))
         return rv
 
     def delete_system(self, table: Table, entry: Entry, resource: Resource) -> None:
-        """Delete as a controller would: finalizers are respected."""
+        """Delete an object as a controller would: one with finalizers is only marked."""
         obj = msgspec.json.decode(entry.raw)
         meta = obj["metadata"]
         if not meta.get("finalizers"):
@@ -183,7 +183,7 @@ class Core:
             self.put_system(table, entry, obj)
 
     def drop_finalizer(self, table: Table, entry: Entry, obj: Json, finalizer: str) -> None:
-        """Take a finalizer off an object that is being deleted; it vanishes with its last one."""
+        """Remove a finalizer from an object. One that is being deleted is removed with its last finalizer."""
         meta = obj["metadata"]
         remaining = [f for f in meta.get("finalizers") or () if f != finalizer]
         if remaining:

@@ -14,7 +14,7 @@ from clusterwright.cel.types import DYN
 from clusterwright.cel.values import CelError, UInt
 
 MESSAGES: Final = ("Object", "JSONPatch")
-"""What mutations may make."""
+"""Message types that mutations may construct."""
 
 
 @lru_cache(maxsize=512)
@@ -23,7 +23,7 @@ def _program(expression: str, variables: tuple[str, ...], messages: tuple[str, .
 
 
 def problem_of(expression: str, variables: tuple[str, ...], *, mutation: bool = False) -> str:
-    """Why an expression does not compile; empty if it does."""
+    """Return why an expression does not compile; empty if it does."""
     try:
         _program(expression, variables, MESSAGES if mutation else ())
     except CompileError as e:
@@ -43,7 +43,7 @@ def value_of(expression: str, variables: Mapping[str, Any], *, mutation: bool = 
 
 
 def evaluate(expression: str, variables: Mapping[str, Any]) -> bool:
-    """A CEL condition over plain data; raises ValueError when it does not compile, fails, or is no condition."""
+    """Evaluate a condition over plain data. Raises ValueError when it does not compile, fails, or is not a boolean."""
     result = value_of(expression, variables)
     if not isinstance(result, bool):
         raise ValueError("the expression is no condition")

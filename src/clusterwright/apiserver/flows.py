@@ -1,6 +1,6 @@
-"""Which flow a request belongs to: FlowSchemas and PriorityLevelConfigurations as stored, and those that every cluster has.
+"""Classify requests by FlowSchemas and PriorityLevelConfigurations: those that are stored, and the built-in ones.
 
-Pure: from the bytes of stored objects to a classification. `fairness` gives the flows their turns, `system/flowcontrol` keeps the objects.
+Pure: from the bytes of stored objects to a classification. `serving.fairness` queues the flows, `system.flowcontrol` keeps the objects.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LEVELS: Final = f"prioritylevelconfigurations.{GROUP}"
 AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
 MANDATORY: Final = frozenset({"exempt", "catch-all"})
 _REMEMBERED: Final = 4096
-"""Questions whose answers are kept."""
+"""Classifications that are cached."""
 SEATS: Final = 245
-"""Requests that are worked on at a time in all limited levels: one for each share of those that every cluster has."""
+"""Concurrent requests of all limited levels together: one for each share of the built-in levels."""
 
 
 class _Camel(msgspec.Struct, rename="camel", frozen=True):
-    """As Kubernetes writes it; what is not said or null is empty."""
+    """Fields in camel case; missing and null fields are empty."""
 
 
 class _Name(_Camel, frozen=True):
@@ -152,7 +152,7 @@ class _Level(_Camel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A priority level: its seats, None without limit, and how many requests of a flow may wait for one."""
+    """A priority level: its seats (None: no limit), and how many requests of a flow may wait for one."""
 
     name: str
     uid: str
@@ -162,7 +162,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What a request belongs to: its schema and level, and whose queue it waits in."""
+    """The schema and level of a request, and the queue in which it waits."""
 
     schema: str
     schema_uid: str
@@ -171,7 +171,7 @@ class Flow:
 
     @property
     def headers(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """How answers name them."""
+        """Return the headers that name schema and level."""
         return ("X-Kubernetes-Pf-Flowschema-Uid", self.schema_uid), ("X-Kubernetes-Pf-Prioritylevel-Uid", self.level.uid)
 
 
@@ -179,7 +179,7 @@ class Flows:
     """All schemas and levels at one moment."""
 
     def __init__(self, schemas: Iterable[bytes], levels: Iterable[bytes]) -> None:
-        """Of stored objects; what every cluster has and is not stored counts, too. Schemas without their level do not."""
+        """Read stored objects and add the built-in ones that are not stored. Schemas whose level is missing do not count."""
         known = {level.metadata.name: level for level in _with_defaults(levels, "PriorityLevelConfiguration", _Level)}
         total = sum(level.shares for level in known.values()) or 1
         self.levels = {name: _level(level, total) for name, level in known.items()}
@@ -189,7 +189,7 @@ class Flows:
         self._known: dict[tuple[object, ...], Flow] = {}
 
     def classify(self, user: User, info: RequestInfo) -> Flow:
-        """The flow of a request: by the first schema that matches. `catch-all` has who none matches, too."""
+        """Return the flow of a request by the first schema that matches; `catch-all` if none does."""
         path = "" if info.is_resource else info.path
         question = (user.name, user.groups, info.verb, info.group, info.resource, info.subresource, info.namespace, path)
         found = self._known.get(question)
@@ -228,13 +228,13 @@ def _with_defaults(stored: Iterable[bytes], kind: str, model: Any) -> list[Any]:
         if obj["kind"] == kind:
             found[obj["metadata"]["name"]] = msgspec.convert(obj, model)
     for raw in stored:
-        with suppress(msgspec.ValidationError):  # what cannot be understood does not count
+        with suppress(msgspec.ValidationError):  # objects that cannot be decoded do not count
             one = msgspec.json.decode(raw, type=model)
             found[one.metadata.name] = one
     return list(found.values())
 
 
-# ------------------------------------------------------------------------------------------------- what every cluster has
+# ------------------------------------------------------------------------------------------------- built-in objects
 
 _ALL: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
 _EVERYTHING: Final = {"resourceRules": [_ALL], "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]}
@@ -275,7 +275,7 @@ _SCHEMAS: Final = (
     ("catch-all",                    "catch-all",       10000, "ByUser",      _EVERYBODY,                         _EVERYTHING),
 )
 _LEVELS: Final = (
-    # name            shares  lendable %  queues  hand size; none: who finds no seat is refused
+    # name            shares  lendable %  queues  hand size; none: requests without a seat are refused
     ("system",            30,         33,     64, 6),
     ("node-high",         40,         25,     64, 6),
     ("leader-election",   10,          0,     16, 4),
@@ -288,7 +288,7 @@ _LEVELS: Final = (
 
 
 def defaults() -> list[Json]:
-    """The objects that every cluster has: two of each kind are mandatory, the others suggested."""
+    """Return the built-in objects: two of each kind are mandatory, the others suggested."""
 
     def made(kind: str, name: str, spec: Json) -> Json:
         metadata = {"name": name, "annotations": {AUTO_UPDATE: "true"}}

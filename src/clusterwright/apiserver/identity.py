@@ -1,4 +1,4 @@
-"""Who asks."""
+"""Users: who makes a request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 
 def user_info(user: User) -> Json:
-    """A user as authentication.k8s.io shows it."""
+    """Return a user as a UserInfo of authentication.k8s.io."""
     info: Json = {"username": user.name}
     if user.uid:
         info["uid"] = user.uid

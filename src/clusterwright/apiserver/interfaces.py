@@ -27,7 +27,7 @@ path segment (RBAC), or not here."""
 class DecodeError(Exception):
     """A body that does not fit the kind's types: 400. The text is what follows `in version "v1" cannot be handled as a X: `.
 
-    `converting` is what is said of the same value where no body is decoded, but data are made into an object.
+    `converting` is the text for data that are converted to an object, without decoding a body.
     """
 
     def __init__(self, text: str, converting: str = "") -> None:
@@ -58,14 +58,14 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """How often upstream says what is wrong with metadata that changed: for most kinds it validates more than once."""
+    """How often kube-apiserver repeats an error of changed metadata: for most kinds it validates more than once."""
 
     changes: int = 2
-    """What must not change."""
+    """Errors of immutable fields."""
     content: int = 3
-    """Labels, annotations and owners."""
+    """Errors of labels, annotations and owners."""
     finalizers: int = 1
-    """Finalizers without a domain; 0: they are allowed."""
+    """Errors of finalizers without a domain; 0: these are allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +94,17 @@ class Resource:
     generation: bool = True
     """metadata.generation is kept (false for ConfigMap, Secret, Event, ...)."""
     generation_fields: tuple[str, ...] = ()
-    """Of the metadata, what makes a new generation when it changes."""
+    """Metadata fields that increase the generation when they change."""
     unconditional_update: bool = True
     """PUT without resourceVersion is allowed (false for custom resources and a few built-ins)."""
     trusts_stored: bool = False
-    """What is wrong with stored metadata is no reason to refuse an update that leaves it alone: for worlds taken as they are."""
+    """Errors of stored metadata do not refuse an update that leaves them alone: for objects that were loaded as they are."""
     create_on_update: bool = False
     """PUT to a name that does not exist creates (Lease, Event, ...)."""
     returns_deleted: bool = False
     """DELETE answers with the object instead of a Status (Pod, Service, ServiceAccount, PVC, ...)."""
     orphans: bool = False
-    """Deleted without a word about it, it leaves its dependents behind (Job, ReplicationController)."""
+    """A deletion without propagationPolicy orphans its dependents (Job, ReplicationController)."""
     grace: bool = False
     """Deleted gracefully (Pod): the object stays until its grace period is over or is set to zero."""
     deprecation: str = ""
@@ -114,18 +114,18 @@ class Resource:
     """Defined by a CRD: strategic merge is refused, strictness warnings are on by default for unknown fields."""
     handler: KindHandler = field(repr=False, compare=False)
     converter: Any = field(default=None, repr=False, compare=False)
-    """How objects get to other versions (`conversion.Converter`); None: the handlers know."""
+    """The `conversion.Converter` of the kind; None: the handlers convert."""
 
     @property
     def gvk(self) -> GroupVersionKind:
-        """The kind as objects name it."""
+        """Return group, version and kind."""
         return GroupVersionKind(self.group, self.version, self.kind)
 
     api_version: str = field(init=False, default="")
     """`group/version`."""
 
     def __post_init__(self) -> None:
-        """What every request asks for is made once."""
+        """Compute what every request needs once."""
         object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
         if not self.storage_key:
             object.__setattr__(self, "storage_key", f"{self.plural}.{self.group}" if self.group else self.plural)
@@ -168,25 +168,25 @@ class KindHandler(Protocol):
         """Fill in defaults, in place."""
 
     def prepare_for_create(self, obj: Json) -> None:
-        """What the kind's strategy resets or fills on create (e.g. drops status when there is a status subresource)."""
+        """Reset or fill fields on create (e.g. drop status if there is a status subresource)."""
 
     def prepare_for_update(self, obj: Json, old: Json, *, subresource: str = "") -> None:
-        """What the strategy resets on update: the main resource keeps old status; `status` keeps all but status.
+        """Reset fields on update: the main resource keeps the old status; `status` keeps all but status.
 
         metadata.generation is kept by the core.
         """
 
     def validate_create(self, obj: Json) -> Sequence[FieldError]:
-        """All that is wrong, metadata excepted (the core validates ObjectMeta; the handler validates what is special)."""
+        """Return all that is wrong, except for metadata that all kinds have in common."""
 
     def validate_update(self, obj: Json, old: Json, *, subresource: str = "") -> Sequence[FieldError]:
-        """As validate_create, plus immutability and transition rules (ratcheting included)."""
+        """Return all that is wrong as `validate_create` does, with immutability and transition rules (ratcheting included)."""
 
     def warnings(self, obj: Json, old: Json | None) -> Sequence[str]:
-        """Texts of Warning headers for an accepted object."""
+        """Return the texts of Warning headers for an accepted object."""
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """The stored object in another version of its kind (may return `obj` itself, changed in place)."""
+        """Return the stored object in another version of its kind (possibly `obj` itself, changed in place)."""
 
     def reset_fields(self, subresource: str = "") -> Sequence[tuple[str, ...]]:
-        """Paths that writes through this (sub)resource never own: managedfields strips them."""
+        """Return paths that writes through this (sub)resource never own: managedfields strips them."""

@@ -1,4 +1,4 @@
-"""ObjectMeta: what is validated on create and update, what the system fills in, and how generation moves."""
+"""ObjectMeta: validation on create and update, normal form, owner references and finalizers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionT
 
 
 def rfc3339(time: datetime) -> str:
-    """A time to the second, in UTC."""
+    """Return a time in UTC, to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def normalize(meta: Json) -> None:
-    """Leave out what Go leaves out, in place: null and empty lists, maps and texts."""
+    """Drop what Go omits, in place: null and empty lists, maps and texts."""
     for key in [k for k, v in meta.items() if v is None or v in ("", [], {})]:
         del meta[key]
 
 
 def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, loose: bool) -> list[FieldError]:
-    """What is wrong with the metadata of a new object; `loose` allows finalizers without a domain."""
+    """Return what is wrong with the metadata of a new object; `loose` allows finalizers without a domain."""
     check = _NAME_RULES[rule]
     errors: list[FieldError] = []
     prefix = meta.get("generateName") or ""
@@ -61,7 +61,7 @@ def validate_create(meta: Json, *, namespaced: bool, rule: NameRule, loose: bool
 
 
 def validate_update(meta: Json, old: Json, checks: Checks) -> list[FieldError]:
-    """What is wrong with changed metadata, as often as upstream says it. `generation` must be settled already."""
+    """Return what is wrong with changed metadata, as often as kube-apiserver repeats it. `generation` must be set."""
     errors: list[FieldError] = []
     for field in _IMMUTABLE:
         if (meta.get(field) or None) != (old.get(field) or None):
@@ -98,7 +98,7 @@ def _common(meta: Json, checks: Checks) -> list[FieldError]:
 
 
 def validate_labels(labels: Mapping[str, str], field: str) -> Iterable[FieldError]:
-    """Keys are qualified names, values label values."""
+    """Check that keys are qualified names and values are label values."""
     for key, value in labels.items():
         for problem in qualified_name(key):
             yield invalid(field, key, problem)
@@ -107,7 +107,7 @@ def validate_labels(labels: Mapping[str, str], field: str) -> Iterable[FieldErro
 
 
 def validate_annotations(annotations: Mapping[str, str], field: str) -> Iterable[FieldError]:
-    """Keys are qualified names (in any case), the whole at most 256 KiB."""
+    """Check that keys are qualified names (upper or lower case) and that all is at most 256 KiB."""
     size = 0
     for key, value in annotations.items():
         for problem in qualified_name(key.lower()):
@@ -157,7 +157,7 @@ def _finalizers(finalizers: Sequence[str], times: int) -> Iterable[FieldError]:
 
 
 def finalizer_problems(finalizer: str) -> tuple[str, ...]:
-    """What is wrong with a finalizer of a built-in."""
+    """Return what is wrong with a finalizer of a built-in."""
     problems = qualified_name(finalizer)
     if not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
         return ("name is neither a standard finalizer name nor is it fully qualified",)
@@ -165,14 +165,14 @@ def finalizer_problems(finalizer: str) -> tuple[str, ...]:
 
 
 def finalizer_warnings(finalizers: Sequence[str], old: Sequence[str]) -> list[str]:
-    """Warnings for custom resources whose new finalizers have no domain."""
+    """Return warnings for new finalizers of custom resources that have no domain."""
     text = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
     new = [f for f in finalizers if f not in old and f not in _STANDARD_FINALIZERS and "/" not in f]
     return [f'metadata.finalizers: "{f}": {text}' for f in new]
 
 
 def dedup_owner_references(meta: Json) -> list[str]:
-    """Drop repeated owner references (same uid and otherwise equal), in place; returns the warning texts."""
+    """Drop repeated owner references in place; return the warnings about them."""
     references = meta.get("ownerReferences")
     if not isinstance(references, list) or len(references) < 2:
         return []

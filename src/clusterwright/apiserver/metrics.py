@@ -18,7 +18,7 @@ _SUBRESOURCES: Final = frozenset({"status", "scale", "eviction", "binding", "tok
 
 
 def escaped(value: str) -> str:
-    """A label's value: what would end it, or the line, is written out."""
+    """Escape the value of a label."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -38,10 +38,10 @@ class Metrics:
         self._durations: dict[Labels, list[float]] = {}
         self.watches: dict[Labels, int] = {}
         self.further: list[Callable[[], Iterable[str]]] = []
-        """Who else has lines to show."""
+        """Functions that return further lines."""
 
     def observe(self, info: RequestInfo, code: int, seconds: float, *, dry_run: bool, is_known: bool) -> None:
-        """One request was answered. Labels are of a closed set: who asks for what is not served adds no series (`is_known`)."""
+        """Count an answered request. Requests for unknown resources (`is_known`) add no series, so the number of labels is bounded."""
         group, resource, version = (info.group, info.resource, info.version) if is_known else ("", "", "")
         subresource = info.subresource if is_known and info.subresource in _SUBRESOURCES else ""
         dry = "All" if dry_run else ""
@@ -57,7 +57,7 @@ class Metrics:
         series[-1] += seconds
 
     def text(self, *, watches: Mapping[str, int], objects: Mapping[str, int], inflight: Mapping[str, int]) -> bytes:
-        """All of it, with the open watches and the stored objects by table, and the requests under way by kind."""
+        """Return all metrics: of requests, open watches, stored objects by table, and requests under way."""
         lines = list(self._request_total())
         lines += self._request_duration()
         lines.append("# HELP apiserver_longrunning_requests Watches that are open.")

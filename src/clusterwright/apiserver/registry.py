@@ -13,7 +13,7 @@ ResourceKey = tuple[str, str, str]
 
 
 class Index(dict[ResourceKey, Resource]):
-    """Resources by their key, never changed once they are asked for; the other ways to them are made when they are first gone."""
+    """Resources by key. Secondary indexes are built on first use, so the mapping must not change afterwards."""
 
     @cached_property
     def by_kind(self) -> dict[ResourceKey, Resource]:
@@ -45,12 +45,12 @@ class Registry:
         """Grows with every change; discovery and OpenAPI documents are cached by it."""
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """The resource served there, if any."""
+        """Return the resource that is served there, if any."""
         key = (group, version, plural)
         return self._own.get(key) or self._base.get(key)
 
     def by_kind(self, group: str, version: str, kind: str) -> Resource | None:
-        """The resource whose objects have this kind."""
+        """Return the resource whose objects have this kind, if any."""
         key = (group, version, kind)
         found = self._base.by_kind.get(key)
         return found if found is not None and self._is_served(found) else self._own.by_kind.get(key)
@@ -60,11 +60,11 @@ class Registry:
         yield from self._own.values()
 
     def _is_served(self, resource: Resource) -> bool:
-        """Whether one of the base is not overridden."""
+        """Whether a resource of the base is not overridden."""
         return (resource.group, resource.version, resource.plural) not in self._own
 
     def add(self, resources: Iterable[Resource]) -> None:
-        """Serve these."""
+        """Serve these resources."""
         self._change({**self._own, **index(resources)})
 
     def share(self, other: Registry) -> None:
@@ -83,7 +83,7 @@ class Registry:
         self._versions.clear()
 
     def versions(self, resource: Resource) -> Versions:
-        """All versions of the resource's kind that share its objects."""
+        """Return all versions of the resource's kind that share its objects."""
         key = resource.storage_key
         found = self._versions.get(key)
         if found is None:
@@ -91,23 +91,23 @@ class Registry:
         return found
 
     def equivalents(self, resource: Resource) -> list[Resource]:
-        """All resources of the same objects: the versions of a kind, and the same kind in another group."""
+        """Return all resources with the same objects: the versions of a kind, and the same kind in another group."""
         return self._sharing(resource.storage_key)
 
     def _sharing(self, table: str) -> list[Resource]:
         return [*filter(self._is_served, self._base.by_table.get(table, ())), *self._own.by_table.get(table, ())]
 
     def of_table(self, table: str) -> Resource | None:
-        """The resource that stores a table's objects."""
+        """Return the resource in whose version a table's objects are stored."""
         sharing = self._sharing(table)
         stored = [r for r in sharing if r.api_version == (r.storage or r.api_version)]
         return stored[-1] if stored else next(iter(sharing), None)
 
     def groups(self) -> set[str]:
-        """All groups served."""
+        """Return all served groups."""
         return {r.group for r in self}
 
 
 def index(resources: Iterable[Resource]) -> Index:
-    """Resources by their key."""
+    """Return resources by key."""
     return Index({(r.group, r.version, r.plural): r for r in resources})

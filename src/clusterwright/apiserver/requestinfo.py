@@ -11,7 +11,7 @@ _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """A request as authorisation and routing see it. `is_resource` false: only `path` and `verb` mean something."""
+    """A request as authorisation and routing see it. If `is_resource` is false, only `path` and `verb` are set."""
 
     path: str
     verb: str
@@ -29,9 +29,9 @@ class RequestInfo:
 
 
 def parse(method: str, path: str, *, watch: bool = False, name_selector: str = "") -> RequestInfo:
-    """Take a path apart. `watch`: the query asks for one; `name_selector`: metadata.name of the field selector, if any."""
+    """Parse a path. `watch`: the query asks for a watch; `name_selector`: metadata.name of the field selector, if any."""
     parts = [p for p in path.split("/") if p]
-    verb = _VERBS.get(method, "")  # no resource has a verb for other methods
+    verb = _VERBS.get(method, "")  # resources have no verbs for other methods
     plain = RequestInfo(path=path, verb=method.lower())
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]

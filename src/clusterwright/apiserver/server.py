@@ -1,6 +1,6 @@
-"""The API server: one request in, one answer (or stream) out. No sockets here; `serving` brings requests.
+"""The API server: one request in, one answer (or stream) out. It has no sockets; `serving` brings requests.
 
-Everything a server knows is in its store; instances share compiled handlers and nothing else. Time and randomness are given.
+All state of a server is in its store; servers share compiled handlers and nothing else. Time and randomness are injected.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Forward(Protocol):
     """Opens a port of a Pod that exists, as a stream of bytes."""
 
     async def __call__(self, namespace: str, pod: str, port: int) -> Duplex:
-        """The stream; raises OSError, a ConnectionRefusedError where nothing listens."""
+        """Open the port. Raises OSError, which is a ConnectionRefusedError if nothing listens."""
 
 
 @cache
@@ -77,11 +77,11 @@ class ApiServer(Core):
     ) -> None:
         """Make a server.
 
-        `history`: events kept per kind for watches to resume. `resources`: what is served without CRDs, the
+        `history`: events that are kept for each kind, so that watches can resume. `resources`: what is served without CRDs, the
         built-ins if not given. `require_namespaces`: objects can be created only in namespaces that exist. Without an
         `authorizer` everybody may do everything. With a `journal`: call `recover`, start the journal, then
         `ensure_namespaces` before anything is served. `converters`: kinds whose conversion, a webhook by their CRD, is
-        done in this process. `forward`: serves port-forwards, which are not found without it.
+        done in this process. `forward`: serves port-forwards; without it they are answered 404.
         """
         super().__init__(
             now=now,
@@ -173,11 +173,11 @@ class ApiServer(Core):
             self.drain()
 
     def info(self, request: Request) -> RequestInfo:
-        """What a request asks for."""
+        """Return what a request asks for."""
         return _parse(request, query_of(request.query))
 
     async def _failed(self, error: StatusError, form: Form, call: Call | None) -> Response:
-        """A failure, once everything that it may rest on is durable: nobody is told of a deletion that a crash undoes."""
+        """Return a failure when every write that it may depend on is durable: a crash could undo a deletion that caused a 404."""
         if call is not None:
             try:
                 await self.store.settled()
@@ -191,9 +191,9 @@ class ApiServer(Core):
         return _NOT_FOUND
 
     def forward(self, request: Request, user: User = ADMIN) -> Dial:
-        """What opens the ports of the Pod whose `portforward` is asked for; raises StatusError.
+        """Return a function that opens ports of the Pod whose `portforward` is requested. Raises StatusError.
 
-        A WebSocket begins with a GET, and is no reading all the same: who asks must be allowed to create, whatever the method.
+        A WebSocket begins with a GET, but the user must be allowed to create, whatever the method.
         """
         info = self.info(request)
         self.demand(user, info)
@@ -209,7 +209,7 @@ class ApiServer(Core):
             raise generic(404, "", "", "", "")
         return partial(self.forward_handler, info.namespace, info.name)
 
-    # ------------------------------------------------------------------ life
+    # ------------------------------------------------------------------ start and end
 
     def start_controllers(self, authority: bytes = b"") -> None:
         """Collect garbage, empty deleted namespaces, aggregate roles and keep disruption budgets from now on.
@@ -223,19 +223,19 @@ class ApiServer(Core):
         self.watches.close()
 
     def ensure_namespaces(self) -> None:
-        """Make the namespaces that a cluster begins with."""
+        """Create the initial namespaces."""
         existing = self.store.table("namespaces").objects
         for name in self._initial_namespaces:
             if name not in existing:
                 namespaces.make_namespace(self, name)
 
     def ensure(self, objects: Iterable[Json], *, update: bool = False) -> None:
-        """Have these objects, past admission: created if they are not there; with `update`, replaced if they differ."""
+        """Create these objects if they are missing, without admission; with `update`, replace those that differ."""
         loading.ensure(self, objects, update=update)
         self.drain()
 
     def recover(self, entries: Iterable[tuple[str, Entry]], revision: int) -> None:
-        """Take over what a journal holds, before anything is served."""
+        """Load what a journal holds, before anything is served."""
         for name, entry in entries:
             self.store.seed(self.store.table(name), entry)
         self.store.revision = max(self.store.revision, revision)
@@ -246,12 +246,12 @@ class ApiServer(Core):
         self.drain()
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
-        """Put objects in as they are: no admission, uid, resourceVersion and times kept; unknown kinds are served too."""
+        """Store objects as they are, without admission: uid, resourceVersion and times are kept. Unknown kinds are served, too."""
         loading.load(self, objects)
         self.drain()
 
     def load_from(self, other: ApiServer) -> None:
-        """The same, at once, from a server into which they were loaded; whatever is written to either later is its own."""
+        """Share the objects that were loaded into another server; later writes to either do not show in the other."""
         self.registry.share(other.registry)
         self.store.share(other.store)
 
