@@ -1,4 +1,4 @@
-"""The life of CustomResourceDefinitions: names accepted, established, served; cleaned up when deleted."""
+"""CustomResourceDefinitions: accept their names, serve them, and delete their objects when they are deleted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class _Definition(msgspec.Struct):
-    """The little of a CRD that others must respect: most of them are large."""
+    """The names of a CRD, without decoding the rest: most CRDs are large."""
 
     metadata: _Metadata
     spec: _Spec
@@ -53,7 +53,7 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def converter_of(server: Core, crd: Json) -> Converter:
-    """How objects of a CRD get from version to version."""
+    """Return the converter of a CRD."""
     spec = crd["spec"]
     conversion = spec.get("conversion") or {}
     if conversion.get("strategy") != "Webhook":
@@ -63,7 +63,7 @@ def converter_of(server: Core, crd: Json) -> Converter:
 
 
 def resources_of(crd: Json, converter: Converter = RELABEL) -> list[Resource]:
-    """What a CRD serves, one resource per served version."""
+    """Return the resources of a CRD, one for each served version."""
     spec = crd["spec"]
     names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
     storage = next((v["name"] for v in spec["versions"] if v.get("storage")), spec["versions"][0]["name"])
@@ -116,7 +116,7 @@ def _deprecation(spec: Json, version: Json) -> str:
 
 
 class CrdController:
-    """Serves the server's own CRDs, from within the write that changes one; deletes the objects of deleted ones in steps."""
+    """Serves CRDs within the write that changes them; deletes the objects of deleted CRDs in steps."""
 
     def __init__(self, server: Core) -> None:
         self.server = server
@@ -138,7 +138,7 @@ class CrdController:
         self.server.later(lambda: self.establish(event.entry.name))
 
     def resume(self, entry: Entry) -> None:
-        """Take up a CRD that was there before."""
+        """Serve a stored CRD after a start."""
         crd = msgspec.json.decode(entry.raw)
         conditions = (crd.get("status") or {}).get("conditions") or ()
         if _is_true(conditions, "Established"):
@@ -150,22 +150,22 @@ class CrdController:
             self.server.later(lambda: self.establish(entry.name))
 
     def serve(self, crd: Json) -> None:
-        """Serve a CRD as it stands."""
+        """Serve a CRD."""
         spec = crd["spec"]
         fingerprint = msgspec.json.encode([spec, (crd.get("status") or {}).get("acceptedNames")])
         if self._served.get(crd["metadata"]["name"]) == fingerprint:
             return
         resources = resources_of(crd, converter_of(self.server, crd))
         table = self.server.store.table(f"{spec['names']['plural']}.{spec['group']}")
-        if table.objects or table.history:  # what is younger than the definition was written under it
+        if table.objects or table.history:  # later objects were written under this definition
             table.stale_before = int(crd["metadata"]["resourceVersion"])
         self._served[crd["metadata"]["name"]] = fingerprint
         self.server.registry.remove(spec["group"], spec["names"]["plural"])
         self.server.registry.add(resources)
-        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}")  # they begin again under the definition of now
+        self.server.watches.end(f"{spec['names']['plural']}.{spec['group']}")  # clients watch again, under the new definition
 
     def withdraw(self, crd: Json) -> None:
-        """Serve it no longer and forget its objects."""
+        """Stop serving a CRD and forget its objects."""
         spec = crd["spec"]
         self._served.pop(crd["metadata"]["name"], None)
         self._known.pop(crd["metadata"]["name"], None)
@@ -212,14 +212,14 @@ class CrdController:
             self.serve(crd)
 
     def _names(self, entry: Entry) -> _Definition:
-        """The names of a CRD, read once: each one that comes is held against all others."""
+        """Return the names of a CRD, decoded once: each new CRD is compared with all others."""
         known = self._known.get(entry.name)
         if known is None or known[0] != entry.rv:
             known = self._known[entry.name] = entry.rv, _names_of(entry.raw)
         return known[1]
 
     def _accept(self, crd: Json) -> tuple[Json, tuple[str, str] | None]:
-        """The names that no other CRD of the group has, and the (last) conflict if there is one."""
+        """Return the names that no other CRD of the group has, and the last conflict if there is one."""
         wanted: Json = crd["spec"]["names"]
         before: Json = (crd.get("status") or {}).get("acceptedNames") or {}
         resources: set[str] = set()
@@ -259,7 +259,7 @@ class CrdController:
             self.server.in_steps(self._clean_up(name))
 
     def _clean_up(self, name: str) -> Iterator[int]:
-        """Delete all objects of a CRD that is being deleted, then let it go."""
+        """Delete all objects of a CRD that is being deleted, then remove its finalizer."""
         found = self._load(name)
         resource = next(iter(resources_of(found[2])), None) if found is not None else None
         if found is not None and resource is not None and CLEANUP in (found[2]["metadata"].get("finalizers") or ()):
@@ -275,7 +275,7 @@ class CrdController:
         return self.server.store.table(f"{crd['spec']['names']['plural']}.{crd['spec']['group']}")
 
     def _conclude(self, name: str) -> None:
-        """Let a CRD that is being deleted go if it has no objects; say that it waits if it has."""
+        """Remove the finalizer of a CRD that is being deleted if it has no objects, else set its condition."""
         found = self._load(name)
         if found is None:
             return
@@ -305,7 +305,7 @@ class CrdController:
 
 
 def mark_deleting(crd: Json, now: str) -> bool:
-    """Say that a CRD's deletion was asked for."""
+    """Set the condition that says that the deletion was requested."""
     status = crd["status"] = crd.get("status") or {}
     conditions = status["conditions"] = status.get("conditions") or []
     if any(c["type"] == "Terminating" for c in conditions):

@@ -1,4 +1,4 @@
-"""The server as clients in its cluster find it: the Service `kubernetes`, with its own address behind it."""
+"""The Service `kubernetes`, through which clients in the cluster reach the server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LABELS = {"component": "apiserver", "provider": "kubernetes"}
 
 
 def advertise(server: Core, host: str, port: int) -> None:
-    """Have the Service, and the address where the server is reached now. A server without Services or `default` has neither."""
+    """Create or update the Service and its endpoints. Do nothing on a server without Services or the namespace `default`."""
     if server.registry.find("", "v1", "services") is None or "default" not in server.store.table("namespaces").objects:
         return
     address = _address(host)
@@ -54,7 +54,7 @@ def advertise(server: Core, host: str, port: int) -> None:
 
 
 def _addresses(server: Core) -> Json:
-    """Where addresses of Services come from; clients ask for it by this name."""
+    """The name of the ServiceCIDR that clients expect."""
     ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
     return {
         "apiVersion": "networking.k8s.io/v1",

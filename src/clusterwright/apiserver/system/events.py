@@ -1,4 +1,4 @@
-"""The age of Events."""
+"""Events expire."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVENT_TTL: Final = timedelta(hours=1)
 
 
 class EventExpiry:
-    """Forgets Events an hour after they were last written, as kube-apiserver does; whoever writes one makes room."""
+    """Removes Events an hour after they were last written, as kube-apiserver does. Each write of an Event removes expired ones."""
 
     def __init__(self, server: Core) -> None:
         self.server = server
@@ -27,7 +27,7 @@ class EventExpiry:
         server.store.listeners.append(self.offer)
 
     def offer(self, table: Table, event: Event) -> None:
-        """Note the time of a write, and forget what is too old."""
+        """Record the time of a write, and remove expired Events."""
         if table.name != _EVENTS or event.type == "DELETED":
             return
         self._written.append((self.server.now(), event.entry.key, event.entry.rv))
@@ -36,7 +36,7 @@ class EventExpiry:
             self.server.in_steps(self._expire())
 
     def _expire(self) -> Iterator[int]:
-        """Take out Events that nobody has written for an hour."""
+        """Remove Events that were not written for an hour."""
         table = self.server.store.table(_EVENTS)
         oldest = self.server.now() - _EVENT_TTL
         try:

@@ -1,4 +1,4 @@
-"""The FlowSchemas and PriorityLevelConfigurations that every cluster has, and what the others' status says of their levels."""
+"""Keep the built-in FlowSchemas and PriorityLevelConfigurations, and the status of all FlowSchemas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TABLES = {"FlowSchema": SCHEMAS, "PriorityLevelConfiguration": LEVELS}
 
 
 class FlowControl:
-    """Keeps them: what is deleted comes back; what is changed, too, unless it is only suggested and marked as somebody's own."""
+    """Restores built-in objects that were deleted or changed, except for suggested ones whose annotation allows changes."""
 
     def __init__(self, server: Core) -> None:
         self._server = server
@@ -28,7 +28,7 @@ class FlowControl:
         server.later(self._keep)
 
     def offer(self, event: Event) -> None:
-        """Any change may concern any of them."""
+        """Check all of them after any change."""
         del event
         if not self._is_due:
             self._is_due = True
@@ -53,7 +53,7 @@ class FlowControl:
         return annotations.get(AUTO_UPDATE) == "true"
 
     def _judge(self, obj: Json, levels: Collection[str]) -> bool:
-        """Say of a FlowSchema whether its level is there; whether that is news."""
+        """Set whether the level of a FlowSchema exists; return whether that changed."""
         level = ((obj.get("spec") or {}).get("priorityLevelConfiguration") or {}).get("name") or ""
         is_there = level in levels
         found = "and it exists" if is_there else "but there is no such object"

@@ -1,4 +1,4 @@
-"""Objects put into a server as they are: offline worlds, the namespaces a cluster begins with."""
+"""Store objects without admission: those of offline bundles as they are, and system objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def ensure(server: Core, objects: Iterable[Json], *, update: bool) -> None:
-    """Create what is not there; replace what differs, if asked to. System objects: no admission, no managers."""
+    """Create missing objects and, with `update`, replace those that differ; without admission and managedFields."""
     for item in objects:
         gvk = GroupVersionKind.of(item["apiVersion"], item["kind"])
         resource = server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
@@ -35,7 +35,7 @@ def ensure(server: Core, objects: Iterable[Json], *, update: bool) -> None:
         if existing is None:
             status = obj.get("status")
             resource.handler.prepare_for_create(obj)
-            if status is not None:  # the system's objects come with theirs
+            if status is not None:  # system objects keep their status
                 obj["status"] = status
             meta.update(uid=server.new_uid(), creationTimestamp=server.timestamp())
             if resource.generation:
@@ -55,7 +55,7 @@ def ensure(server: Core, objects: Iterable[Json], *, update: bool) -> None:
 
 
 def load(server: Core, objects: Iterable[Mapping[str, Any]]) -> None:
-    """Put objects in, CRDs first, so that their kinds are known."""
+    """Store objects as they are, CRDs first, so that their kinds are known."""
     items = [o for o in objects if isinstance(o, Mapping)]
     for crd in items:
         if crd.get("kind") == "CustomResourceDefinition":
@@ -84,7 +84,7 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 class _Definition(msgspec.Struct, frozen=True):
-    """What a CRD says of names and versions: offline worlds carry CRDs for these and for their labels, not for their schemas."""
+    """Serve a CRD by its names and versions; schemas do not count for loaded objects."""
 
     spec: _Spec
 
@@ -93,7 +93,7 @@ def _serve(server: Core, crd: Mapping[str, Any]) -> None:
     try:
         spec = msgspec.convert(crd, _Definition).spec
     except msgspec.ValidationError:
-        return  # a CRD that says too little, or nonsense, is data like any other
+        return  # a malformed CRD is stored, but not served
     stored = [v.name for v in spec.versions if v.storage] or [v.name for v in spec.versions]
     server.registry.add(
         permissive_resource(
@@ -121,7 +121,7 @@ def _put(server: Core, item: Mapping[str, Any]) -> None:
     obj: Json = msgspec.json.decode(_encode(item))
     obj["metadata"]["resourceVersion"] = str(rv)
     for field in ("labels", "annotations"):
-        if isinstance(obj["metadata"].get(field), dict):  # null is what an empty text becomes in hand-written YAML
+        if isinstance(obj["metadata"].get(field), dict):  # empty values in hand-written YAML are null
             obj["metadata"][field] = {name: "" if value is None else value for name, value in obj["metadata"][field].items()}
     uid = str(meta.get("uid") or "") or _stable_uid(resource, key)
     obj["metadata"]["uid"] = uid
@@ -138,7 +138,7 @@ def _stable_uid(resource: Resource, key: str) -> str:
 
 
 def resource_for(server: Core, gvk: GroupVersionKind, *, namespaced: bool) -> Resource:
-    """The resource that serves a kind; if there is none, one is made up and served from now on."""
+    """Return the resource of a kind; serve a generic one from now on if there is none."""
     found = server.registry.by_kind(gvk.group, gvk.version, gvk.kind)
     if found is not None:
         return found

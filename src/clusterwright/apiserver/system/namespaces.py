@@ -1,4 +1,4 @@
-"""Namespaces: made with the cluster, needed by what is created in them, emptied before they go."""
+"""Namespaces: create the initial ones, require one for new objects, and empty those that are being deleted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def make_namespace(server: Core, name: str) -> None:
-    """A namespace that is simply there."""
+    """Create a namespace without admission."""
     rv = server.store.next_revision()
     obj: Json = {
         "kind": "Namespace",
@@ -47,7 +47,7 @@ def make_namespace(server: Core, name: str) -> None:
 
 
 def check_open(server: Core, resource: Resource, namespace: str, name: str) -> None:
-    """A new namespaced object needs a namespace that exists and is not being deleted."""
+    """Check that the namespace of a new object exists and is not being deleted. Raises StatusError."""
     if not server.require_namespaces or not resource.namespaced:
         return
     entry = server.store.table("namespaces").objects.get(namespace)
@@ -64,19 +64,19 @@ def check_open(server: Core, resource: Resource, namespace: str, name: str) -> N
 
 
 class NamespaceController:
-    """Empties namespaces that are being deleted, then lets them go."""
+    """Empties namespaces that are being deleted, then removes them."""
 
     def __init__(self, server: Core) -> None:
         self.server = server
         self._terminating: set[str] = set()
         self._due: set[str] = set()
-        """Namespaces that are to be looked at: once, however many of their objects went."""
+        """Namespaces to check: once, however many of their objects were removed."""
         server.store.listeners.append(self.offer)
         for entry in list(server.store.table("namespaces").objects.values()):
             self._begin(entry)
 
     def offer(self, table: Table, event: Event) -> None:
-        """Begin when a namespace is marked; look whether it is empty whenever something in it vanishes."""
+        """Begin when a namespace is being deleted; check whether it is empty when an object in it is removed."""
         entry = event.entry
         if table.name == "namespaces":
             if event.type == "DELETED":
@@ -86,7 +86,7 @@ class NamespaceController:
         elif entry.namespace in self._terminating:
             if event.type == "DELETED":
                 self._look(entry.namespace)
-            elif event.type == "ADDED":  # its request was under way when the deletion began
+            elif event.type == "ADDED":  # its request began before the deletion
                 self.server.in_steps(self._remove(table, entry.key))
 
     def _begin(self, entry: Entry) -> None:
@@ -99,7 +99,7 @@ class NamespaceController:
             self.server.in_steps(self._empty(entry.name))
 
     def _empty(self, name: str) -> Iterator[int]:
-        """Delete all objects of a namespace, then let it go unless some of them remain."""
+        """Delete all objects of a namespace, then remove it unless some of them remain."""
         for table in list(self.server.store.tables.values()):
             for key in [item.key for item in table.range(name)]:
                 yield self._delete(table, key)
@@ -128,7 +128,7 @@ class NamespaceController:
         return True
 
     def _finish(self, name: str) -> None:
-        """Let a namespace go if it is being deleted and empty."""
+        """Remove a namespace if it is being deleted and empty."""
         self._due.discard(name)
         table = self.server.store.table("namespaces")
         entry = table.objects.get(name)

@@ -1,4 +1,4 @@
-"""ClusterRoles that gather the rules of others."""
+"""Aggregated ClusterRoles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGE: Final = 16 * 1024
 
 
 class RoleAggregator:
-    """Fills ClusterRoles that aggregate others with the others' rules."""
+    """Fills ClusterRoles that have an aggregationRule with the rules of the selected roles."""
 
     def __init__(self, server: Core) -> None:
         self.server = server
@@ -27,7 +27,7 @@ class RoleAggregator:
         server.in_steps(self.aggregate())
 
     def offer(self, table: Table, event: Event) -> None:
-        """Any change of a ClusterRole may concern the aggregating ones."""
+        """Aggregate again after any change of a ClusterRole."""
         del event
         if table.name == _ROLES and not self._is_due:
             self._is_due = True

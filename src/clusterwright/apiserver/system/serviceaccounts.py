@@ -1,4 +1,4 @@
-"""What every namespace has: a ServiceAccount `default`, and the certificate by which Pods know the server."""
+"""Objects that every namespace has: the ServiceAccount `default`, and the certificate of the server's authority."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOTE: Final = (
 
 
 class NamespaceContent:
-    """Puts both into namespaces, and puts them back when they are deleted."""
+    """Creates both in every namespace, and again when they are deleted."""
 
     def __init__(self, server: Core, authority: bytes) -> None:
         self.server, self._authority = server, authority.decode()
@@ -27,7 +27,7 @@ class NamespaceContent:
             server.later(lambda name=name: self.provide(name))  # type: ignore[misc]
 
     def offer(self, table: Table, event: Event) -> None:
-        """Act on new namespaces, and on what is missed in old ones."""
+        """Create both in new namespaces, and those that were deleted."""
         entry = event.entry
         if table.name == "namespaces" and event.type == "ADDED":
             self.server.later(lambda: self.provide(entry.name))
@@ -35,7 +35,7 @@ class NamespaceContent:
             self.server.later(lambda: self.provide(entry.namespace))
 
     def provide(self, name: str) -> None:
-        """Have both in a namespace that is there to stay."""
+        """Create both in a namespace that is not being deleted."""
         namespace = self.server.store.table("namespaces").objects.get(name)
         if namespace is None or owned_meta(namespace).deletion_timestamp:
             return

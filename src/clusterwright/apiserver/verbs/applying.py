@@ -31,10 +31,10 @@ def _applied(call: Call, old: Json | None, applied: Json, versions: Versions) ->
 
 
 def _fit(call: Call, obj: Json, applied: Json) -> None:
-    """Have the merged object decoded and defaulted, in place."""
+    """Decode and default the merged object, in place."""
     resource = call.resource
     try:
-        if resource.custom:  # a merged custom resource fits its schema already, nulls included
+        if resource.custom:  # a merged custom resource already fits its schema
             decode_metadata(obj)
         else:
             resource.handler.decode(obj, subresource=call.info.subresource)
@@ -46,7 +46,7 @@ def _fit(call: Call, obj: Json, applied: Json) -> None:
 
 
 async def apply(call: Call, *, dry_run: bool) -> Response:
-    """PATCH with an apply patch: creates the object if it is not there."""
+    """Answer PATCH with an apply patch; create the object if it does not exist."""
     resource = call.resource
     try:
         body = call.request.body
@@ -90,7 +90,7 @@ async def apply(call: Call, *, dry_run: bool) -> Response:
 
 
 def _check_kind(call: Call, applied: Json) -> None:
-    """Whether an apply patch is of the kind of the path."""
+    """Check that an apply patch has the kind of the path. Raises StatusError."""
     resource = call.resource
     if applied.get("metadata") is None:
         applied["metadata"] = {}
@@ -101,7 +101,7 @@ def _check_kind(call: Call, applied: Json) -> None:
 
 
 def _check_name(call: Call, meta: Json) -> None:
-    """Whether what an apply makes is the object of the path; one that is there lends its own name."""
+    """Check that the applied object is the one of the path. Raises StatusError."""
     name, namespace = meta.get("name"), meta.get("namespace")
     if not name:
         raise bad_request(f"the name of the object ({call.info.name} based on URL) was undeterminable: name must be provided")

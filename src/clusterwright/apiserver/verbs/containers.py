@@ -1,4 +1,4 @@
-"""What only a kubelet could answer: logs, commands, streams. Pods have no containers here, and who asks is told so."""
+"""Requests that only a kubelet can answer: logs, commands, streams. Pods have no containers here, so they are refused."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SUBRESOURCES = ("attach", "exec", "log")
 
 
 def refusal(info: RequestInfo) -> StatusError:
-    """What a request for a Pod's containers is answered."""
+    """Return the error for a request for a Pod's containers."""
     text = f"pods/{info.subresource} is not to be had: Pod {info.namespace}/{info.name} is simulated, no container of it runs"
     return failure(405, "MethodNotAllowed", text, {"kind": "pods", "name": info.name})
 
 
 async def refuse(call: Call) -> Response:
-    """Any request for logs, or to run something; a Pod that is not there is told to be absent first."""
+    """Refuse a request for logs or to run a command; 404 if the Pod does not exist."""
     await reads.get(call)
     raise refusal(call.info)

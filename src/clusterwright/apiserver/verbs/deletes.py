@@ -34,9 +34,9 @@ from clusterwright.apiserver.verbs.writes import attributes_of
 
 _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
 _TURN: Final = 25
-"""Objects of a collection that are deleted without a turn for others."""
+"""Objects of a collection that are deleted before others are served."""
 _OWN_WAY: Final = frozenset({"namespaces", CRD_TABLE})
-"""Tables whose objects upstream marks as being deleted by code of their own: no grace period, no new generation."""
+"""Tables whose objects kube-apiserver deletes with special code: no grace period, no new generation."""
 _ORPHANED: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
@@ -49,11 +49,11 @@ _OTHER_KINDS: Final[dict[str, frozenset[str]]] = {
         | {"TableOptions", "UpdateOptions"}
     ),
 }
-"""What else can be read where DeleteOptions are expected, and is refused then."""
+"""Kinds that kube-apiserver decodes in place of DeleteOptions, and then refuses."""
 
 
 def options_of(call: Call) -> Json:
-    """DeleteOptions of the body or the query, checked."""
+    """Return the DeleteOptions of the body or the query. Raises StatusError."""
     request, query = call.request, call.query
     options: Json = {}
     if request.body:
@@ -95,7 +95,7 @@ def _check_kind(kind: str, version: str) -> None:
 
 
 def check_options(options: Json) -> Json:
-    """The options, if they are valid; raises StatusError."""
+    """Return the options if they are valid. Raises StatusError."""
     _check_types(options)
     errors: list[FieldError] = []
     policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
@@ -127,7 +127,7 @@ def _check_types(options: Json) -> None:
 
 
 async def delete(call: Call) -> Response:
-    """DELETE of one object."""
+    """Answer DELETE of one object."""
     options = await call.off(options_of, call)
     _warn(call, options)
     resource, info = call.resource, call.info
@@ -171,7 +171,7 @@ def _success(call: Call, uid: str) -> Json:
 
 
 async def delete_entry(call: Call, entry: Entry, options: Json) -> tuple[bool, Json, bytes] | None:
-    """Begin or finish the deletion of an object; None when it changed meanwhile. The answer says whether it is gone."""
+    """Begin or finish the deletion of an object; return None if it changed meanwhile. The answer says whether it is gone."""
     server, resource = call.server, call.resource
     if not call.is_plain:
         await call.prepare((entry,))
@@ -261,7 +261,7 @@ def _preconditions(call: Call, entry: Entry, options: Json) -> None:
             f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({entry.rv}). "
             "The object might have been modified"
         )
-    if text and resource.storage_key == "namespaces":  # checked by code of their own
+    if text and resource.storage_key == "namespaces":  # kube-apiserver checks them with other code
         text = (
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: {entry.uid}"
             if uid is not None and uid != entry.uid
@@ -290,7 +290,7 @@ def _finalizers_for(call: Call, meta: Json, options: Json) -> list[str]:
 
 
 async def delete_collection(call: Call) -> Response:
-    """Delete all objects of a collection that the selectors choose; others have their turns in between."""
+    """Delete all objects of a collection that match the selectors, in slices between which others are served."""
     reads.check_options(call, watch=False)
     selects = reads.selection(call)
     options = await call.off(options_of, call)

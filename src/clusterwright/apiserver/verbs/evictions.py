@@ -1,4 +1,4 @@
-"""What can be done to Pods by POST: eviction, with PodDisruptionBudgets, and binding to a node."""
+"""Subresources of Pods: eviction, which respects PodDisruptionBudgets, and binding to a node."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BUDGETS = "poddisruptionbudgets.policy"
 
 
 async def evict(call: Call) -> Response:
-    """POST to pods/NAME/eviction."""
+    """Answer POST to pods/NAME/eviction."""
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
     dry_run = options.write_options(call, "CreateOptions")
@@ -66,7 +66,7 @@ async def evict(call: Call) -> Response:
 
 
 def _passes_freely(pod: Json) -> bool:
-    """Budgets do not count Pods that do not run, or are going anyway."""
+    """Whether a Pod can be evicted without asking budgets: it does not run, or is being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in {"Succeeded", "Failed", "Pending"} or bool(pod["metadata"].get("deletionTimestamp"))
 
@@ -107,7 +107,7 @@ def _consult_budget(call: Call, entry: Entry, pod: Json, *, dry_run: bool) -> No
 
 
 async def bind(call: Call) -> Response:
-    """POST to pods/NAME/binding: what a scheduler does."""
+    """Answer POST to pods/NAME/binding, which a scheduler sends."""
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
     dry_run = options.write_options(call, "CreateOptions")
@@ -138,7 +138,7 @@ async def bind(call: Call) -> Response:
 
 
 async def bind_named(call: Call) -> Response:
-    """POST to bindings: as to the binding of the Pod that the body names."""
+    """Answer POST to bindings: bind the Pod that the body names."""
     body, _ = await call.off(incoming.read_body, call)
     name = (body.get("metadata") or {}).get("name") or ""
     pods = call.server.registry.find("", "v1", "pods")

@@ -19,7 +19,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def read(call: Call) -> Json:
-    """The object of the body, of the path's kind, fitted to its schema and defaulted."""
+    """Return the object of the body: of the path's kind, fitted to its schema and defaulted. Raises StatusError."""
     obj, duplicates = read_body(call)
     check_kind(call, obj)
     decode(call, obj, duplicates)
@@ -28,7 +28,7 @@ def read(call: Call) -> Json:
 
 
 def check_kind(call: Call, obj: Json) -> None:
-    """Whether a body is of the path's kind; fills in what built-ins may leave out."""
+    """Check that a body has the path's kind; set kind and apiVersion that built-ins may omit. Raises StatusError."""
     resource = call.resource
     kind, api_version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str | None) or not isinstance(api_version, str | None):
@@ -62,7 +62,7 @@ def check_kind(call: Call, obj: Json) -> None:
 
 
 def unnamed_kind(field: str, value: Any) -> str:
-    """What is said of an object whose kind or version is no text."""
+    """Return the message about an object whose kind or apiVersion is not a string."""
     found = json_type(value)
     return f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of type string"
 
@@ -73,7 +73,7 @@ def _no_such_kind(resource: Resource, kind: str, api_version: str) -> StatusErro
 
 
 def decode(call: Call, obj: Json, duplicates: list[str]) -> None:
-    """Fit a body to its kind: prune, warn or refuse."""
+    """Fit a body to its kind: prune it, and warn or refuse. Raises StatusError."""
     resource = call.resource
     try:
         unknown = resource.handler.decode(obj, subresource=call.info.subresource)
@@ -85,7 +85,7 @@ def decode(call: Call, obj: Json, duplicates: list[str]) -> None:
 
 
 def meta_of(obj: Json) -> Json:
-    """The object's metadata, made if there is none, without what Go leaves out."""
+    """Return the object's metadata in normal form; add it if there is none."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
         meta = obj["metadata"] = {}
@@ -94,7 +94,7 @@ def meta_of(obj: Json) -> Json:
 
 
 def match_namespace(call: Call, meta: Json) -> None:
-    """The object's namespace is the path's; cluster-scoped objects have none."""
+    """Set the namespace of the path; drop that of cluster-scoped objects. Raises StatusError if the object names another."""
     if not call.resource.namespaced:
         meta.pop("namespace", None)
         return

@@ -1,4 +1,4 @@
-"""What is special about the end of some kinds: namespaces, CustomResourceDefinitions, Pods."""
+"""How the deletion of some kinds differs: namespaces, CustomResourceDefinitions, Pods."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ NAMESPACES = "namespaces"
 
 
 def may_vanish(resource: Resource, obj: Json) -> bool:
-    """Whether nothing but metadata.finalizers holds the object back."""
+    """Whether only metadata.finalizers can delay the removal of the object."""
     return resource.storage_key != NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
 
 
 def mark_deleting(resource: Resource, obj: Json, now: str) -> bool:
-    """Have a kind's status say that its deletion begins; returns whether that is news."""
+    """Set the status that says that the deletion begins; return whether it changed."""
     key = resource.storage_key
     if key == NAMESPACES:
         status = obj.setdefault("status", {})
@@ -26,12 +26,12 @@ def mark_deleting(resource: Resource, obj: Json, now: str) -> bool:
 
 
 def deletion_finalizers(resource: Resource) -> tuple[str, ...]:
-    """Finalizers that the server itself adds when a deletion begins."""
+    """Return finalizers that the server adds when a deletion begins."""
     return (definitions.CLEANUP,) if resource.storage_key == definitions.TABLE else ()
 
 
 def grace_period(resource: Resource, obj: Json, options: Json) -> int:
-    """Seconds that an object stays after its deletion was asked for: a Pod that was never scheduled or has ended stays none."""
+    """Return the grace period of a deletion in seconds; 0 for a Pod that is not scheduled or has ended."""
     if not resource.grace:
         return 0
     asked = options.get("gracePeriodSeconds")

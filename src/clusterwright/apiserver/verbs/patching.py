@@ -1,4 +1,4 @@
-"""PATCH: JSON patch, merge patch and strategic merge patch; apply is next door."""
+"""PATCH: JSON patch, merge patch and strategic merge patch; `applying` has server-side apply."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from clusterwright.golang.printing import printed
 
 
 async def patch(call: Call) -> Response:
-    """PATCH in any of its four forms."""
+    """Answer PATCH in any of its four forms."""
     media = call.patch_media
     dry_run = options.write_options(call, "PatchOptions")
     if media == negotiation.APPLY_PATCH:
         return await applying.apply(call, dry_run=dry_run)
-    writes.stored_entry(call, call.info.name)  # what is not there is missed before the patch is read
+    writes.stored_entry(call, call.info.name)  # 404 comes before errors of the patch
     value, duplicates = await call.off(_read, call, media)
     for _ in range(writes.ATTEMPTS):
         entry = await writes.current_entry(call, call.info.name)
@@ -33,7 +33,7 @@ async def patch(call: Call) -> Response:
         old = call.load(entry)
         call.begin()
         obj = await call.off(_changed, call, media, call.load(entry), value, duplicates)
-        value = None  # its parts belong to the object now
+        value = None  # its parts are part of the object now, so that a retry decodes it again
         meta = incoming.meta_of(obj)
         name = meta.get("name")
         if name != call.info.name:
@@ -48,7 +48,7 @@ async def patch(call: Call) -> Response:
 
 
 def _read(call: Call, media: str) -> tuple[Any, list[str]]:
-    """The patch, and what is to be said of its repeated fields."""
+    """Return the patch and the messages about its repeated fields."""
     value = _patch_value(call, media)
     duplicates = [] if call.query.get("fieldValidation") == "Ignore" else bodies.duplicate_fields(call.request.body, value)
     if media == negotiation.JSON_PATCH:
@@ -57,7 +57,7 @@ def _read(call: Call, media: str) -> tuple[Any, list[str]]:
 
 
 def _changed(call: Call, media: str, fresh: Json, value: Any, duplicates: list[str]) -> Json:
-    """The object that the patch makes of a copy that is ours, decoded and defaulted."""
+    """Return the patched object, decoded and defaulted. `fresh` is changed."""
     obj = _patched(call, media, fresh, value)
     if not isinstance(obj, dict):
         raise bad_request("the patched object is not an object")
@@ -83,7 +83,7 @@ def _patch_value(call: Call, media: str) -> Any:
 
 
 def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
-    """The patch applied to a copy that is ours; `value` None: decode it again."""
+    """Apply the patch to `fresh`, which is changed; decode the patch again if `value` is None."""
     if value is None:
         value = bodies.decode_json(call.request.body, free=call.resource.custom)
     if media == negotiation.JSON_PATCH:
@@ -91,13 +91,13 @@ def _patched(call: Call, media: str, fresh: Json, value: Any) -> Any:
     if media == negotiation.MERGE_PATCH:
         return merge_patched(fresh, value)
     merged = strategic.merge(fresh, _whole_numbers(value), call.resource.handler.schema)
-    if isinstance(merged, dict):  # it is made into an object of the kind that is patched, whatever is left of it
+    if isinstance(merged, dict):  # kube-apiserver adds the kind that is patched
         merged = {"kind": call.resource.kind, "apiVersion": call.resource.api_version, **merged}
     return merged
 
 
 def _whole_numbers(value: Any) -> Any:
-    """Numbers without a fraction as integers, which they may be where data are made into an object."""
+    """Return data with whole numbers as integers, as kube-apiserver converts them."""
     if isinstance(value, dict):
         return {k: _whole_numbers(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -106,7 +106,7 @@ def _whole_numbers(value: Any) -> Any:
 
 
 def _convert_merged(call: Call, obj: Json, duplicates: list[str]) -> None:
-    """Have what a strategic merge made decoded; what does not fit is said of the patch, not of the object."""
+    """Decode the result of a strategic merge. Errors name the patch, not the object. Raises StatusError."""
     resource = call.resource
     problem = ""
     if obj.get("metadata") is None:
@@ -152,13 +152,13 @@ def _decode_patched(call: Call, obj: Json, duplicates: list[str]) -> None:
         if not resource.custom and obj.get("metadata") is not None:
             found = json_type(obj["metadata"])
             raise _bad_patch(obj, f"json: cannot unmarshal {found} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta")
-        obj["metadata"] = {}  # what else is wrong is said all the same
+        obj["metadata"] = {}  # report what else is wrong first
     try:
         unknown = resource.handler.decode(obj, subresource=call.info.subresource)
     except DecodeError as e:
         raise _bad_patch(obj, str(e)) from None
     if not resource.custom:
-        unknown.sort()  # patched objects are read with their keys in order
+        unknown.sort()  # kube-apiserver reads patched objects with sorted keys
     problem = incoming.strictness(call, unknown, duplicates)
     if problem:
         raise _bad_patch(obj, problem)

@@ -32,15 +32,15 @@ from clusterwright.golang.numbers import parse_uint
 
 _encode = msgspec.json.Encoder().encode
 _MANY: Final = 50
-"""From how many objects on a list in another form than the plain one is made beside the event loop."""
+"""Number of objects from which on the worker renders a list that is not plain JSON."""
 _TURN: Final = 500
-"""How many objects of a list are looked at without letting others have their turn."""
+"""Objects of a list that are handled before others are served."""
 _JSON_HEADERS = {"content-type": JSON}
 T = TypeVar("T")
 
 
 async def get(call: Call) -> Response:
-    """GET of one object."""
+    """Answer GET of one object."""
     resource, info = call.resource, call.info
     if "export" in call.query:
         raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
@@ -62,7 +62,7 @@ async def get(call: Call) -> Response:
 
 
 def revision_of(text: str) -> int:
-    """The revision that a resourceVersion names; raises StatusError (500, as kube-apiserver answers what is no number)."""
+    """Parse a resourceVersion. Raises StatusError (500, as kube-apiserver answers text that is not a number)."""
     try:
         return parse_uint(text)
     except ValueError as e:
@@ -70,7 +70,7 @@ def revision_of(text: str) -> int:
 
 
 def too_large(rv: int, current: int, *, exact: bool = False) -> Exception:
-    """504: a revision from the future. Who does not ask for `exact`ly this one is told to come again."""
+    """Return the error (504) for a future revision; clients that did not ask for it `exact`ly are told to retry."""
     details: Json = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
     if not exact:
         details["retryAfterSeconds"] = 1
@@ -78,7 +78,7 @@ def too_large(rv: int, current: int, *, exact: bool = False) -> Exception:
 
 
 def selection(call: Call) -> Callable[[Entry], bool] | None:
-    """What the path and the selectors let through, beyond the namespace; None: everything."""
+    """Return a filter for the name of the path and the selectors; None if all objects pass."""
     tests: list[Callable[[Entry], bool]] = []
     text = call.query.get("labelSelector")
     if text:
@@ -115,11 +115,11 @@ def selection(call: Call) -> Callable[[Entry], bool] | None:
 
 
 _ABSENT: Final[dict[tuple[str, ...], str]] = {("spec", "hostNetwork"): "false", ("spec", "unschedulable"): "false"}
-"""Booleans of built-ins, which field selectors see even when they are not written."""
+"""Booleans of built-ins that field selectors see as false if they are missing."""
 
 
 _FALLBACKS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {("source", "component"): ("reportingComponent",)}
-"""Where an empty field has a successor: an Event's source."""
+"""Fields that field selectors read in place of an empty one: an Event's source."""
 
 
 def _fallback(obj: Json, path: tuple[str, ...], absent: dict[tuple[str, ...], str]) -> str:
@@ -131,7 +131,7 @@ def _attribute(attribute: str, value: str, *, equal: bool) -> Callable[[Entry], 
 
 
 def check_options(call: Call, *, watch: bool) -> None:
-    """Whether the options of a list or watch can be read, and fit together; raises StatusError."""
+    """Check the options of a list or watch. Raises StatusError."""
     query = call.query
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     initial = query.get("sendInitialEvents")
@@ -201,7 +201,7 @@ def _read_token(token: str) -> tuple[int, str]:
 
 
 async def list_objects(call: Call) -> Response:
-    """GET of a collection."""
+    """Answer GET of a collection."""
     check_options(call, watch=False)
     selects = selection(call)
     limit = max(0, integer(call.query["limit"])) if call.query.get("limit") else 0
@@ -212,7 +212,7 @@ async def list_objects(call: Call) -> Response:
 
 
 async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: int, *, paged: bool) -> tuple[list[Entry], Json]:
-    """The entries of a list (or one page of it) and its metadata; where it is read in pages, a version that is named is meant exactly."""
+    """Return the entries of a list, or of one page, and its metadata. In pages, a resourceVersion is meant exactly."""
     server, table, query = call.server, call.table, call.query
     namespace = call.info.namespace if call.resource.namespaced else ""
     version, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue", "")
@@ -262,7 +262,7 @@ async def snapshot(call: Call, selects: Callable[[Entry], bool] | None, limit: i
 
 
 async def _in_turns(entries: list[Entry], work: Callable[[Sequence[Entry]], Iterable[T]]) -> list[T]:
-    """All that `work` makes of the entries, some at a time: others have their turns in between."""
+    """Return what `work` makes of the entries, in slices between which others are served."""
     if len(entries) <= _TURN:
         return list(work(entries))
     made: list[T] = []
@@ -284,7 +284,7 @@ def _expired(start: str) -> Exception:
 
 
 async def render_list(call: Call, entries: list[Entry], list_meta: Json) -> Response:
-    """A list in the form that was asked for."""
+    """Return a list in the form that the client accepts."""
     await call.prepare(entries)
     resource = call.resource
     list_kind = resource.list_kind or resource.kind + "List"

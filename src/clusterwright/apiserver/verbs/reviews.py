@@ -1,4 +1,4 @@
-"""Kinds that are asked, not stored: access reviews, token reviews, who am I."""
+"""Reviews, which are answered and not stored: access, rules, tokens, the user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _read(call: Call) -> Json:
 
 
 def _own(call: Call, obj: Json) -> None:
-    """A review that is answered as it came says who wrote it."""
+    """Add managedFields to a review, as kube-apiserver does."""
     server = call.server
     updating.update(None, obj, manager=call.manager, subresource="", time=server.timestamp(), handlers=call.versions)
 
@@ -91,7 +91,7 @@ def _decide(call: Call, user: User, info: RequestInfo) -> Json:
 
 
 async def self_subject_access_review(call: Call) -> Response:
-    """May I?"""
+    """Answer a SelfSubjectAccessReview."""
     obj = await call.off(_read, call)
     _own(call, obj)
     _check(call, obj)
@@ -100,7 +100,7 @@ async def self_subject_access_review(call: Call) -> Response:
 
 
 async def subject_access_review(call: Call) -> Response:
-    """May they?"""
+    """Answer a SubjectAccessReview."""
     obj = await call.off(_read, call)
     _own(call, obj)
     _check(call, obj)
@@ -111,7 +111,7 @@ async def subject_access_review(call: Call) -> Response:
 
 
 async def self_subject_rules_review(call: Call) -> Response:
-    """What may I do in a namespace?"""
+    """Answer a SelfSubjectRulesReview."""
     obj = await call.off(_read, call)
     namespace = obj["spec"].get("namespace") or ""
     if not namespace:
@@ -135,7 +135,7 @@ async def self_subject_rules_review(call: Call) -> Response:
 
 
 async def self_subject_review(call: Call) -> Response:
-    """Who am I?"""
+    """Answer a SelfSubjectReview."""
     obj = await call.off(_read, call)
     obj["metadata"].setdefault("creationTimestamp", call.server.timestamp())
     obj.pop("spec", None)
@@ -144,7 +144,7 @@ async def self_subject_review(call: Call) -> Response:
 
 
 async def token_review(call: Call) -> Response:
-    """Whose token is this?"""
+    """Answer a TokenReview."""
     obj = await call.off(_read, call)
     token = obj["spec"].get("token") or ""
     if not token:
@@ -153,7 +153,7 @@ async def token_review(call: Call) -> Response:
     wanted = [str(a) for a in obj["spec"].get("audiences") or ()] or [AUDIENCE]
     found = call.server.tokens.review(token, wanted) if call.server.tokens is not None else None
     if found is None and (user := call.server.token_user(token)) is not None:
-        found = user, [a for a in wanted if a == AUDIENCE]  # credentials that know no audiences are for the API server
+        found = user, [a for a in wanted if a == AUDIENCE]  # credentials without audiences are for the API server
     if found is None:
         obj["status"] = {"user": {}, "error": "invalid bearer token"}
     elif not found[1]:

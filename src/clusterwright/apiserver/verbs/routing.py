@@ -1,4 +1,4 @@
-"""From a request to the verb that answers it. What is not plain storage is in two tables: subresources and reviews."""
+"""Find the function that answers a request: a verb, or a row of the tables of subresources and special kinds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from clusterwright.apiserver.verbs import (
 Verb = Callable[[Call], Awaitable[Response | Stream]]
 _MAXIMUM_BODY: Final = 3 * 1024 * 1024
 _SMALL_BODY: Final = 16 * 1024
-"""Of what is asked and not stored: options, a scale, a review. Some of it everybody may ask, so that nobody may ask much."""
+"""Bytes of a body that is not stored (options, a scale, a review): every user may send some of these."""
 _READS: Final = frozenset({"get", "list", "watch"})
 
 VERBS: Final[Mapping[str, Verb]] = {
@@ -43,12 +43,12 @@ VERBS: Final[Mapping[str, Verb]] = {
     "deletecollection": deletes.delete_collection,
 }
 _OBJECT_LIKE: Final = ("get", "update", "patch")
-"""What can be done to the subresources that have the shape of the object."""
+"""Verbs of subresources that have the shape of the object."""
 _APPROVAL: Final = ("certificates.k8s.io", "certificatesigningrequests", "approval")
 
 
 async def finalize(call: Call) -> Response:
-    """PUT of a namespace's spec.finalizers; one that is being deleted goes with the last."""
+    """Answer PUT of a namespace's spec.finalizers; one that is being deleted is removed with the last of them."""
     if call.info.verb != "update":
         raise generic(405, "", "", "", "")
     return await writes.update(call)
@@ -59,7 +59,7 @@ CREATES: Final[Mapping[tuple[str, str], Callable[[Call], Awaitable[Response]]]] 
     ("", "bindings"): evictions.bind_named,
     ("certificates.k8s.io", "certificatesigningrequests"): signing.create,
 }
-"""Kinds that are not created by merely storing them, by group and plural."""
+"""Kinds whose creation does more than store an object, by group and plural."""
 
 SUBRESOURCES: Final[Mapping[tuple[str, str, str], Verb]] = {
     ("", "namespaces", "finalize"): finalize,
@@ -81,7 +81,7 @@ def check_route(request: Request, info: RequestInfo, resource: Resource) -> str:
     if info.subresource:
         return _patch_media(request, resource) if verb == "patch" and _has_object_like(resource, info.subresource) else ""
     if not resource.custom and (request.method == "HEAD" or (resource.namespaced and not info.namespace and verb not in _READS)):
-        raise generic(405, "", "", "", "")  # no route of theirs
+        raise generic(405, "", "", "", "")  # built-ins have no such route
     if (verb != "get" and verb not in resource.verbs) or verb not in VERBS:
         raise _not_allowed(info, resource)
     if not resource.custom and verb == "create" and info.name and info.path.rstrip("/").endswith("/" + info.name):
@@ -145,7 +145,7 @@ async def _subresource(call: Call) -> Response | Stream:
 
 
 def _not_allowed(info: RequestInfo, resource: Resource) -> StatusError:
-    """405: custom resources name the verb and the kind, for other paths nothing but the method is known."""
+    """Return the error (405): for custom resources it names verb and kind, for built-ins it does not."""
     verb = info.verb
     if not resource.custom:
         return generic(405, "", "", "", "")

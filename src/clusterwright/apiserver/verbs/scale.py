@@ -43,7 +43,7 @@ def _set(obj: Json, path: str, value: Any) -> None:
 
 
 def scale_of(obj: Json, paths: Scale) -> Json:
-    """The Scale that an object shows."""
+    """Return the Scale of an object."""
     meta = {k: obj["metadata"][k] for k in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if k in obj["metadata"]}
     replicas = _at(obj, _steps(paths.spec_replicas_path))
     current = _at(obj, _steps(paths.status_replicas_path))
@@ -81,7 +81,7 @@ async def answer(call: Call) -> Response:
 
 
 def _check_replacement(call: Call, scale: Json) -> None:
-    """Whether the body of a PUT is a Scale, and of this object."""
+    """Check that the body of a PUT is a Scale of this object. Raises StatusError."""
     named = scale.get("kind") or "Scale", scale.get("apiVersion") or "autoscaling/v1"
     try:
         wanted = msgspec.convert(scale, _Wanted)
@@ -123,7 +123,7 @@ _FIELDS: Final = {"spec": frozenset({"replicas"}), "status": frozenset({"replica
 
 
 def _unknown(scale: Json) -> list[str]:
-    """Fields that no Scale has."""
+    """Return the fields that a Scale does not have."""
     found = [field for field in scale if field not in {"apiVersion", "kind", "metadata", *_FIELDS}]
     for part, known in _FIELDS.items():
         inner = scale.get(part)
@@ -190,7 +190,7 @@ async def _write(call: Call, change: Any, *, dry_run: bool) -> Response:
 
 
 def _settle_owners(obj: Json, old: Json, path: Sequence[str]) -> None:
-    """As upstream does: what nobody owned stays so, no time is kept, and a Scale does not write zero out, so that nobody owns it."""
+    """Set managedFields as kube-apiserver does: unowned fields stay unowned, entries have no time, and zero replicas are not owned."""
     before, entries = old["metadata"].get("managedFields") or [], obj["metadata"].pop("managedFields", None) or []
     if all(_at(e.get("fieldsV1"), [f"f:{step}" for step in path]) is None for e in before):
         entries = before
@@ -215,7 +215,7 @@ def _applied(call: Call, old: Json, part: Json, versions: Versions) -> Json:
 
 
 async def _apply(call: Call, paths: Scale, *, dry_run: bool) -> Response:
-    """Server-side apply of a Scale: its replicas are owned where the object has them."""
+    """Answer server-side apply of a Scale: replicas are owned at their path in the object."""
     resource = call.resource
     try:
         applied = await call.off(bodies.decode_yaml, call.request.body)

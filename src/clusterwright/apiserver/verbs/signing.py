@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: they carry who asks, and are approved through a subresource of their own."""
+"""CertificateSigningRequests: the server records who created them; a subresource approves them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clusterwright.apiserver.verbs import incoming, options, patching, reads, wr
 
 
 async def create(call: Call) -> Response:
-    """POST: what the request says of its author is replaced by who he is."""
+    """Answer POST: replace user, groups and extra by those of the authenticated user."""
     dry_run = options.write_options(call, "CreateOptions")
     obj, duplicates = await call.off(incoming.read_body, call)
     incoming.check_kind(call, obj)

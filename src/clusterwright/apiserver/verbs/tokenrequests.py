@@ -26,7 +26,7 @@ class _TokenRequest(msgspec.Struct):
 
 
 def _bound(call: Call, account: str, reference: Json | None) -> Bound | None:
-    """The object that a token is to be bound to: it exists, is the one that is meant, and is the account's. Raises StatusError."""
+    """Return the object that a token is bound to, after checking that it exists and belongs to the account. Raises StatusError."""
     if not reference:
         return None
     kind, name, uid = str(reference.get("kind") or ""), str(reference.get("name") or ""), str(reference.get("uid") or "")
@@ -46,7 +46,7 @@ def _bound(call: Call, account: str, reference: Json | None) -> Bound | None:
 
 
 async def token_request(call: Call) -> Response:
-    """POST to serviceaccounts/NAME/token."""
+    """Answer POST to serviceaccounts/NAME/token."""
     if call.info.verb != "create":
         raise generic(405, "", "", "", "")
     options.write_options(call, "CreateOptions")

@@ -1,4 +1,4 @@
-"""Watch: a stream of events, in the version and form that was asked for."""
+"""Watch: a stream of events, in the version of the request and the form that the client accepts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from clusterwright.apiserver.verbs.reads import check_options, revision_of, sele
 
 _encode = msgspec.json.Encoder().encode
 _BATCH = 500
-"""Objects that are converted at once."""
+"""Objects that are converted together."""
 
 
 async def watch(call: Call) -> Response | Stream:
-    """GET with watch: a stream of events."""
+    """Answer GET with watch by a stream of events."""
     check_options(call, watch=True)
     query, store, table = call.query, call.server.store, call.table
     selects = selection(call)
@@ -76,9 +76,9 @@ async def watch(call: Call) -> Response | Stream:
 
 
 async def _check_readable(call: Call) -> None:
-    """429 while an object of the kind, in whatever namespace, cannot be shown in the version: nobody can follow such a kind.
+    """Raise StatusError (429) while an object of the kind, in any namespace, cannot be converted to the version.
 
-    Only what was not looked at before is.
+    Objects that were converted before are not tried again.
     """
     resource = call.resource
     if not resource.custom or resource.api_version == call.storage_version:
@@ -105,7 +105,7 @@ def _initial(call: Call, feed: Feed, namespace: str, visible: int) -> None:
 
 
 class _Relay:
-    """Has what a watcher is to see converted before the watcher sees it, in order; for conversions that must be waited for."""
+    """Converts events by webhook before a watcher gets them, in order."""
 
     def __init__(self, call: Call, watcher: Watcher) -> None:
         self._call, self._watcher, self._stream = call, watcher, watcher.stream
@@ -114,15 +114,15 @@ class _Relay:
         self._stream.on_close(self._stop)
 
     def begin(self, entry: Entry) -> None:
-        """As `Watcher.begin`."""
+        """Pass an existing object on, as `Watcher.begin`."""
         self._wait(entry)
 
     def offer(self, event: Event) -> None:
-        """As `Watcher.offer`."""
+        """Pass a change on, as `Watcher.offer`."""
         self._wait(event)
 
     def push(self, line: bytes) -> None:
-        """As `Watcher.push`."""
+        """Pass a line on, as `Watcher.push`."""
         self._wait(line)
 
     def _wait(self, item: Entry | Event | bytes) -> None:
@@ -166,7 +166,7 @@ def _entries(item: Entry | Event | bytes) -> list[Entry]:
 
 
 def bookmark(call: Call, rv: int, *, end: bool) -> bytes:
-    """A BOOKMARK event; `end` marks the one after the initial events."""
+    """Return a BOOKMARK event; `end` marks the one after the initial events."""
     meta: Json = {"resourceVersion": str(rv)}
     if not call.resource.custom:
         meta["creationTimestamp"] = None
@@ -187,7 +187,7 @@ def _event(call: Call, kind: str, obj: Json) -> bytes:
 
 
 def _enveloped(call: Call, render: Callable[[Entry], bytes] | None) -> Callable[[Entry], bytes]:
-    """As `render`, in protobuf."""
+    """Return `render` with protobuf as its result."""
     shown = render or call.raw
     return lambda entry: protobuf.encode(msgspec.json.decode(shown(entry))) or b""
 

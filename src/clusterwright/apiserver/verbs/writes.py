@@ -38,11 +38,11 @@ _decode_raw = msgspec.json.Decoder().decode
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
 ATTEMPTS: Final = 8
 _SYSTEM_FIELDS: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
-"""What a new object may say of itself in vain, and owns nothing of."""
+"""Metadata fields that are ignored on create."""
 
 
 async def create(call: Call) -> Response:
-    """POST to a collection."""
+    """Answer POST to a collection."""
     dry_run = options.write_options(call, "CreateOptions")
     obj = await call.off(incoming.read, call)
     stored, raw = await create_object(call, obj, dry_run=dry_run)
@@ -50,7 +50,7 @@ async def create(call: Call) -> Response:
 
 
 async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool = False) -> tuple[Json, bytes]:
-    """Store a new object that is decoded and defaulted; returns it as answered."""
+    """Store a new object that is decoded and defaulted; return it as answered. Raises StatusError."""
     server, resource = call.server, call.resource
     meta = incoming.meta_of(obj)
     for field in _SYSTEM_FIELDS:
@@ -65,12 +65,12 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     obj = await _mutate(call, "CREATE", obj, None, dry_run=dry_run)
     meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
-        for _ in range(ATTEMPTS):  # a name that is taken is drawn again
+        for _ in range(ATTEMPTS):  # draw again if the name is taken
             meta["name"] = meta["generateName"][: 63 - 5] + "".join(server.random.choice(_SUFFIX) for _ in range(5))
             if object_key(meta.get("namespace") or "", meta["name"]) not in call.table.objects:
                 break
     revision = str(meta.pop("resourceVersion", None) or "0")
-    if resource.generation or resource.custom:  # others keep what they were given
+    if resource.generation or resource.custom:  # other kinds keep the generation that was sent
         meta.pop("generation", None)
     meta["uid"] = server.new_uid()
     meta["creationTimestamp"] = server.timestamp()
@@ -84,7 +84,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
     if resource.group == rbac.GROUP:
         escalation.check_size(resource.kind, obj, None)
         escalation.check_grants(server, call.user, resource.plural, call.info.namespace, obj, None)
-    if call.info.verb != "create":  # who may change objects may not make them for that
+    if call.info.verb != "create":  # the right to change an object is not the right to create it
         server.demand(call.user, replace(call.info, verb="create"))
     await _validate(call, "CREATE", obj, None, dry_run=dry_run)
     if dry_run and revision != "0":
@@ -103,7 +103,7 @@ async def create_object(call: Call, obj: Json, *, dry_run: bool, applied: bool =
 
 
 def _judge_new(call: Call, obj: Json) -> None:
-    """Whether a new object is valid; raises StatusError."""
+    """Check a new object, and add warnings. Raises StatusError."""
     resource = call.resource
     resource.handler.prepare_for_create(obj)
     meta = obj["metadata"]
@@ -120,7 +120,7 @@ def _judge_new(call: Call, obj: Json) -> None:
 
 
 async def update(call: Call) -> Response:
-    """PUT of an object or of a subresource that has its shape."""
+    """Answer PUT of an object or of a subresource that has its shape."""
     dry_run = options.write_options(call, "UpdateOptions")
     obj = await call.off(incoming.read, call)
     meta = incoming.meta_of(obj)
@@ -154,7 +154,7 @@ async def update(call: Call) -> Response:
 
 
 def other_uid(call: Call, key: str, name: str, uid: str, found: str) -> StatusError:
-    """409 for an update that means an object of another uid than the one that is there; empty: none is."""
+    """Return the error (409) for an update with another uid than that of the stored object; `found` is empty if there is none."""
     text = (
         f"StorageError: invalid object, Code: 4, Key: /registry/{_registry_path(call.resource)}/{key}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
@@ -174,7 +174,7 @@ def _registry_path(resource: Resource) -> str:
 
 
 async def current_entry(call: Call, name: str) -> Entry:
-    """The stored object of that name in the call's namespace, ready to be loaded; raises 404."""
+    """Return the stored object of that name, prepared to be loaded. Raises StatusError (404)."""
     entry = stored_entry(call, name)
     if not call.is_plain:
         await call.prepare((entry,))
@@ -182,7 +182,7 @@ async def current_entry(call: Call, name: str) -> Entry:
 
 
 def stored_entry(call: Call, name: str) -> Entry:
-    """The stored object of that name in the call's namespace; raises 404."""
+    """Return the stored object of that name in the call's namespace. Raises StatusError (404)."""
     entry = call.table.objects.get(object_key(call.info.namespace if call.resource.namespaced else "", name))
     if entry is None:
         raise not_found(call.resource.group, call.resource.plural, name)
@@ -192,9 +192,9 @@ def stored_entry(call: Call, name: str) -> Entry:
 async def replace_object(
     call: Call, entry: Entry, old: Json, obj: Json, *, dry_run: bool, applied: bool = False
 ) -> tuple[Json, bytes] | None:
-    """Store a changed object over `entry`; `applied`: who owns its fields is settled already.
+    """Store a changed object over `entry`; return it as answered. `applied`: its managedFields are set already.
 
-    None if somebody else was faster and the caller named no version.
+    Return None if the object changed meanwhile and the request named no resourceVersion. Raises StatusError.
     """
     server, resource = call.server, call.resource
     meta, before = obj["metadata"], old["metadata"]
@@ -245,7 +245,7 @@ async def replace_object(
 
 
 def _judge_change(call: Call, obj: Json, old: Json) -> None:
-    """Whether a changed object is valid; raises StatusError."""
+    """Check a changed object, and add warnings. Raises StatusError."""
     resource, subresource, before = call.resource, call.info.subresource, old["metadata"]
     resource.handler.prepare_for_update(obj, old, subresource=subresource)
     meta = obj["metadata"]
@@ -287,10 +287,10 @@ def _settle_generation(resource: Resource, obj: Json, old: Json, subresource: st
 
 
 async def owned(call: Call, old: Json, obj: Json) -> Json:
-    """The object with its managedFields after a write that is no apply."""
+    """Return the object with its managedFields after a write other than apply."""
 
     def update(versions: Versions) -> Json:
-        new = obj if versions.immediate else {**obj, "metadata": dict(obj["metadata"])}  # it may have to begin again
+        new = obj if versions.immediate else {**obj, "metadata": dict(obj["metadata"])}  # the update may run again
         now = call.server.timestamp()
         updating.update(old, new, manager=call.manager, subresource=call.info.subresource, time=now, handlers=versions)
         return new
@@ -341,7 +341,7 @@ async def _validate(call: Call, operation: Any, obj: Json, old: Json | None, *, 
 
 
 def attributes_of(call: Call, operation: Any, obj: Json | None, old: Json | None, *, dry_run: bool) -> Attributes:
-    """The write as admission sees it."""
+    """Return the write as admission sees it."""
     return Attributes(
         operation=operation,
         resource=call.resource,
