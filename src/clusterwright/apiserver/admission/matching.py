@@ -1,4 +1,4 @@
-"""Which writes a webhook or a policy is about, and how it sees them."""
+"""Decide which writes a webhook or policy applies to, and in which version it sees them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clusterwright.apiserver.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A write as somebody sees it: as a resource of the version that his rules name, which need not be the one asked for."""
+    """A write as a webhook or policy sees it: in the version of its rules, which can differ from that of the request."""
 
     attributes: Attributes
     resource: Resource
@@ -27,7 +27,7 @@ class Seen:
 
 
 def targeted(rules: Sequence[Json], policy: str, attributes: Attributes, registry: Registry) -> Resource | None:
-    """The resource as which a write is seen under these rules, if it is: the one asked for, or one of the same objects."""
+    """Return the resource that matches these rules: that of the request, or another version of the same objects; None if none does."""
     if covered(rules, attributes, attributes.resource):
         return attributes.resource
     if policy != "Equivalent":
@@ -37,7 +37,7 @@ def targeted(rules: Sequence[Json], policy: str, attributes: Attributes, registr
 
 
 def covered(rules: Iterable[Json], attributes: Attributes, resource: Resource) -> bool:
-    """Whether a rule names this operation on this resource (and, where a rule names objects, on this object)."""
+    """Whether a rule names this operation on this resource and, if the rule has resourceNames, this object."""
     plural = f"{resource.plural}/{attributes.subresource}" if attributes.subresource else resource.plural
     for rule in rules:
         scope, names = rule.get("scope") or "*", rule.get("resourceNames")
@@ -68,7 +68,7 @@ def _resource(pattern: str, plural: str) -> bool:
 
 
 def selected(server: Core, namespaces: Matcher, objects: Matcher, attributes: Attributes) -> bool:
-    """Whether the labels of the object (old or new) and of its namespace are those that are looked for."""
+    """Whether the selectors match the labels of the object (old or new) and of its namespace."""
     candidates = [o for o in (attributes.object, attributes.old_object) if o is not None]
     if candidates and not any(objects(_labels(o)) for o in candidates):
         return False
@@ -85,7 +85,7 @@ def _labels(obj: Json) -> Json:
 
 
 async def seen_as(server: Core, target: Resource, attributes: Attributes) -> Seen:
-    """The write with its objects in the version of a resource."""
+    """Return the write with its objects in the version of a resource."""
     if target is attributes.resource:
         return Seen(attributes, target, attributes.object, attributes.old_object)
     versions = server.registry.versions(target)
@@ -96,7 +96,7 @@ async def seen_as(server: Core, target: Resource, attributes: Attributes) -> See
 
 
 def request_of(server: Core, seen: Seen) -> Json:
-    """The write as an AdmissionRequest."""
+    """Return the write as an AdmissionRequest."""
     attributes = seen.attributes
     request: Json = {
         "uid": server.new_uid(),

@@ -1,6 +1,6 @@
 """Admission policies declared by objects: conditions and changes in CEL, bound to resources and parameters by bindings.
 
-The link is put into a server's chain when its first binding is there; servers without bindings pay nothing for it.
+The link joins a server's chain with the first binding; servers without bindings do no work for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VARIABLE: Final = re.compile(r"\bvariables\s*\.\s*(\w+)")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A policy as one binding brings it to bear."""
+    """A policy and one of its bindings."""
 
     kind: str
     policy: str
@@ -49,16 +49,16 @@ class Bound:
 
     @property
     def is_strict(self) -> bool:
-        """Whether its failures refuse the write."""
+        """Whether a failure of the policy refuses the write."""
         return (self.spec.get("failurePolicy") or "Fail") == "Fail"
 
     def refused(self, text: str) -> str:
-        """What a refused request is told."""
+        """Return the message of a refused request."""
         return f"{self.kind} '{self.policy}' with binding '{self.binding}' denied request: {text}"
 
 
 class _Failed(Exception):
-    """A policy cannot be brought to bear; whether that refuses the write is the policy's to say."""
+    """A policy cannot be evaluated; its failurePolicy decides whether the write is refused."""
 
 
 class Policies:
@@ -89,7 +89,7 @@ class Policies:
         return found
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Let the mutating policies change the object, one after the other; those that wish see it again after later changes."""
+        """Apply the mutating policies one after the other, and those with reinvocationPolicy IfNeeded again after later changes."""
         if attributes.resource.group == _GROUP or attributes.object is None:
             return
         changed_after: dict[Bound | str, bool] = {}
@@ -103,7 +103,7 @@ class Policies:
                 await self._apply(one, attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Ask all validating policies; what one denies is refused, and all of them say why."""
+        """Evaluate all validating policies. Raises StatusError with all reasons if one denies the write."""
         if attributes.resource.group == _GROUP:
             return
         denied: list[tuple[str, str]] = []
@@ -127,7 +127,7 @@ class Policies:
             attributes.warnings.append(f"Validation failed for {bound.kind} '{bound.policy}' with binding '{bound.binding}': {text}")
 
     async def _cases(self, bound: Bound, attributes: Attributes) -> Any:
-        """The variables of the policy's expressions for this write: none if it is not about it, one set for each parameter object."""
+        """Yield the variables for each parameter object; nothing if the policy does not apply to the write."""
         seen = await self._seen(bound, attributes)
         if seen is None:
             return
@@ -185,7 +185,7 @@ class Policies:
         return [msgspec.json.decode(e.raw) for e in found]
 
     async def _apply(self, bound: Bound, attributes: Attributes) -> bool:
-        """Let one policy change the object; returns whether it did."""
+        """Apply one mutating policy; return whether it changed the object."""
         before = msgspec.json.encode(attributes.object)
         try:
             async for variables in self._cases(bound, attributes):
@@ -224,7 +224,7 @@ class Policies:
 
 
 class _Variables:
-    """What expressions see: the request's data, and the policy's own variables, each made when it is first asked for."""
+    """The variables of expressions: the data of the request, and those of the policy, evaluated on first use."""
 
     def __init__(self, plain: Json, own: Iterable[Json]) -> None:
         self.plain = plain
@@ -232,7 +232,7 @@ class _Variables:
         self._made: Json = {}
 
     def needed_by(self, expression: str, pending: frozenset[str] = frozenset()) -> Mapping[str, Any]:
-        """The data for one expression; raises _Failed."""
+        """Return the variables of one expression. Raises _Failed."""
         for name in _VARIABLE.findall(expression):
             if name in self._own and name not in self._made:
                 if name in pending:
@@ -242,7 +242,7 @@ class _Variables:
         return {**self.plain, "variables": self._made}
 
     def value(self, expression: str, *, mutation: bool = False) -> Any:
-        """The value of an expression; raises _Failed."""
+        """Return the value of an expression. Raises _Failed."""
         return self._evaluated(expression, self.needed_by(expression), mutation=mutation)
 
     @staticmethod
@@ -288,7 +288,7 @@ def _message(validation: Json, expression: str, variables: _Variables) -> str:
             if isinstance(text, str) and text.strip() and "\n" not in text:
                 return text
         except _Failed:
-            pass  # the plain message stands in
+            pass  # use the plain message
     return str(validation.get("message") or "").strip() or f"failed expression: {expression.strip()}"
 
 
@@ -302,7 +302,7 @@ def _refusal(attributes: Attributes, denied: list[tuple[str, str]]) -> StatusErr
 
 
 class Activation:
-    """Puts the link at the head of a server's chain as soon as something is bound."""
+    """Inserts the link into a server's chain with the first binding."""
 
     def __init__(self, server: Core) -> None:
         self._server = server
@@ -312,12 +312,12 @@ class Activation:
             table.hooks.append(self)
 
     def offer(self, event: object) -> None:
-        """A binding is written."""
+        """React to a write of a binding."""
         del event
         self.resume()
 
     def resume(self) -> None:
-        """Act on what is there already."""
+        """Insert the link if there are bindings."""
         if not self._is_active and any(table.objects for table in self._tables):
             self._is_active = True
             self._server.admission.insert(0, Policies(self._server))

@@ -1,4 +1,4 @@
-"""Admission webhooks declared by objects: who is asked, in which order, and what an answer (or none) means."""
+"""Admission webhooks declared by objects: which are called, in which order, and how answers are applied."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _webhook(configuration: str, hook: Json) -> Webhook:
 
 
 class Webhooks:
-    """An admission link that asks the webhooks of the server's configurations."""
+    """An admission link that calls the webhooks of the server's configurations."""
 
     def __init__(self, server: Core) -> None:
         self._server = server
@@ -78,14 +78,14 @@ class Webhooks:
         if cached is not None and cached[0] == table.rv:
             return cached[1]
         found: list[Webhook] = []
-        for entry in table.range():  # by name of the configuration, then in the order written
+        for entry in table.range():  # by name of the configuration, then in their order
             configuration = msgspec.json.decode(entry.raw)
             found.extend(_webhook(entry.name, hook) for hook in configuration.get("webhooks") or ())
         self._cache[table_name] = (table.rv, found)
         return found
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Ask the mutating webhooks one after the other; those that wish are asked again after later changes."""
+        """Call the mutating webhooks one after the other, and those with reinvocationPolicy IfNeeded again after later changes."""
         hooks = self._hooks(_MUTATING)
         if not hooks or attributes.resource.plural in _EXEMPT:
             return
@@ -104,7 +104,7 @@ class Webhooks:
                     await self._ask_mutating(hook, attributes, seen)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Ask all validating webhooks at once; the first refusal, in their order, counts."""
+        """Call all validating webhooks concurrently. Raises the first refusal, in their order."""
         hooks = self._hooks(_VALIDATING)
         if not hooks or attributes.resource.plural in _EXEMPT:
             return
@@ -115,7 +115,7 @@ class Webhooks:
                 raise result
 
     async def _seen(self, hook: Webhook, attributes: Attributes) -> Seen | None:
-        """The write as the webhook sees it; None if it does not want to."""
+        """Return the write as the webhook sees it; None if the webhook does not apply to it."""
         target = targeted(hook.rules, hook.match_policy, attributes, self._server.registry)
         if target is None or not selected(self._server, hook.namespace_selector, hook.object_selector, attributes):
             return None
@@ -148,7 +148,7 @@ class Webhooks:
             operations = msgspec.json.decode(base64.b64decode(patch))
             before = msgspec.json.encode(seen.object)
             patched = jsonpatch.json_patch(msgspec.json.decode(before), operations)
-        except (ValueError, RecursionError, StatusError) as e:  # what is no base64 or JSON is a ValueError
+        except (ValueError, RecursionError, StatusError) as e:  # malformed base64 and JSON raise ValueError
             raise self._refused(hook, f"its patch cannot be applied: {e}") from None
         if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
             raise self._refused(hook, "its patch leaves no object")
@@ -162,7 +162,7 @@ class Webhooks:
         return changed
 
     async def _ask(self, hook: Webhook, seen: Seen) -> Json | None:
-        """The webhook's response, None if it failed and may be ignored; raises StatusError when it refuses."""
+        """Return the webhook's response; None if the call failed and failurePolicy is Ignore. Raises StatusError when it refuses."""
         attributes = seen.attributes
         if attributes.dry_run and hook.side_effects not in {"None", "NoneOnDryRun"}:
             text = f'admission webhook "{hook.name}" does not support dry run'

@@ -1,4 +1,4 @@
-"""Who is asking: client certificates, bearer tokens, impersonation."""
+"""Authentication: client certificates, bearer tokens, impersonation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clusterwright.apiserver.status import bad_request, forbidden_error, unautho
 
 TokenSource = Callable[[str], User | None]
 _BEARER: Final = re.compile(r"bearer ([^ ]+)", re.IGNORECASE)
-"""A token ends at the next blank; a header in which none follows the first blank is ignored."""
+"""A token ends at the next blank; a header without a token after the first blank is ignored."""
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9a-f]{2})", re.IGNORECASE)
 
 
@@ -25,24 +25,24 @@ class Headers(Protocol):
     """The headers of a request, repeated ones included."""
 
     def get(self, name: str, default: str = "") -> str:
-        """The first value."""
+        """Return the first value."""
 
     def getall(self, name: str, default: Sequence[str] = ()) -> Sequence[str]:
-        """All values."""
+        """Return all values."""
 
     def keys(self) -> Any:
-        """All names."""
+        """Return all names."""
 
 
 class Authenticator:
-    """Knows users by certificate or token. Without either the user is anonymous, which authorisation refuses most things."""
+    """Identifies users by certificate or token. Without either the user is anonymous."""
 
     def __init__(self, tokens: Mapping[str, User] | None = None, sources: Sequence[TokenSource] = ()) -> None:
         self._tokens = dict(tokens or {})
         self._sources = tuple(sources)
 
     def authenticate(self, headers: Headers, certified: User | None) -> User:
-        """The user: whom a verified client certificate names, else whose token it is; raises StatusError (401) for a token of nobody."""
+        """Return the user of a verified client certificate, else of the token. Raises StatusError (401) for an invalid token."""
         if certified is not None:
             return certified
         given = _BEARER.match(headers.get("Authorization", "").strip())
@@ -65,7 +65,7 @@ class Authenticator:
 
 
 def user_of_certificate(certificate: Mapping[str, Any], der: bytes) -> User | None:
-    """The user that a verified client certificate names: CN is the name, each O a group. `der` is the same certificate as it was sent."""
+    """Return the user of a verified client certificate: CN is the name, each O a group. `der`: the same certificate as sent."""
     name, groups = "", []
     for relative in certificate.get("subject", ()):
         for key, value in relative:
@@ -80,7 +80,7 @@ def user_of_certificate(certificate: Mapping[str, Any], der: bytes) -> User | No
 
 
 def impersonated(server: Core, user: User, headers: Headers) -> User:
-    """The user that the request acts as; raises StatusError when it may not."""
+    """Return the user that the request acts as. Raises StatusError if impersonation is not allowed."""
     name = headers.get("Impersonate-User", "")
     groups = tuple(headers.getall("Impersonate-Group", ()))
     uid = headers.get("Impersonate-Uid", "")
@@ -116,7 +116,7 @@ def impersonated(server: Core, user: User, headers: Headers) -> User:
 
 
 def _service_account(name: str) -> tuple[str, str] | None:
-    """The namespace and the name of the service account that a user's name stands for, if it can be one's."""
+    """Return namespace and name of the service account that has this user name; None if it is another user's."""
     parts = name.split(":")
     if len(parts) != 4 or parts[:2] != ["system", "serviceaccount"] or dns_label(parts[2]) or dns_subdomain(parts[3]):
         return None
@@ -124,12 +124,12 @@ def _service_account(name: str) -> tuple[str, str] | None:
 
 
 def _unescaped(key: str) -> str:
-    """A key of extra information, which headers carry percent-encoded; what is not well encoded stays as it is."""
+    """Decode a percent-encoded key of extra information; return a malformed one unchanged."""
     return key if _BROKEN_ESCAPE.search(key) else unquote(key)
 
 
 def _go_user(groups: tuple[str, ...], uid: str, extra: dict[str, tuple[str, ...]]) -> str:
-    """A user without a name, as Go shows it."""
+    """Return a user without a name as Go prints it."""
 
     def texts(values: tuple[str, ...]) -> str:
         return "[]string{" + ", ".join(json.dumps(v) for v in values) + "}" if values else "[]string(nil)"

@@ -48,7 +48,7 @@ class _Binding(msgspec.Struct, rename="camel"):
     metadata: _Named = msgspec.field(default_factory=_Named)
 
     def describe(self, kind: str, subject: _Subject) -> str:
-        """Which binding gave whom which role."""
+        """Return which binding gives which role to which subject."""
         name = f"{self.metadata.name}/{self.metadata.namespace}" if self.metadata.namespace else self.metadata.name
         who = subject.name
         if subject.kind == "ServiceAccount":
@@ -286,14 +286,14 @@ ISSUER_PATHS: Final = (
     "/openid/v1/jwks",
     "/openid/v1/jwks/",
 )
-"""Where others learn how to check our tokens."""
+"""Paths with which others check our tokens."""
 _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
 _NAMESPACED: Final = ["configmaps", "endpoints", "persistentvolumeclaims", "pods", "services", "serviceaccounts", "events"]
 
 
 def bootstrap_roles() -> list[Json]:
-    """The ClusterRoles and bindings that a cluster has from the start."""
+    """Return the initial ClusterRoles and ClusterRoleBindings."""
     discovery = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/"]
     public = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
     reviews = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]

@@ -22,12 +22,12 @@ from clusterwright.apiserver.core import Core
 from clusterwright.apiserver.identity import User
 
 AUDIENCE: Final = "https://kubernetes.default.svc.cluster.local"
-"""Who the tokens are from and, unless something else is asked for, for whom they are."""
+"""The issuer of tokens, and their default audience."""
 _REMEMBERED: Final = 1024
 
 
 class Bound(NamedTuple):
-    """The object that a token lives and dies with."""
+    """The object that a token is bound to: the token is valid while it exists."""
 
     kind: str
     name: str
@@ -46,17 +46,17 @@ def _unb64(text: str) -> bytes:
 
 
 def new_token_key(random: Random) -> bytes:
-    """A key to sign tokens with, as PEM."""
+    """Return a new key to sign tokens with, as PEM."""
     order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
     key = ec.derive_private_key(1 + random.getrandbits(320) % (order - 1), ec.SECP256R1())
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
 
 
 class ServiceAccountTokens:
-    """Issues and checks JSON Web Tokens, signed with ES256: who checks one needs the public key only."""
+    """Issues and checks JSON Web Tokens, signed with ES256: checking needs the public key only."""
 
     def __init__(self, server: Core, key: bytes) -> None:
-        """`key` is PEM, as of `new_token_key`."""
+        """Make an issuer; `key` is PEM, as of `new_token_key`."""
         loaded = serialization.load_pem_private_key(key, None)
         if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not isinstance(loaded.curve, ec.SECP256R1):
             raise ValueError("tokens are signed with a P-256 key")
@@ -67,12 +67,12 @@ class ServiceAccountTokens:
         self._id = _b64(hashlib.sha256(der).digest())
         self._header = _b64(msgspec.json.encode({"alg": "ES256", "kid": self._id}))
         self._genuine: OrderedDict[str, Any] = OrderedDict()
-        """Claims of tokens whose signature was found right: it stays right, whatever else changes."""
+        """Claims of tokens whose signature was valid: this does not change."""
         server.tokens = self
         server.token_sources.append(self.user)
 
     def key_set(self) -> Json:
-        """The public key as a JSON Web Key Set."""
+        """Return the public key as a JSON Web Key Set."""
         numbers = self._public.public_numbers()
         x, y = (_b64(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
         return {"keys": [{"use": "sig", "kty": "EC", "kid": self._id, "crv": "P-256", "alg": "ES256", "x": x, "y": y}]}
@@ -80,7 +80,7 @@ class ServiceAccountTokens:
     def issue(
         self, namespace: str, name: str, uid: str, *, audiences: list[str], lifetime: timedelta, bound: Bound | None = None
     ) -> tuple[str, datetime]:
-        """A token for a service account, and when it ends."""
+        """Return a token for a service account, and the time when it expires."""
         now = self._server.now()
         end = now + lifetime
         private: Json = {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}}
@@ -101,14 +101,14 @@ class ServiceAccountTokens:
         return f"{text}.{_b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}", end
 
     def user(self, token: str) -> User | None:
-        """The service account of a token that is for this API server."""
+        """Return the service account of a token that is for this API server; None if it is not valid."""
         found = self.review(token, (AUDIENCE,))
         return None if found is None or not found[1] else found[0]
 
     def review(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
-        """The service account of a token that is genuine, not expired, and whose account and bound object still exist.
+        """Return the service account of a valid token and those of the audiences that it is for; None if it is not valid.
 
-        And for which of these audiences it is: for none, it is no credential.
+        A token is valid if it is genuine and not expired, its account and its bound object exist, and it is for an audience.
         """
         claims = self._claims(token)
         if claims is None:
@@ -141,7 +141,7 @@ class ServiceAccountTokens:
         return entry is not None and entry.uid == uid
 
     def _claims(self, token: str) -> Any:
-        """What a token that we signed says; None for any other."""
+        """Return the claims of a token that this issuer signed; None for any other."""
         if token in self._genuine:
             self._genuine.move_to_end(token)
             return self._genuine[token]
@@ -192,7 +192,7 @@ def bootstrap_token_source(server: Core) -> Callable[[str], User | None]:
 
 
 def _is_ahead(expiration: str, now: datetime) -> bool:
-    """Whether a time is still to come; what is no time (or names no zone) is over."""
+    """Whether a time is in the future; False for text that is not a time with a zone."""
     try:
         end = datetime.fromisoformat(expiration)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are, in the old form and the aggregated one."""
+"""Discovery of groups, versions and resources, in the old and the aggregated form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUBRESOURCES: Final[dict[str, tuple[str, str, str, tuple[str, ...]]]] = {
 
 
 def version_order(version: str) -> tuple[int, int, int, str]:
-    """Sorts versions as Kubernetes prefers them: v2, v1, v1beta2, v1alpha1, others by name."""
+    """Return a sort key by Kubernetes' preference: v2, v1, v1beta2, v1alpha1, others by name."""
     match = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
     if match is None:
         return (3, 0, 0, version)
@@ -38,7 +38,7 @@ def version_order(version: str) -> tuple[int, int, int, str]:
 
 
 def versions_of(registry: Registry, group: str) -> list[str]:
-    """Versions of a group, preferred first."""
+    """Return the versions of a group, the preferred one first."""
     return sorted({r.version for r in registry if r.group == group}, key=version_order)
 
 
@@ -48,7 +48,7 @@ _STORED_AS: Final = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "admissionregistration.k8s.io/v1beta1",
     ("events.k8s.io", "Event"): "/v1",
 }
-"""Kinds that upstream stores in another version than the one that is served: hashes tell it."""
+"""Kinds that kube-apiserver stores in another version than the served one, which shows in storage version hashes."""
 
 
 def _hash(resource: Resource) -> str:
@@ -62,7 +62,7 @@ def _verbs(resource: Resource) -> Sequence[str]:
 
 
 def subresources(resource: Resource) -> Iterable[tuple[str, Json, Sequence[str]]]:
-    """Each subresource with the kind it answers with and its verbs."""
+    """Yield each subresource with the kind of its answers and its verbs."""
     own = (resource.group, resource.version, resource.kind, _SUBRESOURCE_VERBS)
     names = [*(["status"] if resource.status else []), *(["scale"] if resource.scale is not None else []), *resource.subresources]
     for name in names if resource.custom else sorted(set(names)):
@@ -71,7 +71,7 @@ def subresources(resource: Resource) -> Iterable[tuple[str, Json, Sequence[str]]
 
 
 def resource_list(registry: Registry, group: str, version: str) -> Json | None:
-    """APIResourceList of a group version; None if it is not served."""
+    """Return the APIResourceList of a group version; None if it is not served."""
     found: list[Json] = []
     for resource in sorted((r for r in registry if r.group == group and r.version == version), key=lambda r: r.plural):
         entry: Json = {
@@ -97,32 +97,32 @@ def resource_list(registry: Registry, group: str, version: str) -> Json | None:
             found.append(sub)
     if not found:
         return None
-    if not group:  # the legacy group's list is older than its own apiVersion
+    if not group:  # the list of the core group has no apiVersion
         return {"kind": "APIResourceList", "groupVersion": version, "resources": found}
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": found}
 
 
 def group_entry(registry: Registry, group: str) -> Json:
-    """A group as /apis lists it."""
+    """Return a group as /apis lists it."""
     versions = [{"groupVersion": f"{group}/{v}", "version": v} for v in versions_of(registry, group)]
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
 def api_group(registry: Registry, group: str) -> Json | None:
-    """APIGroup; None if the group is not served."""
+    """Return the APIGroup; None if the group is not served."""
     if group not in registry.groups() or not group:
         return None
     return {"kind": "APIGroup", "apiVersion": "v1", **group_entry(registry, group)}
 
 
 def group_list(registry: Registry) -> Json:
-    """APIGroupList of all named groups."""
+    """Return the APIGroupList of all named groups."""
     groups = sorted(g for g in registry.groups() if g)
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group_entry(registry, g) for g in groups]}
 
 
 def api_versions() -> Json:
-    """APIVersions of the core group."""
+    """Return the APIVersions of the core group."""
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -131,7 +131,7 @@ def api_versions() -> Json:
 
 
 def aggregated(registry: Registry, *, core: bool, version: str) -> Json:
-    """APIGroupDiscoveryList of the core group or of all others."""
+    """Return the APIGroupDiscoveryList of the core group or of all others."""
     groups = [""] if core else sorted(g for g in registry.groups() if g)
     return {
         "kind": "APIGroupDiscoveryList",

@@ -1,4 +1,4 @@
-"""Paths that are no resources: discovery, version, health, metrics, OpenAPI."""
+"""Answer requests to paths that are not resources: discovery, version, health, metrics, OpenAPI."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HOOKS: Final = """
     apiservice-registration-controller apiservice-discovery-controller kube-apiserver-autoregistration
     apiservice-openapi-controller apiservice-openapiv3-controller
 """
-"""What kube-apiserver starts and reports on; here all of it is there from the beginning."""
+"""The start hooks that kube-apiserver reports; here they are always complete."""
 _CHECKS: Final = (
     "ping",
     "log",
@@ -49,14 +49,14 @@ _CHECKS: Final = (
 _READINESS: Final = frozenset({"informer-sync", "etcd-readiness", "shutdown"})
 _STORAGE: Final = frozenset({"etcd", "etcd-readiness"})
 _ROUTED: Final = frozenset({"api", "apis", "version"})
-"""What is served by routes of single methods; the list of groups alone is not, it answers whatever the method is."""
+"""Paths that only answer GET; the list of groups answers any method."""
 _OPENAPI_V2: Final = "com.github.proto-openapi.spec.v2"
 _V2_DOCUMENTS: WeakKeyDictionary[Registry, tuple[int, dict[str, bytes]]] = WeakKeyDictionary()
 _NOT_FOUND: Final = Response(status=404, headers=_TEXT, body=b"404 page not found\n")
 
 
 async def answer(server: Core, request: Request, info: RequestInfo, query: Mapping[str, str]) -> Response:
-    """Answer a request to a path that is no resource."""
+    """Answer a request to a path that is not a resource. Raises StatusError."""
     parts = [p for p in request.path.split("/") if p]
     head = parts[0] if parts else ""
     if head in {"healthz", "livez", "readyz"}:
@@ -114,7 +114,7 @@ def _issuer() -> Json:
 
 
 def _paths(server: Core) -> list[str]:
-    """What is served; remembered, because every connection is probed by asking for this."""
+    """Return all served paths; cached, because clients probe connections with this request."""
     registry = server.registry
     generation, found = _PATHS.get(registry, (-1, []))
     if generation != registry.generation:

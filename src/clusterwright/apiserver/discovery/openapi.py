@@ -1,4 +1,4 @@
-"""OpenAPI v3 documents: the schemas of all kinds and of their lists, and (in `operations`) what can be done to them."""
+"""OpenAPI v3 documents: the schemas of all kinds and of their lists; `operations` has their paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMED: Final[dict[str, str]] = {
     "intstr": "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
     "raw": "io.k8s.apimachinery.pkg.runtime.RawExtension",
 }
-"""Scalars that have a name of their own, which generated clients know."""
+"""Scalars that are components with names, which generated clients know."""
 _SCALARS: Final[dict[str, Json]] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -52,13 +52,13 @@ _DESCRIPTIONS: Final = {
 
 
 def component_of(name: str) -> str:
-    """The component name of a built-in type."""
+    """Return the component name of a built-in type."""
     package, version, kind = name.split(".")
     return f"{_PACKAGES.get(package, f'io.k8s.api.{package}')}.{version}.{kind}"
 
 
 def component_of_kind(resource: Resource) -> str:
-    """The component name of a served kind."""
+    """Return the component name of a served kind."""
     go_type = getattr(resource.handler.schema, "go_type", "")
     if go_type:
         return component_of(go_type)
@@ -66,7 +66,7 @@ def component_of_kind(resource: Resource) -> str:
 
 
 def document(group: str, version: str, resources: Sequence[Resource]) -> Json:
-    """The OpenAPI v3 document of one group version."""
+    """Return the OpenAPI v3 document of one group version."""
     schemas: Json = {}
     paths: Json = {}
     for resource in resources:
@@ -196,7 +196,7 @@ def _type_schema(kind: str, schemas: Json) -> Json:
 
 
 def _custom_schema(source: Mapping[str, Any], schemas: Json) -> Json:
-    """A CRD's schema as clients read it: metadata is ObjectMeta."""
+    """Return a CRD's schema for clients: its metadata is ObjectMeta."""
     out = dict(source)
     properties = dict(out.get("properties") or {})
     for name in ("apiVersion", "kind"):

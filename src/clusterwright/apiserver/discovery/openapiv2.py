@@ -1,7 +1,7 @@
-"""The document of before OpenAPI v3: all kinds in one, made of the same schemas, as JSON or in gnostic's protobuf form.
+"""The OpenAPI v2 document: all kinds in one, made of the schemas of v3, as JSON or in gnostic's protobuf form.
 
-What v2 cannot say is left out: alternatives, negation, null. Where that would make a schema refuse what the server takes (nullable
-values, fields that are kept although unknown), what stands below it is left out too.
+Alternatives, negation and null are left out, because v2 does not have them. If a schema would then refuse values that the server
+accepts (nullable values, unknown fields that are kept), its inner schemas are left out, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WHOLE: Final = {
 
 
 def document(version: str, resources: Iterable[Resource]) -> Json:
-    """The OpenAPI v2 document of all these resources."""
+    """Return the OpenAPI v2 document of these resources."""
     groups: dict[tuple[str, str], list[Resource]] = {}
     for resource in resources:
         groups.setdefault((resource.group, resource.version), []).append(resource)
@@ -49,7 +49,7 @@ def document(version: str, resources: Iterable[Resource]) -> Json:
 
 
 def schema(source: Mapping[str, Any]) -> Json:
-    """A schema of v3 in the words of v2."""
+    """Convert a schema from v3 to v2."""
     references: list[Json] = source.get("allOf") or []
     target = source.get("$ref") or (references[0].get("$ref") if len(references) == 1 else None)
     if target:
@@ -58,19 +58,19 @@ def schema(source: Mapping[str, Any]) -> Json:
     out = {key: value for key, value in source.items() if key not in _DROPPED}
     if source.get("format") == "int-or-string" or source.get("x-kubernetes-int-or-string"):
         out.update(type="string", format="int-or-string")
-    elif "oneOf" in source and "type" not in source:  # of quantities
+    elif "oneOf" in source and "type" not in source:  # a quantity
         out["type"] = "string"
     if source.get("nullable"):
         for key in ("type", "items", "properties", "additionalProperties"):
             out.pop(key, None)
     if source.get("x-kubernetes-preserve-unknown-fields"):
-        if _KIND in source:  # clients refuse what is not named as soon as anything is
+        if _KIND in source:  # clients refuse unknown fields if there are properties
             return {"type": "object", _KIND: source[_KIND]}
         for key in ("items", "properties"):
             out.pop(key, None)
         if out.get("type") == "object":
             del out["type"]
-    if out.get("type") == "array" and "items" not in out:  # clients cannot cope with it
+    if out.get("type") == "array" and "items" not in out:  # clients cannot read it
         del out["type"]
     if isinstance(out.get("properties"), dict):
         if nullable := {key for key, value in out["properties"].items() if value.get("nullable")}:

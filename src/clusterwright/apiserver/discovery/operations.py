@@ -15,7 +15,7 @@ from clusterwright.apiserver.encoding.negotiation import JSON, OFFERED, PROTOBUF
 from clusterwright.apiserver.interfaces import Resource
 
 Reference = Callable[[str], Json]
-"""The reference to the schema of a built-in type, which is put into the document."""
+"""Add the schema of a built-in type to the document and return a reference to it."""
 
 _LIST: Final = (
     "allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion", "resourceVersionMatch",
@@ -74,7 +74,7 @@ _PATCHES: Final = (
 )  # fmt: skip
 
 _PARAMETERS: Final[dict[str, tuple[str, str]]] = {
-    # clients that compare documents with a cluster's expect these two word for word
+    # clients compare these two texts with those of a real cluster
     "fieldValidation": (
         "string",
         (
@@ -120,7 +120,7 @@ _PARAMETERS: Final[dict[str, tuple[str, str]]] = {
 
 
 def root(group: str, version: str, reference: Reference, *, custom: bool) -> Json:
-    """The path of a group's version, which tells what there is. That of `custom` resources alone is not told of."""
+    """Return the discovery path of a group version; nothing if it only has `custom` resources."""
     if custom:
         return {}
     word = _group_word(group)
@@ -135,7 +135,7 @@ def root(group: str, version: str, reference: Reference, *, custom: bool) -> Jso
 
 
 def paths(resource: Resource, own: Json, listed: Json, reference: Reference) -> Json:
-    """The paths of a resource. `own`, `listed`: references to the schemas of its kind and of its list."""
+    """Return the paths of a resource. `own`, `listed`: references to the schemas of its kind and of its list."""
     shapes = _Shapes(own, listed, reference)
     found: Json = {}
     for row in OPERATIONS:
@@ -146,7 +146,7 @@ def paths(resource: Resource, own: Json, listed: Json, reference: Reference) -> 
 
 
 def _of_custom(row: Operation) -> Operation:
-    """What upstream tells of custom resources differs a little."""
+    """Adapt an operation to custom resources, which kube-apiserver describes a little differently."""
     match row.verb:
         case "get":
             return replace(row, query=("resourceVersion",))
@@ -255,7 +255,7 @@ def _kind(row: Operation, resource: Resource) -> Json:
 
 
 def operation_id(row: Operation, resource: Resource) -> str:
-    """As upstream makes them: `listAppsV1NamespacedDeployment`, `replaceCoreV1NodeStatus`."""
+    """Return an operation id as kube-apiserver makes it: `listAppsV1NamespacedDeployment`, `replaceCoreV1NodeStatus`."""
     words = [row.word, _capital(_group_word(resource.group)), _capital(resource.version)]
     if row.verb == "deletecollection":
         words.append("Collection")
@@ -270,7 +270,7 @@ def operation_id(row: Operation, resource: Resource) -> str:
 
 
 def _group_word(group: str) -> str:
-    """`rbac.authorization.k8s.io` is `rbacAuthorization`, the group without a name `core`."""
+    """Return a group for ids: `rbacAuthorization` for `rbac.authorization.k8s.io`, `core` for the core group."""
     return re.sub(r"\W+(\w?)", lambda found: found[1].upper(), group.removesuffix(".k8s.io")) or "core"
 
 

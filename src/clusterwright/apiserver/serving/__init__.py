@@ -1,1 +1,1 @@
-"""How requests come in and documents go out: HTTP, in-process, TLS, audit, metrics, discovery, OpenAPI."""
+"""How requests reach a server: HTTP, in process, TLS, fairness, audit, port-forwards."""

@@ -1,4 +1,4 @@
-"""The audit log: one record per request, refused ones and those of our own controllers included; no bodies (they may hold Secrets)."""
+"""The audit log: one record for each request, including refused ones and those of our own controllers. No bodies: they may hold Secrets."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Record:
     answered: datetime
     user: User
     acting_as: User
-    """The user that was impersonated; `user` itself where nobody was."""
+    """The impersonated user; `user` itself if there is none."""
     request: Request
     code: int
     audit_id: str
 
     def event(self) -> Json:
-        """The record as an audit.k8s.io/v1 Event at level Metadata."""
+        """Return the record as an audit.k8s.io/v1 Event at level Metadata."""
         request = self.request
         info = parse(request.method, request.path, watch=any(k == "watch" and v.lower() not in {"false", "0"} for k, v in request.query))
         reference = {"resource": info.resource, "namespace": info.namespace, "name": info.name, "apiGroup": info.group,
@@ -77,7 +77,7 @@ def _micro(time: datetime) -> str:
 
 
 class Seen:
-    """A request as far as it is known who makes it; it is recorded once, when it is answered, refusals included."""
+    """A request and its user as far as they are known; recorded once, when it is answered or refused."""
 
     def __init__(self, server: Core, request: Request, log: Callable[[Record], None] | None) -> None:
         self._server = server
@@ -85,7 +85,7 @@ class Seen:
         self._log = log
         self._received = server.now()
         self.real = self.user = ANONYMOUS
-        """Who asks, and as whom."""
+        """The authenticated user, and the user that it acts as."""
 
     def answered(self, answer: Response | Stream) -> None:
         """Record the outcome."""

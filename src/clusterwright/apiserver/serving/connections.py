@@ -1,8 +1,8 @@
-"""What one connection may cost before anybody knows who is at its other end, and for how long it may do nothing.
+"""Limits of connections: time, bytes and number.
 
-aiohttp bounds lines and headers. Added here: a request's head has to come within seconds; what waits to be read by the peer may
-not stand still, nor grow without bound, nor may all of it together; connections are counted, and of those that have not shown
-any credential the oldest goes when there are too many.
+aiohttp bounds lines and headers. Added here: the head of a request must come within seconds; a peer must read what it is sent,
+and what waits for one peer and for all peers is bounded; connections are counted, and if too many have not shown a credential,
+the oldest of these is closed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from clusterwright.streams.pipe import Inbox
 if hasattr(sslproto.SSLProtocol, "max_size"):
     # asyncio allocates this much for every TLS connection; records are never larger than 16 KiB
     sslproto.SSLProtocol.max_size = 16 * 1024
-# who asks need not know which versions answer
+# answers do not name versions of software
 setattr(web_response, "SERVER_SOFTWARE", "clusterwright")  # noqa: B010 - aiohttp does not export it
 
 
@@ -42,12 +42,12 @@ class Limits:
 
     handshake: float = 10.0
     head: float = 10.0
-    """From the first byte (or the connection) to the last byte of a request's head."""
+    """Time from the first byte (or the connection) to the last byte of a request's head."""
     stall: float = 30.0
-    """How long a peer may read nothing while something waits for it."""
+    """Time that a peer may read nothing while bytes wait for it."""
     idle: float = 180.0
     unread: int = 1024 * 1024
-    """What may wait for one peer; a watch that lags more is cut off, and lists again."""
+    """Bytes that may wait for one peer; a watch that lags more is closed, and its client lists again."""
     unread_all: int = 256 * 1024 * 1024
     watches: int = 500
     """Watches that one user may have open; administrators have no limit."""
@@ -57,7 +57,7 @@ class Limits:
 
 
 class Connection(web_protocol.RequestHandler):
-    """One connection; `is_known` once a request on it had a valid credential. `certified`: whom its client certificate names."""
+    """One connection. `is_known`: a request on it had a valid credential. `certified`: the user of its client certificate."""
 
     __slots__ = ("_begun", "_server", "certified", "head_since", "is_known", "stalled_since", "tunnel", "unread", "unusual")
 
@@ -68,15 +68,15 @@ class Connection(web_protocol.RequestHandler):
         self.certified: User | None = None
         self._begun = False
         self.unusual = ""
-        """The method of the first request, where it is none that the parser knows; it has read `STAND_IN` instead."""
+        """The method of the first request if the parser does not know it; the parser reads `STAND_IN` instead."""
         self.tunnel: Tunnel | None = None
-        """Where what comes goes, once another protocol than HTTP is spoken."""
+        """Takes what comes after an upgrade to another protocol."""
         self.head_since: float | None = None
         self.unread = 0
         self.stalled_since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; the clock for the first request's head runs."""
+        """Start the time limit for the first request's head."""
         super().connection_made(transport)
         self.is_known = self._server.is_open
         if certificate := transport.get_extra_info("peercert"):
@@ -86,7 +86,7 @@ class Connection(web_protocol.RequestHandler):
         self._server.admit(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; the clock runs while a head is not whole."""
+        """Take bytes; the time limit holds while a head is not complete."""
         if self.tunnel is not None:
             self.tunnel.feed(data)
             return
@@ -101,9 +101,9 @@ class Connection(web_protocol.RequestHandler):
             self.head_since = asyncio.get_running_loop().time()
 
     def _known_method(self, data: bytes) -> bytes:
-        """The head of a first request with a method that the parser takes: which methods there are, the server says, not the parser.
+        """Replace an unknown method in the head of the first request, so that the server refuses it and not the parser.
 
-        Of later requests nobody but the parser knows where they begin.
+        Only the parser knows where later requests begin.
         """
         found = _METHOD.match(data)
         if found is None or found[1] in _PARSED:
@@ -119,23 +119,23 @@ class Connection(web_protocol.RequestHandler):
         return super().handle_error(request, status, exc, message)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """It is over, however that came."""
+        """Release what the connection held."""
         if self.tunnel is not None:
             self.tunnel.inbox.end()
         super().connection_lost(exc)
 
     async def drained(self) -> None:
-        """Wait until the peer has read enough of what was sent; raises ConnectionError."""
+        """Wait until the peer has read enough of what was sent. Raises ConnectionError."""
         await self._drain_helper()
 
     def abort(self) -> None:
-        """End it, whatever it was doing."""
+        """Close the connection at once."""
         if self.transport is not None:
             self.transport.abort()
 
 
 class Tunnel:
-    """A connection as a stream of bytes, from its upgrade on; nothing is read from the network while too much waits here to be read."""
+    """An upgraded connection as a stream of bytes; reading from the network pauses while too many bytes wait."""
 
     def __init__(self, connection: Connection) -> None:
         self.inbox = Inbox()
@@ -149,7 +149,7 @@ class Tunnel:
             self._connection.transport.pause_reading()
 
     async def send(self, message: bytes) -> None:
-        """Send bytes at the pace of who reads them."""
+        """Send bytes, as fast as the peer reads them."""
         transport = self._connection.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the connection is closed")
@@ -157,11 +157,11 @@ class Tunnel:
         await self._connection.drained()
 
     async def receive(self) -> bytes | None:
-        """Some bytes; None at the end."""
+        """Return some bytes; None at the end."""
         data = await self.inbox.get()
         transport = self._connection.transport
         if not self.inbox.is_full and transport is not None and not transport.is_closing():
-            transport.resume_reading()  # no harm if it was not paused
+            transport.resume_reading()  # does nothing if it was not paused
         return data
 
     async def close(self) -> None:
@@ -172,23 +172,23 @@ class Tunnel:
 
 
 class Server(web.Server):
-    """aiohttp's server with connections that are watched over."""
+    """aiohttp's server with limited connections."""
 
     def __init__(
         self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limits: Limits, *, is_open: bool, **options: Any
     ) -> None:
-        """`is_open`: nobody shows credentials here, so that nobody is a stranger."""
+        """Make a server. `is_open`: it has no authentication, so connections need no credential."""
         super().__init__(handler, **options)
         self.limits = limits
         self.is_open = is_open
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self) -> Connection:
-        """Somebody connects."""
+        """Return the protocol of a new connection."""
         return Connection(self, loop=self._loop, **self._kwargs)
 
     def admit(self, new: Connection) -> None:
-        """Make room for a connection, or end it."""
+        """Accept a connection and close the oldest unknown one if there are too many; or close it."""
         if len(self._connections) > self.limits.connections:
             new.abort()
             return
@@ -196,18 +196,17 @@ class Server(web.Server):
             return
         strangers = [c for c in self._connections if isinstance(c, Connection) and not c.is_known]
         if len(strangers) > self.limits.strangers:
-            strangers[0].abort()  # in the order of their coming
+            strangers[0].abort()  # connections are in the order in which they came
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None) -> asyncio.Server:
-        """Listen and watch over what comes."""
-        # no handshake may take longer, without TLS there is none
+        """Listen, and enforce the limits."""
         timeout = self.limits.handshake if context is not None else None
         listening = await self._loop.create_server(self, host, port, ssl=context, backlog=1024, ssl_handshake_timeout=timeout)
         self._timer = self._loop.call_later(1.0, self._sweep)
         return listening
 
     def end(self) -> None:
-        """Watch over nothing any more."""
+        """Stop enforcing the limits."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

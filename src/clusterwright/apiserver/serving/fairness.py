@@ -1,8 +1,8 @@
-"""Whose turn it is: requests that come over the network share the server by level and by flow, as kube-apiserver's do.
+"""API priority and fairness: network requests share the server by level and by flow, as in kube-apiserver.
 
-A level has seats; who finds none waits in a queue of their own flow, and queues take turns. So a user who floods the server waits
-behind themselves, and never holds all seats. Who waits too long, or too many, is answered 429. Controllers of this process do not come
-over the network, and administrators are exempt: whatever the others do, these are served.
+A level has seats. A request that finds none waits in the queue of its flow, and queues take turns. So a user who floods the server
+only delays their own requests, and never holds all seats. Requests that wait too long, or behind too many, are answered 429.
+Controllers of this process do not use the network, and administrators are exempt: these are always served.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from clusterwright.apiserver.storage.store import Event
 
 WAIT: Final = 15.0
 _Key = tuple[str, str]
-"""Schema and distinguisher: who has a queue."""
+"""Schema and distinguisher: each has a queue."""
 
 
 class _Queues:
-    """The flows of one level that wait, in the order in which they are next served."""
+    """The seats of one level, and its waiting flows in the order in which they are served next."""
 
     def __init__(self) -> None:
         self.held: Counter[_Key] = Counter()
@@ -42,7 +42,7 @@ class _Queues:
         return self.level is not None and self.level.seats is not None and self.busy >= self.level.seats
 
     def take(self, key: _Key) -> bool:
-        """Take a seat, if there is one for this flow: the last quarter of a level is not for one flow alone."""
+        """Take a seat if one is free for this flow; one flow cannot take the last quarter of a level."""
         seats = None if self.level is None else self.level.seats
         if seats is not None and (self.busy >= seats or self.held[key] >= math.ceil(seats * 3 / 4)):
             return False
@@ -51,7 +51,7 @@ class _Queues:
         return True
 
     def leave(self, key: _Key) -> None:
-        """Give a seat back; who waits and may have one takes it."""
+        """Give a seat back, to a waiting request if there is one."""
         self.busy -= 1
         self.held[key] -= 1
         if not self.held[key]:
@@ -59,7 +59,7 @@ class _Queues:
         self.serve()
 
     def serve(self) -> None:
-        """Give the free seats to who waits: each flow's oldest request in turn, then that flow goes to the end."""
+        """Give free seats to waiting requests: to the oldest of each flow in turn."""
         passed = 0
         while self.queues and passed < len(self.queues) and not self.is_full:
             key, queue = next(iter(self.queues.items()))
@@ -75,7 +75,7 @@ class _Queues:
 
 
 class Fairness:
-    """The levels of one server, as its FlowSchemas and PriorityLevelConfigurations are at the moment."""
+    """The levels of one server by its current FlowSchemas and PriorityLevelConfigurations."""
 
     def __init__(self, server: Core, wait: float = WAIT) -> None:
         self._server = server
@@ -84,18 +84,18 @@ class Fairness:
         self._queues: dict[str, _Queues] = {}
         self._dispatched: Counter[_Key] = Counter()
         self._rejected: Counter[tuple[str, str, str]] = Counter()
-        """By schema, level and reason."""
+        """Refused requests by schema, level and reason."""
         for name in (SCHEMAS, LEVELS):
             server.store.table(name).hooks.append(self)
 
     def offer(self, event: Event) -> None:
-        """A schema or a level has changed."""
+        """Read schemas and levels again before the next request: one has changed."""
         del event
         self._flows = None
 
     @property
     def flows(self) -> Flows:
-        """Schemas and levels of now."""
+        """Return the current schemas and levels."""
         if self._flows is None:
             schemas, levels = ([entry.raw for entry in self._server.store.table(name).objects.values()] for name in (SCHEMAS, LEVELS))
             self._flows = Flows(schemas, levels)
@@ -104,14 +104,14 @@ class Fairness:
             for name, level in self._flows.levels.items():
                 queues = self._queues.setdefault(name, _Queues())
                 queues.level = level
-                queues.serve()  # there may be more seats than before
+                queues.serve()  # a level may have more seats than before
             for counts in (self._dispatched, self._rejected):
                 for key in [key for key in counts if key[1] not in self._flows.levels]:
                     del counts[key]
         return self._flows
 
     def seat(self, flow: Flow) -> Seat:
-        """A seat, to be held with `async with`. Raises StatusError (429) when it is not one's turn in time."""
+        """Return a seat, to be held with `async with`. Raises StatusError (429) if none is free in time."""
         return Seat(self, flow)
 
     async def _sit(self, flow: Flow) -> _Queues | None:
@@ -151,7 +151,7 @@ class Fairness:
         raise rejected() from None
 
     def metrics(self) -> Iterable[str]:
-        """Lines in Prometheus' form, under kube-apiserver's names."""
+        """Return lines in Prometheus' format, with kube-apiserver's names."""
         levels = sorted(self.flows.levels.items())
         queues = self._queues
         seats = [((level,), found.seats or 0) for level, found in levels]
@@ -166,7 +166,7 @@ class Fairness:
 
 
 class Seat:
-    """Held while a request is worked on. A class of its own: a generator would cost every request more than its seat."""
+    """Held while a request is served. A class, because a generator would cost every request more time."""
 
     __slots__ = ("_fairness", "_flow", "_queues")
 
@@ -187,7 +187,7 @@ _FLOW: Final = ("flow_schema", "priority_level")
 
 
 def _series(name: str, kind: str, text: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], int]]) -> Iterator[str]:
-    """The lines of one metric."""
+    """Return the lines of one metric."""
     name = f"apiserver_flowcontrol_{name}"
     yield f"# HELP {name} {text}"
     yield f"# TYPE {name} {kind}"
@@ -197,6 +197,6 @@ def _series(name: str, kind: str, text: str, labels: Sequence[str], samples: Ite
 
 
 def rejected() -> StatusError:
-    """429, in kube-apiserver's words."""
+    """Return the error 429 with kube-apiserver's message."""
     text = "Too many requests, please try again later."
     return failure(429, "TooManyRequests", text, {"retryAfterSeconds": 1}, retry_after=1)

@@ -1,4 +1,4 @@
-"""The network front end: aiohttp carries requests to a server's core and watches back, chunk by chunk."""
+"""The HTTP front end: aiohttp takes requests to a server, and sends answers and watches back."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from clusterwright.apiserver.system import endpoints
 _BODY_MAXIMUM: Final = 3 * 1024 * 1024
 _BODY_SECONDS: Final = 30.0
 _BODIES: Final = 64 * 1024 * 1024
-"""Bytes of bodies that are being read or worked on at a time."""
+"""Bytes of all bodies that are being read or used at a time."""
 _ANONYMOUS_BODY: Final = 64 * 1024
 _ANONYMOUS_SECONDS: Final = 5.0
 _ANONYMOUS_BODIES: Final = 1024 * 1024
 _SLICE: Final = 256 * 1024
-"""How much is sent without letting others have their turn."""
+"""Bytes that are sent before others are served."""
 _DROPPED: Final = frozenset({"connection", "host", "content-length", "transfer-encoding", "authorization"})
 
 
 @cache
 def worker() -> ThreadPoolExecutor:
-    """Where the heavy work of all servers of this process is done: one thread, so that it never takes more than its share."""
+    """Return the thread that does the heavy work of all servers of this process: one, so that it takes a bounded share of the CPU."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="apiserver-heavy")
 
 
@@ -72,7 +72,7 @@ class HttpServer:
         limits: Limits | None = None,
         advertise: bool = True,
     ) -> None:
-        """Without an authenticator every caller is anonymous (and without an authorizer may do everything).
+        """Make a front end. Without an authenticator every caller is anonymous (and without an authorizer may do everything).
 
         `advertise`: the server has a Service `kubernetes` that leads to this address.
         """
@@ -95,7 +95,7 @@ class HttpServer:
         self._listening: asyncio.Server | None = None
 
     async def start(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
-        """Listen; returns the port."""
+        """Listen and return the port."""
         self.server.watches.timeout = self.server.watches.timeout or 1800
         self.server.worker = worker()
         self._low_level = Server(
@@ -117,7 +117,7 @@ class HttpServer:
         return self.port
 
     def mount(self, segment: str, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
-        """Leave everything below `/segment` to a handler that is no part of the API and looks itself at who asks."""
+        """Pass all requests below `/segment` to a handler that is not part of the API and authenticates users itself."""
         self._mounts[segment] = handler
 
     async def stop(self) -> None:
@@ -227,7 +227,7 @@ class HttpServer:
                 raise rejected()
 
         try:
-            if http.content.is_eof():  # all of it is here: no need to watch the clock
+            if http.content.is_eof():  # the body is here: it needs no time limit
                 take(http.content.read_nowait())
             else:
                 async with asyncio.timeout(seconds):
@@ -249,7 +249,7 @@ class HttpServer:
         if http.can_read_body:
             response.force_close()
         response.headers.update(flow.headers)
-        with suppress(ConnectionError):  # who asked has gone
+        with suppress(ConnectionError):  # the client has closed the connection
             await response.prepare(http)
             if is_long and http.method != "HEAD":
                 await _in_slices(response, answer.body)
@@ -277,13 +277,13 @@ class HttpServer:
                 return response
 
             try:
-                while waiting := stream.take(_SLICE):  # what was there before goes at the pace of who reads it
+                while waiting := stream.take(_SLICE):  # initial objects are sent as fast as the client reads them
                     await response.write(waiting)
             except ConnectionError:
                 return response
 
             def send(line: bytes) -> None:
-                # past aiohttp's writer, straight to the transport: a watcher costs a call, not a task wake-up
+                # straight to the transport, past aiohttp's writer: an event costs a call, not a task switch
                 if transport.is_closing() or transport.get_write_buffer_size() > limit:
                     stream.close()
                     transport.abort()
@@ -300,7 +300,7 @@ class HttpServer:
 
 
 def _refused(answer: Response, flow: Flow | None) -> web.Response:
-    """An answer to a request whose body was not read: the connection ends with it."""
+    """Return an answer to a request whose body was not read; the connection is closed after it."""
     response = _whole(answer)
     if flow is not None:
         response.headers.update(flow.headers)
@@ -330,7 +330,7 @@ def _long(answer: Response) -> web.StreamResponse:
 
 
 async def _in_slices(response: web.StreamResponse, body: bytes) -> None:
-    """Send a long body at the pace of who reads it; others have their turns in between, however fast that is."""
+    """Send a long body in slices, as fast as the client reads it; others are served in between."""
     whole = memoryview(body)
     for start in range(0, len(body), _SLICE):
         await response.write(whole[start : start + _SLICE])

@@ -1,4 +1,4 @@
-"""The transport without a network: requests go straight to a server in this process, on whatever event loop runs."""
+"""A transport without a network: requests go straight to a server in this process, on any event loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class InProcessTransport:
         self.user = user
 
     async def send(self, request: Request) -> Response:
-        """One request, one whole answer."""
+        """Send a request and return the whole answer."""
         answer = await self.server.handle(request, self.user)
         if isinstance(answer, Stream):
             lines = [line async for line in answer]
@@ -39,14 +39,14 @@ class InProcessTransport:
         return answer
 
     async def stream(self, request: Request) -> tuple[Response, AsyncIterator[bytes]]:
-        """A watch."""
+        """Send a watch and return its events as a stream."""
         answer = await self.server.handle(request, self.user)
         if isinstance(answer, Stream):
             return answer.response, aiter(answer)
         return answer, _nothing()
 
     async def forward(self, request: Request, port: int) -> Duplex:
-        """A port of a Pod, with nothing in between; raises ForwardRefused, OSError."""
+        """Open a port of a Pod. Raises ForwardRefused, OSError."""
         try:
             dial = self.server.forward(request, self.user)
         except StatusError as e:
@@ -54,7 +54,7 @@ class InProcessTransport:
         return await dial(port)
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 async def _nothing() -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""What a kubelet does for a port-forward: ports of one Pod, each as a pair of streams (errors, data) of a session, or as channels."""
+"""Port-forwards: ports of one Pod, each as a pair of streams (errors, data) of a session, or as channels of a WebSocket."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from clusterwright.streams.session import Session, Stream
 from clusterwright.streams.spdy import SpdyError
 
 CHANNELS: Final = "v4.channel.k8s.io"
-"""The older one: each message begins with its channel, two per port; what Python's and JavaScript's clients speak."""
+"""The older protocol: each message begins with its channel, two for each port. Clients in Python and JavaScript use it."""
 _PAIRED_WITHIN: Final = 30.0
-"""Seconds that a stream waits for the other of its pair."""
+"""Seconds that a stream waits for the other stream of its pair."""
 _MOST_PORTS: Final = 64
 _DATA, _ERROR = "data", "error"
 
@@ -38,7 +38,7 @@ class _Forwarder:
         try:
             await self._session.run()
         except (SpdyError, ConnectionError):
-            pass  # as a kubelet does with a peer that breaks off or speaks otherwise: it is hung up
+            pass  # close the connection, as a kubelet does
         finally:
             for _, timer in self._waiting.values():
                 timer.cancel()
@@ -51,7 +51,7 @@ class _Forwarder:
         if kind not in {_DATA, _ERROR} or _port(port) is None:
             self._start(stream.reset(spdy.PROTOCOL_ERROR))
             return
-        # without an id the streams of a pair are known by their numbers, of which the error stream has the lower
+        # without an id, a pair is known by its stream numbers; the error stream has the lower one
         request = stream.headers.get("requestid") or f"#{stream.number if kind == _ERROR else stream.number - 2}"
         other, timer = self._waiting.pop(request, (None, None))
         if timer is not None:
@@ -143,7 +143,7 @@ async def serve_channels(carrier: Duplex, ports: Sequence[int], dial: Dial, name
 
 
 def asked_ports(values: Iterable[str]) -> list[int] | None:
-    """The ports of a request's `ports` parameters (one or more, each with commas between); None if they are none."""
+    """Return the ports of a request's `ports` parameters, which may be lists with commas; None if they are not valid."""
     ports = [_port(text.strip()) for value in values for text in value.split(",")]
     return None if not ports or len(ports) > _MOST_PORTS or None in ports else [p for p in ports if p is not None]
 
@@ -163,12 +163,12 @@ async def _refuse(data: Stream, errors: Stream, text: bytes) -> None:
 
 
 async def _carry(data: Duplex, pod: Duplex) -> None:
-    """Carry bytes until either side ends. How it ends is told to nobody: clients take an error for that of the whole tunnel."""
+    """Copy bytes until either side ends. The end is not reported: clients would end the whole tunnel."""
     with suppress(OSError):
         await join(data, pod)
 
 
 async def _quietly(work: Coroutine[Any, Any, None]) -> None:
-    """A stream that the peer has ended meanwhile is nobody's mistake."""
+    """Await work on a stream, and ignore that the peer has closed it."""
     with suppress(ConnectionError):
         await work

@@ -1,4 +1,4 @@
-"""The certificates a server makes for itself: an authority, a serving certificate, an administrator's."""
+"""The certificates that a server issues to itself: an authority, a serving certificate, an administrator's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _YEARS = timedelta(days=3650)
 
 
 def make_authority(now: datetime, name: str = "clusterwright", validity: timedelta = _YEARS) -> KeyPair:
-    """A self-signed certificate authority."""
+    """Make a self-signed certificate authority."""
     return certificates.new_ca(_new_key(), now=now, serial=x509.random_serial_number(), days=validity / timedelta(days=1), common_name=name)
 
 
@@ -35,7 +35,7 @@ def sign(
     hosts: Sequence[str] = (),
     validity: timedelta = _YEARS,
 ) -> KeyPair:
-    """A certificate of the authority: for serving if `hosts` are given, else for a client."""
+    """Issue a certificate: for serving if `hosts` are given, else for a client."""
     return certificates.sign(
         authority,
         _new_key(),
@@ -56,7 +56,7 @@ def _new_key() -> ec.EllipticCurvePrivateKey:
 
 
 def server_context(serving: KeyPair, client_authority: bytes, *, require_client: bool = False) -> ssl.SSLContext:
-    """TLS for a server that accepts client certificates of the authority, or demands one."""
+    """Return the TLS context of a server that accepts client certificates of the authority, or requires one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -67,7 +67,7 @@ def server_context(serving: KeyPair, client_authority: bytes, *, require_client:
 
 
 def validity_problem(certificates: Mapping[str, bytes], now: Callable[[], datetime]) -> str:
-    """Say which certificate (PEM, by name) is not valid now and what to do; empty if all are."""
+    """Return which certificate (PEM, by name) is not valid now and what to do; empty if all are valid."""
     time = now()
     for name, pem in certificates.items():
         begin, end = _validity(pem)
@@ -85,7 +85,7 @@ def _validity(pem: bytes) -> tuple[datetime, datetime]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
+    """Write a file that only its owner can read, atomically."""
     partial = path.with_name(path.name + ".partial")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""From HTTP to another protocol on the same connection: a port-forward by WebSocket or by SPDY."""
+"""Upgrade a connection from HTTP to WebSocket or SPDY, for port-forwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Serve = Callable[[web.BaseRequest, Dial], Awaitable[web.StreamResponse]]
 
 
 def is_wanted(http: web.BaseRequest) -> bool:
-    """Whether a request asks for another protocol that we know."""
+    """Whether a request asks for a protocol that is supported."""
     return "upgrade" in http.headers.get("Connection", "").lower() and bool(_upgrade(http))
 
 
@@ -32,7 +32,7 @@ def _upgrade(http: web.BaseRequest) -> str:
 
 
 def negotiate(http: web.BaseRequest) -> Serve:
-    """How the request is to be served; raises StatusError where its peer speaks nothing that we do."""
+    """Return the function that serves the upgraded request. Raises StatusError if no protocol is common to both sides."""
     if _upgrade(http) != "websocket":
         versions = _texts(http.headers.getall(_VERSIONS, []))
         if versions and spdy.PORT_FORWARD not in versions:

@@ -54,7 +54,7 @@ def advertise(server: Core, host: str, port: int) -> None:
 
 
 def _addresses(server: Core) -> Json:
-    """The name of the ServiceCIDR that clients expect."""
+    """Return the ServiceCIDR `kubernetes`, in which clients look up the addresses of Services."""
     ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
     return {
         "apiVersion": "networking.k8s.io/v1",

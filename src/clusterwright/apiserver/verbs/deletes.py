@@ -148,7 +148,7 @@ async def delete(call: Call) -> Response:
 
 
 def _warn(call: Call, options: Json) -> None:
-    """Of Pods that stay, whether there is such a Job or not."""
+    """Warn that the Pods of a Job stay if the request names no propagation policy."""
     if (
         call.resource.kind == "Job"
         and call.resource.orphans
