@@ -1,6 +1,6 @@
-"""Request bodies: JSON and YAML to data, repeated keys noticed, errors in kube-apiserver's words; at a cost that is bounded.
+"""Decode request bodies from JSON and YAML, find repeated keys, and report errors as kube-apiserver does.
 
-What is bounded: depth, the number of values, aliases (none). How long a body may be is the business of who reads it.
+Depth and number of values are bounded, and aliases are refused. The reader of a body limits its length.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from clusterwright.golang import jsonerrors
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 DEPTH: Final = 200
-"""How deep JSON may nest; kube-apiserver stops at 10,000, our own recursion would at far less."""
+"""Nesting that JSON may have. kube-apiserver allows 10,000; recursion in Python fails long before."""
 VALUES: Final = 100_000
-"""How many values a body may hold. The largest definitions in use have a third of it."""
+"""Values that a body may hold. The largest CRDs in use have a third of it."""
 YAML_VALUES: Final = 50_000
-"""The same for YAML, each value of which costs ten times as much; programs send JSON."""
+"""Values that a YAML body may hold; each costs ten times as much as one of JSON."""
 HEAVY: Final = 2_000
-"""From how many values on work is done beside the event loop: some 20 ms."""
+"""Number of values from which on the worker does the work: about 20 ms."""
 _OF_JSON: Final = frozenset({b"{", b"[", b""})
 REPEATS: Final = 100
-"""How many repeated or unknown fields are told, as upstream does it."""
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # one that never ends is a string, too: no second look at any byte
+"""Repeated or unknown fields that are reported, as in kube-apiserver."""
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # a string without an end matches, too: no byte is read twice
 _STRUCT: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 REPEATED_IN_YAML: Final = "yaml: unmarshal errors:\n  "
-"""Stands before what is said of each repeated key of a YAML body; warnings leave it out."""
+"""Prefix of messages about repeated keys of a YAML body; warnings do not have it."""
 
 
 class Malformed(Exception):
-    """Not JSON (or YAML); the text is what Go's decoder would say, as nearly as we know it."""
+    """Not JSON (or YAML); the text is that of Go's decoder, as far as it is known."""
 
 
 def _free_number(text: str) -> int | float:
@@ -57,10 +57,10 @@ _decode_free = msgspec.json.Decoder(float_hook=_free_number).decode
 
 
 def decode_json(body: bytes, *, free: bool = False) -> Any:
-    """Data of a JSON body; raises Malformed.
+    """Decode a JSON body. Raises Malformed.
 
-    `free`: no type of Go reads it, as with custom resources. Then a whole number is an integer, also if it was written with a
-    fraction or an exponent: clients that want one could not read it otherwise.
+    `free`: the kind has no Go type, as custom resources. Whole numbers are integers then, even with a fraction or an exponent:
+    clients that expect an integer could not read them otherwise.
     """
     if len(body) > VALUES and weight(body) > VALUES and _has_too_many(body):
         raise Malformed(_TOO_MANY.format(VALUES))
@@ -77,12 +77,12 @@ _TOO_MANY: Final = "more than {} values"
 
 
 def weight(body: bytes) -> int:
-    """About how many values a text holds; more where its strings have commas and brackets in them."""
+    """Estimate how many values a text holds; commas and brackets in strings count, too."""
     return body.count(b",") + body.count(b"[") + body.count(b"{") + (body.count(b"\n") if body[:1] not in {b"{", b"["} else 0)
 
 
 def _has_too_many(body: bytes) -> bool:
-    """Whether there are too many values outside of strings. Looked at string by string, so that other threads have their turns."""
+    """Whether there are too many values outside of strings. Strings are skipped one by one, so that other threads can run."""
     count = end = 0
     for string in _STRING.finditer(body):
         between = body[end : string.start()]
@@ -94,7 +94,7 @@ def _has_too_many(body: bytes) -> bool:
 
 
 def is_heavy(*texts: bytes) -> bool:
-    """Whether reading these would be felt by others."""
+    """Whether decoding these takes so long that the worker should do it."""
     size = 0
     for text in texts:
         size += len(text) * _cost(text)
@@ -102,7 +102,7 @@ def is_heavy(*texts: bytes) -> bool:
 
 
 def _cost(text: bytes) -> int:
-    """How many times as much as a value of JSON one of this text costs."""
+    """Return how much more a value of this text costs than one of JSON."""
     return 1 if text[:1] in _OF_JSON else 10
 
 
@@ -130,18 +130,18 @@ def _explain(body: bytes, error: Exception) -> str:
         return "unexpected end of JSON input"
     if said := jsonerrors.explain(body):
         return said
-    if (at := text.find("json: cannot unmarshal number")) >= 0:  # said by ourselves
+    if (at := text.find("json: cannot unmarshal number")) >= 0:  # our own message
         return text[at : text.index(" - at", at)] if " - at" in text else text[at:]
     return "invalid JSON: " + text[:200]
 
 
 def decode_yaml(body: bytes) -> Any:
-    """Data of a YAML body (JSON is YAML); raises Malformed."""
+    """Decode a YAML body (JSON is YAML). Raises Malformed."""
     return decode_yaml_strictly(body)[0]
 
 
 def decode_yaml_strictly(body: bytes, *, free: bool = False) -> tuple[Any, list[str]]:
-    """Data of a YAML body, `free` as in JSON, and what is to be said of its repeated keys; raises Malformed."""
+    """Decode a YAML body, `free` as in JSON; return the data and the messages about repeated keys. Raises Malformed."""
     if body.lstrip()[:1] in {b"{", b"["}:
         try:
             value = decode_json(body, free=free)
@@ -165,14 +165,14 @@ def decode_yaml_strictly(body: bytes, *, free: bool = False) -> tuple[Any, list[
 
 
 class _Loader(yamlreader.SafeLoader):  # type: ignore[misc]  # libyaml's, or Python's own
-    """Plain YAML 1.1 as sigs.k8s.io/yaml reads it: no timestamps, repeated keys noticed."""
+    """Reads YAML 1.1 as sigs.k8s.io/yaml does: without timestamps, and notes repeated keys."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.repeated: list[str] = []
 
     def scan_to_next_token(self) -> None:
-        """As the original, but within brackets tabs are white space too."""
+        """Skip white space as PyYAML does, and tabs within brackets."""
         while True:
             super().scan_to_next_token()
             if not self.flow_level or self.peek() != "\t":
@@ -195,7 +195,7 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:[yY]|[nN])$"), list("yYnN"))  # as Go's reader has it
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:[yY]|[nN])$"), list("yYnN"))  # as Go's decoder does
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789"))
 _Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
@@ -221,14 +221,14 @@ def _key(key: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """The text with surrogates joined or replaced: YAML can spell out halves of characters."""
+    """Join or replace surrogates: escapes of YAML can be halves of characters."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
-    """What is to be said of keys that occur twice in a JSON body, in order. `decoded` is its data."""
+    """Return the messages about repeated keys of a JSON body, in order. `decoded`: its data."""
     if len(_encode(decoded)) == len(body):
-        return []  # written out it is as long as it came: nothing was dropped
+        return []  # encoded, it has the same length: no key was dropped
     found: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> Any:
@@ -266,7 +266,7 @@ def _walk(value: Any, path: str, found: list[str]) -> None:
 
 
 def in_order(body: bytes, repeated: list[str], unknown: list[str]) -> list[str]:
-    """What is said of a built-in's fields, in the order a reader meets them; what is inside an unknown field it skips."""
+    """Return the messages about fields of a built-in in the order of the body; the inside of unknown fields is skipped."""
     texts = {path: f'unknown field "{path}"' for path in unknown}
     if not repeated or not unknown:
         return [*repeated, *texts.values()]
@@ -298,7 +298,7 @@ def _meet(value: Any, path: str, unknown: dict[str, str], met: list[str]) -> Non
 
 
 def unrecognized(kind: str, problem: str, body: bytes) -> StatusError:
-    """400 for a body that could not be read as any object; without a kind to be, only the problem is told."""
+    """Return the error (400) for a body that is not an object of any kind."""
     if not kind:
         return bad_request(problem)
     return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(body)})")
@@ -314,7 +314,7 @@ def _excerpt(body: bytes) -> str:
 
 
 def as_object(value: Any, kind: str, body: bytes) -> Json:
-    """`value` if it is a JSON object; raises StatusError (400) in the words of Go's decoder."""
+    """Return `value` if it is a JSON object. Raises StatusError (400) with the message of Go's decoder."""
     if isinstance(value, dict):
         return value
     name = json_type(value)

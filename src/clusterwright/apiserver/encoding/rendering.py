@@ -1,4 +1,4 @@
-"""Answers in the form that was asked for: JSON, YAML, protobuf; whole objects, tables or metadata only."""
+"""Render answers in the form that the client accepts: JSON, YAML, protobuf; whole objects, tables or metadata only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusterwright.apiserver.status import StatusError, failure, not_acceptable
 
 
 class Asked(Protocol):
-    """What of a request decides how its answer looks."""
+    """The parts of a request that decide the form of its answer."""
 
     resource: Resource
     query: dict[str, str]
@@ -24,17 +24,17 @@ class Asked(Protocol):
     warnings: list[str]
 
     def now(self) -> datetime:
-        """The time that ages are counted to."""
+        """Return the time for ages."""
 
 
 def failed(error: StatusError, form: Form, warnings: tuple[str, ...] = ()) -> Response:
-    """A failure Status as an answer."""
+    """Return a failure Status as an answer."""
     headers = {"retry-after": str(error.retry_after)} if error.retry_after is not None else {}
     return write(error.code, error.status, Form(form.media), error.warnings or warnings, headers)
 
 
 def render(call: Asked, status: int, obj: Json | None, raw: bytes | None) -> Response:
-    """An object in the form that was asked for."""
+    """Return an answer with an object."""
     if obj is None:
         assert raw is not None
         obj = msgspec.json.decode(raw)
@@ -56,7 +56,7 @@ def render(call: Asked, status: int, obj: Json | None, raw: bytes | None) -> Res
 
 
 def render_list(call: Asked, objects: list[Json], list_kind: str, list_meta: Json) -> Response:
-    """A list in the form that was asked for."""
+    """Return an answer with a list."""
     form, resource = call.form, call.resource
     value: Json
     if form.render == "Table":
@@ -82,7 +82,7 @@ def render_list(call: Asked, objects: list[Json], list_kind: str, list_meta: Jso
 
 
 def _go_type(resource: Resource, kind: str) -> str:
-    """The type that a built-in has inside of kube-apiserver."""
+    """Return the internal type of a built-in in kube-apiserver."""
     package = resource.storage.rpartition("/")[0].split(".", 1)[0]
     return f"*{package or 'core'}.{kind}"
 
@@ -94,7 +94,7 @@ def _write(call: Asked, status: int, value: Json, form: Form) -> Response:
 
 
 def write(status: int, value: Json, form: Form, warnings: tuple[str, ...] = (), headers: dict[str, str] | None = None) -> Response:
-    """Data as an answer. What has no protobuf encoding is written as JSON, and the answer says so."""
+    """Return data as an answer. Data without a protobuf encoding is written as JSON, with that content type."""
     body = protobuf.encode(value) if form.media == PROTOBUF else None
     if form.media == PROTOBUF and body is None:
         form = Form(JSON, form.render, form.group, form.version)
@@ -103,7 +103,7 @@ def write(status: int, value: Json, form: Form, warnings: tuple[str, ...] = (), 
 
 
 def _relabel(value: Json) -> None:
-    """What we made is of the version that was asked for; the metadata in it, too."""
+    """Set the requested version of meta.k8s.io, also for the metadata inside, in place."""
     if value.get("apiVersion") == "meta.k8s.io/v1":
         value["apiVersion"] = "meta.k8s.io/v1beta1"
     for item in (*(value.get("items") or ()), *(row.get("object") or {} for row in value.get("rows") or ())):
@@ -112,7 +112,7 @@ def _relabel(value: Json) -> None:
 
 
 def bookmark_shape(call: Asked, obj: Json) -> Json:
-    """A bookmark's object in the form that is watched."""
+    """Return the object of a bookmark in the form of the watch."""
     if call.form.render == "Table":
         return printing.table(
             call.resource.handler, [obj], now=call.now(), include=call.query.get("includeObject", "Metadata"),

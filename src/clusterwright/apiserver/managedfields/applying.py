@@ -1,4 +1,4 @@
-"""What applying a configuration makes of an object."""
+"""Server-side apply: merge a configuration into an object, and set its managers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def apply(
     time: str,
     handlers: Versions,
 ) -> Json:
-    """The object that server-side apply makes, with its managedFields; `live` None means create. Raises StatusError."""
+    """Return the applied object with its managedFields; `live` None means create. Raises StatusError."""
     api_version = str(applied.get("apiVersion") or "")
     handler = handlers.get(api_version)
     if handler is None or applied.get("kind") != handler.gvk.kind:
@@ -62,7 +62,7 @@ def apply(
     if type(meta) is dict and "managedFields" in meta:
         if meta["managedFields"] is not None:
             raise bad_request("metadata.managedFields must be nil")
-        # null says nothing: it is no wish, and no reason to write
+        # null means nothing, so that it alone is no change
         applied = {**applied, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
     kind = type_of(handler)
     try:
@@ -74,7 +74,7 @@ def apply(
     managers = decode(kept) or {}
     _check_versions(managers, (manager, "Apply", "", subresource), handlers)
     if not managers and live is not None:
-        # what was there before the first apply belongs to somebody, if only by name
+        # fields from before the first apply get a manager
         compared = Comparisons(zero_object(handler), base, handlers, subresource).of(api_version)
         before = difference(compared[1], STRIPPED) if compared is not None else {}
         if before:
@@ -91,7 +91,7 @@ def apply(
     actor: Identity = (manager, "Apply", "", subresource)
     entry = managers.get(actor)
     if entry is not None:
-        # an apply that changes nothing but owners has no time of its own
+        # an apply that only changes owners keeps the time
         entry.time = time if result != base else entry.time
     meta = dict(result.get("metadata") or {})
     entries = written(managers)
@@ -108,7 +108,7 @@ def apply(
 
 
 def _check_versions(managers: Managers, actor: Identity, versions: Versions) -> None:
-    """Custom resources are compared in the versions of all who own something: one that is served no more ends the apply."""
+    """Check that the versions of all managers of a custom resource are served. Raises StatusError."""
     if versions.converter is None:
         return
     for identity, entry in sorted(managers.items(), key=lambda item: item[0] == actor):
@@ -119,14 +119,14 @@ def _check_versions(managers: Managers, actor: Identity, versions: Versions) -> 
 
 
 def named(applied: Json) -> str:
-    """Namespace and name of a configuration, as far as it says them."""
+    """Return namespace and name of a configuration, as far as it has them."""
     meta = applied.get("metadata")
     given = [meta.get(k) for k in ("namespace", "name")] if type(meta) is dict else [None, None]
     return "/".join(g if isinstance(g, str) else "" for g in given)
 
 
 def go_gvk(handler: KindHandler) -> str:
-    """A kind as Go prints it."""
+    """Return a kind as Go prints it."""
     gvk = handler.gvk
     return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 
@@ -161,7 +161,7 @@ def _apply(
 
 
 def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, handlers: Versions) -> Json:
-    """Remove what the applier owned, applies no longer, and nobody else owns."""
+    """Remove fields that the applier owned, does not apply any more, and shares with no other manager."""
     version = last.api_version
     handler = handlers.get(version)
     converted = versioned(merged, version, handlers)
@@ -199,7 +199,7 @@ def _prune(merged: Json, managers: Managers, last: Entry, api_version: str, hand
 
 
 def _allowed_by_last_applied(conflicts: Conflicts, base: Json, handler: KindHandler) -> bool:
-    """Whether everything in conflict was set by client-side `kubectl apply`, whose successor the applier is."""
+    """Whether client-side `kubectl apply` set all fields in conflict, so that the applier may take them over."""
     text = ((base.get("metadata") or {}).get("annotations") or {}).get(_LAST_APPLIED)
     if not text:
         return False
@@ -216,7 +216,7 @@ def _allowed_by_last_applied(conflicts: Conflicts, base: Json, handler: KindHand
 
 
 def _refresh_last_applied(result: Json, applied: Json, manager: str) -> None:
-    """Kubectl's server-side apply keeps the annotation of its client-side apply in step."""
+    """Update the annotation of client-side apply, as kubectl's server-side apply needs it."""
     annotations = result["metadata"].get("annotations")
     if manager != "kubectl" or type(annotations) is not dict or not annotations.get(_LAST_APPLIED):
         return

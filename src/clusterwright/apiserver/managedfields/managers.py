@@ -1,4 +1,4 @@
-"""The managers of an object's fields: how they are kept, and what a write takes from whom."""
+"""The managers of an object's fields: decoding, encoding, and which fields a write takes from them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MAXIMUM_MANAGERS: Final = 1000
 """Managers that an object may have. Kubernetes merges the oldest of more than ten that update, and does not limit those that apply."""
 
 Identity = tuple[str, str, str, str]
-"""manager, operation, apiVersion (empty for Apply), subresource: what tells entries apart."""
+"""Manager, operation, apiVersion (empty for Apply) and subresource identify an entry."""
 
 
 @dataclass(slots=True)
@@ -64,16 +64,16 @@ class Entry:
     time: str | None
     fields: Set
     raw: Json | None = None
-    """The entry as it was read, while its fields are those."""
+    """The entry as it was read, if its fields did not change."""
 
     @property
     def identity(self) -> Identity:
-        """What tells it apart."""
+        """Return what identifies the entry."""
         return (self.manager, self.operation, "" if self.operation == "Apply" else self.api_version, self.subresource)
 
     @property
     def sort_key(self) -> bytes:
-        """By what conflicts are told in order: what tells it apart, as JSON; so a subresource comes before none."""
+        """Return the sort key of conflicts: the identity as JSON, so that entries with a subresource come first."""
         manager, operation, api_version, subresource = self.identity
         return msgspec.json.encode(
             {"manager": manager, "operation": operation}
@@ -82,7 +82,7 @@ class Entry:
         )
 
     def dump(self) -> Json:
-        """As managedFields shows it."""
+        """Return the entry as managedFields has it."""
         if self.raw is not None:
             return self.raw if self.raw.get("time") == self.time else {**self.raw, "time": self.time}
         out: Json = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
@@ -95,7 +95,7 @@ class Entry:
         return out
 
     def shown(self) -> str:
-        """As messages name it."""
+        """Return the entry as messages name it."""
         text = quote(self.manager)
         if self.subresource:
             text += f" with subresource {quote(self.subresource)}"
@@ -111,7 +111,7 @@ def _load_fields(fields: bytes) -> Set:
 
 
 def decode(entries: Any) -> Managers | None:
-    """The managers of a list of entries; None if one of them is malformed."""
+    """Return the managers of a list of entries; None if one of them is malformed."""
     if not entries:
         return {}
     managers: Managers = {}
@@ -140,7 +140,7 @@ def decode(entries: Any) -> Managers | None:
 
 
 def written(managers: Managers) -> list[Json]:
-    """The managers as metadata.managedFields shows them."""
+    """Return the managers as metadata.managedFields has them."""
     entries = list(managers.values())
     if len(entries) > 1:
         entries.sort(key=lambda e: (e.operation, e.time or "", e.manager, e.api_version, e.subresource))
@@ -148,13 +148,13 @@ def written(managers: Managers) -> list[Json]:
 
 
 def type_of(handler: KindHandler) -> MergeType:
-    """How objects of the kind are owned and merged."""
+    """Return the merge type of a kind."""
     kind: MergeType = handler.schema.merge_type
     return kind
 
 
 def versioned(obj: Json, api_version: str, handlers: Versions) -> Json | None:
-    """The object as another version shows it, with what that version has no field for; None if there is no such version."""
+    """Return the object in another version, not pruned; None if there is no such version."""
     handler = handlers.get(api_version)
     if handler is None:
         return None
@@ -164,7 +164,7 @@ def versioned(obj: Json, api_version: str, handlers: Versions) -> Json | None:
 
 
 def bare(obj: Json) -> Json:
-    """The object without its managedFields."""
+    """Return the object without its managedFields."""
     meta = obj.get("metadata")
     if type(meta) is dict and "managedFields" in meta:
         return {**obj, "metadata": {k: v for k, v in meta.items() if k != "managedFields"}}
@@ -172,14 +172,14 @@ def bare(obj: Json) -> Json:
 
 
 class Comparisons:
-    """What a write changes, as each version sees it."""
+    """The changes of a write in each version, computed on first use."""
 
     def __init__(self, old: Json, new: Json, handlers: Versions, subresource: str) -> None:
         self.old, self.new, self.handlers, self.subresource = old, new, handlers, subresource
         self._made: dict[str, tuple[Set, Set] | None] = {}
 
     def of(self, api_version: str) -> tuple[Set, Set] | None:
-        """What is removed, and what is modified or added; None for a version that is not served."""
+        """Return the removed fields, and the modified or added ones; None for a version that is not served."""
         if api_version not in self._made:
             self._made[api_version] = self._compare(api_version)
         return self._made[api_version]
@@ -202,7 +202,7 @@ class Comparisons:
 
 
 class NotInVersion(Exception):
-    """An object that does not fit the schema of a version in which somebody owns fields of it."""
+    """An object does not fit the schema of a version in which a manager owns fields."""
 
 
 def _require(obj: Json, kind: MergeType, name: str) -> None:
@@ -213,7 +213,7 @@ def _require(obj: Json, kind: MergeType, name: str) -> None:
 
 
 def take(managers: Managers, comparisons: Comparisons, actor: Identity | None, *, force: bool) -> Managers:
-    """The managers after a change: what was changed or removed belongs to nobody but `actor`. Raises Conflicts unless forced."""
+    """Return the managers after a change: only `actor` keeps fields that changed or were removed. Raises Conflicts unless forced."""
     conflicts: dict[Identity, Set] = {}
     left: Managers = {}
     for identity, entry in managers.items():
@@ -247,7 +247,7 @@ class Conflicts(Exception):
         self.found = found
 
     def status(self) -> StatusError:
-        """409, naming every field and who has it."""
+        """Return the error (409) that names every field and its manager."""
         flat = [(e, "".join(show_element(s) for s in path)) for e, fields in self.found.values() for path in paths(fields)]
         causes = [{"reason": "FieldManagerConflict", "message": f"conflict with {e.shown()}", "field": path} for e, path in flat]
         if len(flat) == 1:
@@ -261,6 +261,6 @@ class Conflicts(Exception):
 
 
 def zero_object(handler: KindHandler) -> Json:
-    """What a create is compared with: the kind's zero object."""
+    """Return the zero object of a kind, with which a create is compared."""
     zero: Json = handler.schema.zero()
     return {"apiVersion": handler.gvk.api_version, "kind": handler.gvk.kind, **zero}

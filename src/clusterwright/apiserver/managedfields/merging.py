@@ -1,4 +1,4 @@
-"""Comparing, merging and cutting values by their merge type. Values are plain JSON; nothing is changed in place."""
+"""Compare, merge and cut values by their merge type. Values are plain JSON; nothing is changed in place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusterwright.golang.quoting import quote
 _encode = msgspec.json.Encoder(order="sorted").encode
 ABSENT: Final = object()
 _LEAF: Final[Set] = {".": DOT}
-"""The set of a leaf. Sets are never changed once they are made, so that all leaves can share it."""
+"""The set of a leaf. Sets do not change, so that all leaves can share it."""
 
 
 class SchemaMismatch(Exception):
@@ -27,12 +27,12 @@ class SchemaMismatch(Exception):
         self.path = path
 
     def under(self, step: str) -> SchemaMismatch:
-        """The same problem, seen from the parent."""
+        """Return the same error with the path from the parent."""
         return SchemaMismatch(self.text, step + self.path)
 
 
 def element_of(item: Any, kind: MergeType) -> str:
-    """The path element of an item of a set or map list; raises SchemaMismatch."""
+    """Return the path element of an item of a set or map list. Raises SchemaMismatch."""
     if not kind.keys:
         if type(item) is dict:
             raise SchemaMismatch("associative list without keys has an element that's a map type")
@@ -61,7 +61,7 @@ def element_of(item: Any, kind: MergeType) -> str:
 
 
 def show_element(element: str) -> str:
-    """A path element as messages show it."""
+    """Return a path element as messages show it."""
     tag, body = element[:2], element[2:]
     if tag == "f:":
         return f".{body}"
@@ -99,7 +99,7 @@ def check(value: Any, kind: MergeType, *, duplicates: bool = False) -> None:
 
 
 def _fits(value: Any, kind: MergeType, duplicates: bool) -> bool:
-    """Whether there is no problem: what nearly all values are asked, and nothing else."""
+    """Whether a value fits: the fast path of `check`, enough for nearly all values."""
     if value is None or kind.kind == ANY:
         return True
     if kind.kind == SCALAR:
@@ -130,7 +130,7 @@ def _problems(value: Any, kind: MergeType, duplicates: bool) -> Iterator[SchemaM
     elif type(value) is not dict:
         yield SchemaMismatch(f"expected map, got {_go(value)}")
     else:
-        # the first field that is not declared ends the search, wherever upstream meets it; so it comes last
+        # kube-apiserver stops at the first undeclared field, so it comes last
         for key in sorted(value, key=lambda k: (kind.child(k) is None, k)):
             child = kind.child(key)
             if child is None:
@@ -172,7 +172,7 @@ def _scalar_problem(value: Any, kind: MergeType) -> str:
 
 
 def _go(value: Any) -> str:
-    """A value as Go prints the pointer to its wrapper."""
+    """Return a value as Go prints the pointer to its wrapper."""
     return f"&{{{printed(value)}}}"
 
 
@@ -180,7 +180,7 @@ def _go(value: Any) -> str:
 
 
 def compare(old: Any, new: Any, kind: MergeType) -> tuple[Set, Set, Set]:
-    """The sets of removed, modified and added paths."""
+    """Return the sets of removed, modified and added paths."""
     removed: Set = {}
     modified: Set = {}
     added: Set = {}
@@ -189,7 +189,7 @@ def compare(old: Any, new: Any, kind: MergeType) -> tuple[Set, Set, Set]:
 
 
 def everything(value: Any, kind: MergeType) -> Set:
-    """All paths of a value: what is added with it, what is removed with it."""
+    """Return all paths of a value, which are added or removed with it."""
     if type(value) is dict and value and not kind.atomic and kind.kind in (MAP, ANY):
         out: Set = {".": DOT}
         for key, item in value.items():
@@ -252,7 +252,7 @@ def _descend(name: str, before: Any, after: Any, kind: MergeType, removed: Set, 
 
 
 def _grouped(values: Any, kind: MergeType) -> dict[str, list[Any]]:
-    if type(values) is not list:  # objects are compared before they are judged
+    if type(values) is not list:  # objects are compared before they are validated
         raise SchemaMismatch(f"expected list, got {_go(values)}")
     out: dict[str, list[Any]] = {}
     for item in values:
@@ -289,7 +289,7 @@ def _compare_lists(old: Any, new: Any, kind: MergeType, removed: Set, modified: 
 
 
 def field_set(value: Any, kind: MergeType) -> Set:
-    """The paths that applying a value owns: leaves, empty maps, and items of sets and map lists."""
+    """Return the paths that applying a value owns: leaves, empty maps, and items of sets and map lists."""
     out: Set = {}
     _field_set(value, kind, out)
     return out
@@ -330,7 +330,7 @@ def _field_set(value: Any, kind: MergeType, out: Set) -> None:
 
 
 def merge(live: Any, config: Any, kind: MergeType) -> Any:
-    """`config` laid over `live`."""
+    """Return `live` with `config` merged into it."""
     if live is ABSENT:
         return _clean(config)
     if config is ABSENT:
@@ -406,7 +406,7 @@ def _merge_lists(live: list[Any], config: list[Any], kind: MergeType) -> list[An
 
 
 def remove(value: Any, paths: Set, kind: MergeType) -> Any:
-    """The value without the items of a set. A map or list that is emptied from within stays, empty."""
+    """Return the value without the items of a set. Maps and lists that become empty stay."""
     if not paths or not value:
         return value
     if _is_map(kind, value) and type(value) is dict:

@@ -1,4 +1,4 @@
-"""Sets of field paths, as tries in the very shape of FieldsV1.
+"""Sets of field paths, as tries in the shape of FieldsV1.
 
 A node maps path elements (`f:name`, `k:{"a":1}`, `v:"x"`, `i:0`) to nodes; the key `.` says that the path to the node itself is
 in the set. The wire form leaves out the dot of a leaf; `load` and `dump` translate.
@@ -15,7 +15,7 @@ DOT: Set = {}
 
 
 def load(fields: Any) -> Set:
-    """A set from FieldsV1; raises ValueError for what is none."""
+    """Decode a set from FieldsV1. Raises ValueError."""
     if type(fields) is not dict:
         raise ValueError("not an object")
     out: Set = {}
@@ -31,7 +31,7 @@ def load(fields: Any) -> Set:
 
 
 def dump(node: Set) -> dict[str, Any]:
-    """FieldsV1 of a set, sorted."""
+    """Encode a set as FieldsV1, sorted."""
     if len(node) == 1:
         key, child = next(iter(node.items()))
         return {} if key == "." else {key: dump(child)}
@@ -40,7 +40,7 @@ def dump(node: Set) -> dict[str, Any]:
 
 
 def union(a: Set, b: Set) -> Set:
-    """What is in either."""
+    """Return the union of two sets."""
     if not a:
         return b
     if not b:
@@ -53,7 +53,7 @@ def union(a: Set, b: Set) -> Set:
 
 
 def difference(a: Set, b: Set) -> Set:
-    """What is in `a` and not in `b`."""
+    """Return what is in `a` and not in `b`."""
     if not b or not a:
         return a
     out: Set = {}
@@ -69,7 +69,7 @@ def difference(a: Set, b: Set) -> Set:
 
 
 def intersection(a: Set, b: Set) -> Set:
-    """What is in both."""
+    """Return the intersection of two sets."""
     if not a or not b:
         return {}
     out: Set = {}
@@ -98,7 +98,7 @@ def contains(a: Set, b: Set) -> bool:
 
 
 def without(a: Set, paths: list[tuple[str, ...]]) -> Set:
-    """The set without some fields and everything below them."""
+    """Return the set without some fields and everything below them."""
     for path in paths:
         a = _without(a, path)
     return a
@@ -119,7 +119,7 @@ def _without(a: Set, path: tuple[str, ...]) -> Set:
 
 
 def with_named_fields(a: Set, kind: MergeType | None) -> Set:
-    """The set with every named field of a struct that it passes through: members of maps and items of lists stay as they are."""
+    """Return the set with all named fields of structs on its paths added; members of maps and items of lists are not added."""
     if kind is None:
         return a
     out: Set = {}
@@ -136,7 +136,7 @@ def with_named_fields(a: Set, kind: MergeType | None) -> Set:
 
 
 def paths(a: Set, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """All paths of a set in kube-apiserver's order: the members of a level before what is below them."""
+    """Yield all paths of a set in kube-apiserver's order: the members of a level before what is below them."""
     keys = sorted(k for k in a if k != ".")
     out = [(*prefix, k) for k in keys if "." in a[k]]
     for key in keys:

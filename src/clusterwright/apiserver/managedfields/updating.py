@@ -1,4 +1,4 @@
-"""What a write that is not an apply owns afterwards."""
+"""Set managedFields after a write other than apply."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _MAXIMUM_UPDATERS: Final = 10
 
 
 def update(old: Json | None, new: Json, *, manager: str, subresource: str, time: str, handlers: Versions) -> None:
-    """Set `new.metadata.managedFields` after a write that is not an apply, in place."""
+    """Set `new.metadata.managedFields` after a write other than apply, in place."""
     meta = new["metadata"]
     sent = meta.pop("managedFields", None)
     kept = old["metadata"].get("managedFields") if old is not None else None
     managers = _sent_or_kept(sent, kept, subresource)
     if not managers and old is not None:
-        return  # nobody tracked it so far: tracking begins with the first apply
+        return  # the object has no managers: tracking begins with the first apply
     api_version = str(new.get("apiVersion") or "")
     handler = handlers.get(api_version)
     if handler is None:
@@ -51,7 +51,7 @@ def update(old: Json | None, new: Json, *, manager: str, subresource: str, time:
     try:
         compared = comparisons.of(api_version)
     except SchemaMismatch:
-        # lists whose items cannot be told apart: ownership stays as it was
+        # items of a list cannot be identified: keep the managers
         if kept:
             meta["managedFields"] = kept
         return
@@ -65,7 +65,7 @@ def update(old: Json | None, new: Json, *, manager: str, subresource: str, time:
     try:
         managers = take(managers, comparisons, None, force=True)
     except NotInVersion:
-        return  # nobody can say any more who owns what
+        return  # owners are unknown now
     own = difference(changed, STRIPPED) if "f:metadata" in changed or "f:kind" in changed or "f:apiVersion" in changed else changed
     _join(managers, identity, previous, own, removed, time)
     managers = _cap(managers)
@@ -103,14 +103,14 @@ def _sent_or_kept(sent: Any, kept: Any, subresource: str) -> Managers:
 
 
 def _settle(entries: list[Json], kept: Any) -> list[Json]:
-    """The old entries where nothing but their order differs, so that a write that changes nothing is seen to change nothing."""
+    """Return the old entries if only their order differs, so that a write without changes stores nothing."""
     if type(kept) is list and len(kept) == len(entries) and all(entry in kept for entry in entries):
         return kept
     return entries
 
 
 def _cap(managers: Managers) -> Managers:
-    """At most ten updaters: the oldest are put together."""
+    """Merge the oldest managers that update if there are more than ten."""
     updaters = [i for i, e in managers.items() if e.operation == "Update"]
     if len(updaters) <= _MAXIMUM_UPDATERS:
         return managers
