@@ -53,6 +53,18 @@ class Tools(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassTools:
+    """`Tools` alone, for a pass that needs no more."""
+
+    client: Client
+    clock: Clock
+    random: Random
+    events: EventRecorder
+    trace: Callable[[ObjectKey, Mapping[str, str]], None] = lambda _key, _rows: None
+    may_wait: Callable[[ObjectKey, float], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
     """Everything a reconciler may use. Time, entropy and keys come from here and from nowhere else."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from random import Random, SystemRandom
+from random import SystemRandom
 from typing import Any
 
 from msgspec.structs import replace as changed
@@ -20,11 +20,10 @@ from clusterwright.controllers.kit.owners import find_owner
 from clusterwright.controllers.kit.passing import Pass
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kit.watching import of_cluster, owned, owners
-from clusterwright.controllers.wiring import EventRecorder
+from clusterwright.controllers.wiring import PassTools
 from clusterwright.provider.conditions import READY, View
 from clusterwright.provider.machines import InfraMachines, ProvisionFailed, Server
 from clusterwright.runtime import logging
-from clusterwright.runtime.client import Client
 from clusterwright.runtime.clock import Clock, SystemClock
 from clusterwright.runtime.controller import Controller
 from clusterwright.runtime.errors import NotFound
@@ -106,23 +105,13 @@ def _told(obj: Any, server: Server) -> Any:
     return changed(obj, spec=changed(obj.spec, provider_id=server.provider_id), status=status)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tools:
-    client: Client
-    clock: Clock
-    random: Random
-    events: EventRecorder
-    trace: Callable[[ObjectKey, Mapping[str, str]], None]
-    may_wait: Callable[[ObjectKey, float], bool]
-
-
 def add(manager: Manager, machines: type[InfraMachines[Any]]) -> None:
     """Let a manager reconcile the kind, beside what else it does."""
     kind, name = machines.kind, machines.kind.__name__
     shape: Shape[Any] = Shape(kind=kind, finalizer=machines.finalizer, owned=("Paused", READY.name))
 
     def make(controller: Controller) -> KindReconciler[Any, _Belonging, View]:
-        tools = _Tools(
+        tools = PassTools(
             client=manager.client,
             clock=manager.clock,
             random=manager.random,

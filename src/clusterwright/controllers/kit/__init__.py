@@ -25,6 +25,9 @@ How to write a controller:
        SHAPE = Shape(kind=Thing, finalizer="...", owned=("Paused", *(t.name for t in TABLES)))
        def make(deps): return KindReconciler(deps, SHAPE, Things(deps))
 
+   A second controller of a kind, or a kind without status: `Shape(main=False)`. A pass that waits before it acts returns the decision of
+   a table from `unready`, `owner` or `observe`; `written` follows the patch.
+
 7. `build.py`: `CONTROLLER = ControllerDefinition(...)` with its watches: named mappers of `kit.watching`, and `changed(Facts.of)`
    with the very Facts that the snapshot holds. The kind itself is watched anyway.
 8. One line in `kit.registry.ENTRIES`, one in each import-linter contract on controllers, and `python -m tools.docs`.

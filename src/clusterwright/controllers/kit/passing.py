@@ -120,6 +120,11 @@ class Pass(Generic[T, S]):
 
     # ---------------------------------------------------------------------------------------------------- writing
 
+    def rebase(self, latest: Original[T]) -> None:
+        """Go on from the object as it is now: this pass has changed it by a write of another form, or others have."""
+        self.original = latest
+        self.become(latest.object)
+
     async def save(self, obj: T) -> None:
         """Write now what must not be lost, whatever comes; the patch at the end is then a change of what was written.
 

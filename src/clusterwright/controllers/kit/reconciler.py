@@ -22,6 +22,7 @@ from clusterwright.runtime.logging import leaves
 from clusterwright.runtime.patch import Patcher
 from clusterwright.runtime.paused import PAUSE, ensure_paused_condition
 from clusterwright.runtime.reconcile import Result
+from clusterwright.tables import Decision
 
 T = TypeVar("T", bound=Object)
 O = TypeVar("O")  # noqa: E741  # beside T and S, in that order, it is the owner
@@ -43,6 +44,11 @@ class Shape(Generic[T]):
     owned: tuple[str, ...]
     """The types of conditions that only this controller sets; in a conflict they win."""
     owned_v1beta1: tuple[str, ...] = ()
+    main: bool = True
+    """Whether this is the kind's main controller: the one that writes the condition Paused and `status.observedGeneration`.
+
+    Any other controller of the kind, and the controller of a kind without status, writes neither; `Kind.is_paused` alone ends its passes.
+    """
     sums: words.Sums = words.NONE
     """What of the status only sums up objects below, so that it may wait a second for more."""
 
@@ -50,16 +56,19 @@ class Shape(Generic[T]):
 class Kind(Protocol[T, O, S]):
     """The steps of a pass that are a kind's own. Derive from it: the optional ones have defaults."""
 
-    async def owner(self, obj: T) -> O | None:
-        """What the object belongs to, mostly its Cluster; None where that is not there yet: its coming wakes us."""
+    async def owner(self, obj: T) -> O | Decision | None:
+        """Return what the object belongs to, mostly its Cluster.
+
+        None, or the decision that says why, ends the pass: the owner does not exist yet, and its creation starts the next pass.
+        """
 
     def is_paused(self, owner: O) -> bool:
         """Whether what the object belongs to is paused."""
 
-    async def observe(self, obj: T, owner: O) -> S | None:
+    async def observe(self, obj: T, owner: O) -> S | Decision | None:
         """Everything that decisions need, read into one frozen snapshot; what cannot be read is a value there, for the tables.
 
-        None: there is nothing to do for this object now.
+        None, or the decision that says why, ends the pass: there is nothing to do for this object now.
         """
 
     async def act(self, run: Pass[T, S]) -> None:
@@ -67,6 +76,14 @@ class Kind(Protocol[T, O, S]):
 
     def conclude(self, run: Pass[T, S]) -> None:
         """Let the condition tables decide, and set the rest of the status. Pure."""
+
+    async def written(self, run: Pass[T, S]) -> None:
+        """Do what may only follow the patch. It is not called after a failure."""
+        return
+
+    def unready(self) -> Decision | None:
+        """Return the decision that keeps every pass of this kind waiting now, or None."""
+        return None
 
     def concerns(self, obj: T) -> bool:
         """Whether the object is this controller's at all; one that is not is left alone wholly."""
@@ -95,6 +112,8 @@ class KindReconciler(Generic[T, O, S]):
     async def reconcile(self, key: ObjectKey) -> Result:
         """One pass."""
         original: Original[T] | None = None
+        if (unready := self._kind.unready()) is not None:
+            return self._halt(key, unready)
         try:
             original = await self._deps.client.read(self._shape.kind, key)
             if original is None:
@@ -117,6 +136,7 @@ class KindReconciler(Generic[T, O, S]):
         await self._write(run)
         if run.errors:
             raise failure(run.errors)
+        await self._kind.written(run)
         return Result.soonest(*run.votes)
 
     async def _begin(self, original: Original[T]) -> Pass[T, S] | Result:
@@ -126,18 +146,21 @@ class KindReconciler(Generic[T, O, S]):
             self._kind.forget(key)
             return self._end(key, "not-ours")
         owner = await self._kind.owner(original.object)
-        if owner is None:
-            return self._end(key, "no-owner")
+        if owner is None or isinstance(owner, Decision):
+            return self._end(key, "no-owner") if owner is None else self._halt(key, owner)
         if not shape.finalizer_in_act and await self._adds_finalizer(original):
             return self._end(key, "finalizer-added")
-        paused = self._kind.is_paused(owner)
-        check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused, apart=self._apart)
-        rows = {PAUSE.name: check.row}
-        if check.ends_pass:
-            return self._end(key, "paused" if check.is_paused else "not-paused-written", rows)
-        seen = await self._kind.observe(check.object, owner)
-        if seen is None:
-            return self._end(key, "nothing-to-do", rows)
+        paused, obj, rows = self._kind.is_paused(owner), original.object, dict[str, str]()
+        if shape.main:
+            check = await ensure_paused_condition(self._patcher, deps.clock, original, cluster_paused=paused, apart=self._apart)
+            obj, rows = check.object, {PAUSE.name: check.row}
+            if check.ends_pass:
+                return self._end(key, "paused" if check.is_paused else "not-paused-written", rows)
+        elif paused:
+            return self._end(key, "paused")
+        seen = await self._kind.observe(obj, owner)
+        if seen is None or isinstance(seen, Decision):
+            return self._end(key, "nothing-to-do", rows) if seen is None else self._halt(key, seen, rows)
         step = "normal" if original.object.metadata.deletion_timestamp is None else "deleting"
         return Pass(original, seen, self._patch, rows={STEP: step, **rows})
 
@@ -149,6 +172,11 @@ class KindReconciler(Generic[T, O, S]):
         """The pass ends at a step before it acts."""
         self._deps.trace(key, {STEP: step, **(rows or {})})
         return Result.await_change()
+
+    def _halt(self, key: ObjectKey, decision: Decision, rows: Mapping[str, str] | None = None) -> Result:
+        """End the pass before it acts, as a table has decided."""
+        self._deps.trace(key, {STEP: decision.row, **(rows or {}), decision.table: decision.row})
+        return Result.soonest(decision.requeue)
 
     async def _write(self, run: Pass[T, S]) -> None:
         """One patch; then the Events, whether or not it could be written."""
@@ -186,6 +214,6 @@ class KindReconciler(Generic[T, O, S]):
             after,
             owned_conditions=self._shape.owned,
             owned_v1beta1_conditions=self._shape.owned_v1beta1,
-            observed_generation=complete,
+            observed_generation=complete and self._shape.main,
             own_generation=not self._apart,
         )
