@@ -84,7 +84,7 @@ CONTROL_PLANE_INITIALIZED = [
     ),
 ]
 
-# Seed 003: ControlPlaneMachinesUpToDate.
+# Seed 003: ControlPlaneMachinesUpToDate. Ours is rendered whole in docs/tables/cluster.md, under the same name.
 CONTROL_PLANE_MACHINES_UP_TO_DATE = [
     SeedRow("!getDescendantsSucceeded", ("Unknown", "InternalError", LOGS), "unlisted", "machines-unlisted"),
     SeedRow("len(controlPlaneMachines) == 0", ("True", "NoReplicas", ""), "nobody", "ControlPlaneMachinesUpToDate-nobody"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +63,16 @@ def test_a_seeds_row_fires_and_writes_what_it_says(name: str, seed: SeedRow) -> 
         assert (status, reason) == seed.transition[:2]
     if "<" not in seed.transition[2] and seed.transition[0]:
         assert message == seed.transition[2]
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_a_seeds_table_can_be_read_whole_in_the_documents(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tables" / "cluster.md").read_text()
+    section = page.partition(f"## {name}\n")[2].partition("\n## ")[0]
+
+    shown = [line.split(" | ")[:2] for line in section.splitlines() if line.startswith("| `")]
+
+    assert shown == [[f"| `{row.row}`", f"`{SAME_WORDS.get(row.guard, row.guard)}`".replace("|", "\\|")] for row in SEEDS[name][0]]
 
 
 def test_the_seeds_tables_are_whole() -> None:

@@ -12,7 +12,7 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.conditions import get
-from clusterwright.controllers.kubeadmconfig.init_lock import InitLock
+from clusterwright.controllers.kubeadmconfig.init_lock import InitLock, Lock
 from support.kubeadmconfig import b64
 
 NS = "default"
@@ -103,7 +103,7 @@ async def test_a_config_map_that_is_no_lock_is_neither_taken_nor_deleted(world: 
     )
     lock = InitLock(world.client)
 
-    assert not await lock.acquire(cluster, "m1")
+    assert await lock.acquire(cluster, "m1") is Lock.DENIED
     assert await lock.release(cluster)
     assert await lock.release(cluster, held_by="m1")
 

@@ -10,7 +10,7 @@ from clusterwright.api.codec import convert
 from clusterwright.api.core import Cluster, Machine
 from clusterwright.api.kubernetes import ConfigMap, Secret
 from clusterwright.api.meta import ObjectKey
-from clusterwright.controllers.kubeadmconfig.init_lock import InitLock, lock_config_map
+from clusterwright.controllers.kubeadmconfig.init_lock import InitLock, Lock, lock_config_map
 
 NS = "default"
 
@@ -22,7 +22,7 @@ async def _cluster(world: Any) -> Cluster:
 async def test_edge_063_a_free_lock_is_taken(world: Any) -> None:
     cluster = await _cluster(world)
 
-    assert await InitLock(world.client).acquire(cluster, "m1") == "new"
+    assert await InitLock(world.client).acquire(cluster, "m1") is Lock.FREE
     lock = await world.lock()
     assert lock.data == {"lock-information": '{"machineName":"m1"}'}
     assert lock.metadata.labels == {"cluster.x-k8s.io/cluster-name": "c1"}
@@ -38,7 +38,7 @@ async def test_edge_064_a_lock_that_says_nothing_is_respected(world: Any, data: 
     cluster = await _cluster(world)
     await world.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": NS, "name": "c1-lock"}, "data": data})
 
-    assert await InitLock(world.client).acquire(cluster, "m1") == ""
+    assert await InitLock(world.client).acquire(cluster, "m1") is Lock.DENIED
     assert await world.lock() is not None
 
 
@@ -47,7 +47,7 @@ async def test_edge_065_a_lock_that_cannot_be_created_is_not_held(world: Any, co
     cluster = await _cluster(world)
     world.refuse("POST", "/configmaps$", code, reason)
 
-    assert await InitLock(world.client).acquire(cluster, "m1") == ""
+    assert await InitLock(world.client).acquire(cluster, "m1") is Lock.DENIED
 
 
 async def test_edge_066_a_living_holder_keeps_the_lock(world: Any) -> None:
@@ -56,7 +56,7 @@ async def test_edge_066_a_living_holder_keeps_the_lock(world: Any) -> None:
     lock = InitLock(world.client)
     await lock.acquire(cluster, "m1")
 
-    assert [await lock.acquire(cluster, "m2") for _ in range(3)] == ["", "", ""]
+    assert [await lock.acquire(cluster, "m2") for _ in range(3)] == [Lock.HELD] * 3
     assert await world.holder() == "m1"
 
 
@@ -69,7 +69,7 @@ async def test_edge_066_a_deleting_holder_keeps_the_lock_until_it_is_gone(world:
     lock = InitLock(world.client)
     await lock.acquire(cluster, "m1")
 
-    assert await lock.acquire(cluster, "m2") == ""
+    assert await lock.acquire(cluster, "m2") is Lock.HELD
     assert machine
 
 
@@ -77,7 +77,7 @@ async def test_edge_067_the_lock_of_a_machine_that_is_gone_is_taken_over_at_once
     cluster = await _cluster(world)
     await world.put(lock_config_map(cluster, "gone"))
 
-    assert await InitLock(world.client).acquire(cluster, "m2") == "taken-over"
+    assert await InitLock(world.client).acquire(cluster, "m2") is Lock.STALE
     assert await world.holder() == "m2"
 
 
@@ -102,7 +102,7 @@ async def test_edge_069_the_holder_may_lock_again(world: Any) -> None:
     cluster = await _cluster(world)
     lock = InitLock(world.client)
 
-    assert [await lock.acquire(cluster, "m1") for _ in range(3)] == ["new", "held-before", "held-before"]
+    assert [await lock.acquire(cluster, "m1") for _ in range(3)] == [Lock.FREE, Lock.OURS, Lock.OURS]
 
 
 # ---------------------------------------------------------------------------------- what must not happen
@@ -127,10 +127,10 @@ async def test_two_machines_that_both_see_a_dead_holder_do_not_both_take_over(wo
 
         async def _is_gone(self, machine: ObjectKey) -> bool:
             answer = await super()._is_gone(machine)
-            assert await InitLock(world.client).acquire(cluster, "m3") == "taken-over"
+            assert await InitLock(world.client).acquire(cluster, "m3") is Lock.STALE
             return answer
 
-    assert await Slow(world.client).acquire(cluster, "m2") == ""
+    assert await Slow(world.client).acquire(cluster, "m2") is Lock.DENIED
     assert await world.holder() == "m3"
 
 

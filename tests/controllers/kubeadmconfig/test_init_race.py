@@ -20,7 +20,7 @@ from clusterwright.api.wire import Transport
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.controllers.kubeadmconfig.build import CONTROLLER
-from clusterwright.controllers.kubeadmconfig.init_lock import InitLock
+from clusterwright.controllers.kubeadmconfig.init_lock import InitLock, Lock
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.clock import LoopClock
 from clusterwright.runtime.keys import sample_keys
@@ -166,8 +166,8 @@ def test_the_runs_are_worth_something() -> None:
 
 
 def test_the_judge_notices_a_controller_without_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def always(self: InitLock, cluster: Any, machine: str) -> str:
-        return "new"
+    async def always(self: InitLock, cluster: Any, machine: str) -> Lock:
+        return Lock.FREE
 
     monkeypatch.setattr(InitLock, "acquire", always)
 

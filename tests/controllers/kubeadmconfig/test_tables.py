@@ -14,7 +14,9 @@ from clusterwright.tables import gaps, unreachable
 TESTS = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("table", [plan.STEP, *conditions.TABLES], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "table", [plan.PRESENCE, plan.STEP, plan.LOCK, plan.DISCOVERY, plan.TOKEN, *conditions.TABLES], ids=lambda t: t.name
+)
 def test_every_snapshot_has_a_row_and_every_row_a_snapshot(table: object) -> None:
     assert gaps(table) == []  # type: ignore[arg-type]
     assert unreachable(table) == []  # type: ignore[arg-type]

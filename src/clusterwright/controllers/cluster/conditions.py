@@ -262,6 +262,7 @@ WORKER_MACHINES_READY = aggregate_table(
     "WorkerMachinesReady", "Ready", aggregates.worker_machines, Reasons("NotReady", "ReadyUnknown", "Ready"),
     who=("workerMachines", "worker Machine"), nobody=true("NoReplicas"), about="Aggregates `Ready` of the worker Machines; a MachinePool speaks for its own.",
 )  # fmt: skip
+# Seed 003. Its six rows end `aggregate_table`; docs/tables/cluster.md has them in the words of this condition.
 CONTROL_PLANE_MACHINES_UP_TO_DATE = aggregate_table(
     "ControlPlaneMachinesUpToDate", "UpToDate", aggregates.settled_control_plane_machines, Reasons("NotUpToDate", "UpToDateUnknown", "UpToDate"),
     who=("controlPlaneMachines", "control plane Machine"), nobody=true("NoReplicas"),

@@ -1,6 +1,6 @@
 """What the conditions of a KubeadmConfig say, in both forms, after what a pass has found. Pure.
 
-A failure speaks before a success, because a pass that fails late has often succeeded in part.
+Rows of failures come before rows of success, because a pass that fails late has often succeeded in part. They end the pass in its error.
 """
 
 from __future__ import annotations
@@ -28,14 +28,19 @@ def detail(f: Findings) -> str:
     return f.detail
 
 
+@message("<error>")
+def error(f: Findings) -> str:
+    return str(f.cause or f.detail)
+
+
 # fmt: off
 DATA_SECRET_AVAILABLE: Table[Findings] = Table(
     "DataSecretAvailable",
     Row("infrastructure-not-provisioned", infrastructure_missing,      false("NotAvailable", "Waiting for Cluster status.infrastructureReady to be true"), v1beta1=false("WaitingForClusterInfrastructure", severity="Info")),
-    Row("files-unresolved",               files_unresolved,            false("NotAvailable", "Failed to read content from secrets for spec.files"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
-    Row("users-unresolved",               users_unresolved,            false("NotAvailable", "Failed to read password from secrets for spec.users"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
-    Row("kubeconfig-failed",              kubeconfig_failed,           false("NotAvailable", "Failed to create kubeconfig for spec.joinConfiguration.discovery.file"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
-    Row("secret-in-the-way",              secret_in_the_way,           false("NotAvailable", detail), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning")),
+    Row("files-unresolved",               files_unresolved,            false("NotAvailable", "Failed to read content from secrets for spec.files"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
+    Row("users-unresolved",               users_unresolved,            false("NotAvailable", "Failed to read password from secrets for spec.users"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
+    Row("kubeconfig-failed",              kubeconfig_failed,           false("NotAvailable", "Failed to create kubeconfig for spec.joinConfiguration.discovery.file"), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
+    Row("secret-in-the-way",              secret_in_the_way,           false("NotAvailable", detail), v1beta1=false("DataSecretGenerationFailed", detail, severity="Warning"), error=error),
     Row("available",                      data_available,              true("Available"), v1beta1=true("")),
     Row("control-plane-not-initialized",  not_initialized & ~reported, false("NotAvailable", "Waiting for Cluster control plane to be initialized"), v1beta1=false("WaitingForControlPlaneAvailable", severity="Info")),
     Row("unchanged",                      OTHERWISE,                   KEEP),
@@ -43,8 +48,8 @@ DATA_SECRET_AVAILABLE: Table[Findings] = Table(
 )
 CERTIFICATES_AVAILABLE: Table[Findings] = Table(
     "CertificatesAvailable",
-    Row("generation-failed", generation_failed,      unknown("InternalError", CHECK_LOGS), v1beta1=false("CertificatesGenerationFailed", detail, severity="Warning")),
-    Row("lookup-failed",     lookup_failed,          unknown("InternalError", CHECK_LOGS), v1beta1=false("CertificatesCorrupted", detail, severity="Error")),
+    Row("generation-failed", generation_failed,      unknown("InternalError", CHECK_LOGS), v1beta1=false("CertificatesGenerationFailed", detail, severity="Warning"), error=error),
+    Row("lookup-failed",     lookup_failed,          unknown("InternalError", CHECK_LOGS), v1beta1=false("CertificatesCorrupted", detail, severity="Error"), error=error),
     Row("available",         certificates_available, true("Available"), v1beta1=true("")),
     Row("unchanged",         OTHERWISE,              KEEP),
     at_most_one=[(generation_failed, lookup_failed, certificates_available)],

@@ -1,18 +1,41 @@
-"""The questions that the tables of a KubeadmConfig ask: about what was seen, and about what the pass has found. Pure."""
+"""The questions that the tables of a KubeadmConfig ask, in the order of the tables. Pure."""
 
 from __future__ import annotations
 
-from clusterwright.controllers.kubeadmconfig.snapshot import Certificates, Data, Findings, Snapshot
+from clusterwright.controllers.kubeadmconfig.discovery import Filled
+from clusterwright.controllers.kubeadmconfig.init_lock import Attempt, Lock
+from clusterwright.controllers.kubeadmconfig.snapshot import Certificates, Data, Findings, Presence, Snapshot
+from clusterwright.controllers.kubeadmconfig.token import Token, TokenFound
 from clusterwright.tables import Guard, Subject, guard
+
+# ------------------------------------------------------------------------------ about the objects around it
+
+
+@guard("Owner (Machine/MachinePool) not yet assigned")
+def no_owner(p: Presence) -> bool:
+    return p.owner is None
+
+
+@guard("Cluster reference resolution fails")
+def no_cluster(p: Presence) -> bool:
+    return p.cluster is None
+
+
+@guard("KubeadmConfig marked for deletion")
+def deleting(p: Presence) -> bool:
+    return p.deleting
+
+
+# --------------------------------------------------------------------------------------- about what was seen
 
 
 def the_cluster(s: Snapshot) -> tuple[Subject, ...]:
-    """Whom questions about the Cluster ask."""
+    """Return the Cluster as the subject of a question."""
     return (Subject("cluster.x-k8s.io", "Cluster", s.cluster.metadata.namespace, s.cluster.metadata.name),)
 
 
 def the_owner(s: Snapshot) -> tuple[Subject, ...]:
-    """Whom questions about the owner ask."""
+    """Return the owner as the subject of a question."""
     owner = s.owner.object
     return (Subject("cluster.x-k8s.io", owner.kind, owner.metadata.namespace, owner.metadata.name),)
 
@@ -60,6 +83,73 @@ def control_plane_initialized(s: Snapshot) -> bool:
 @guard("is control plane machine", about=the_owner)
 def control_plane_machine(s: Snapshot) -> bool:
     return s.owner.is_control_plane
+
+
+# ----------------------------------------------------------------------------------------- about the init lock
+
+
+def _lock(state: Lock, text: str) -> Guard[Attempt]:
+    return Guard(text, lambda a: a.lock is state)
+
+
+lock_free = _lock(Lock.FREE, "First control plane machine needs init")
+lock_ours = _lock(Lock.OURS, "this Machine held the lock before")
+lock_held = _lock(Lock.HELD, "Another CP machine already initializing")
+lock_stale = _lock(Lock.STALE, "the Machine that held the lock is gone")
+lock_denied = _lock(Lock.DENIED, "Concurrent init attempt or ConfigMap creation conflict")
+
+
+@guard("a control plane was initialized before the lock was taken")
+def initialized_meanwhile(a: Attempt) -> bool:
+    return a.initialized
+
+
+# -------------------------------------------------------------------------- about discovery and its token
+
+
+@guard("Worker machine, JoinConfiguration.ControlPlane set")
+def control_plane_set(f: Filled) -> bool:
+    return f.misplaced
+
+
+@guard("Waiting for LB endpoint via reconcileDiscovery")
+def endpoint_missing(f: Filled) -> bool:
+    return f.needs_endpoint
+
+
+@guard("spec.joinConfiguration.discovery.file is defined")
+def by_file(f: Filled) -> bool:
+    return f.by_file
+
+
+@guard("spec.joinConfiguration.discovery.bootstrapToken.token is not set")
+def token_missing(f: Filled) -> bool:
+    return f.needs_token
+
+
+def _token(state: Token, text: str) -> Guard[TokenFound]:
+    return Guard(text, lambda t: t.state is state)
+
+
+token_good = _token(Token.GOOD, "token exists")
+token_near_its_end = _token(Token.NEAR_ITS_END, "Token near expiration detected")
+token_past_half = _token(Token.PAST_HALF, "past TTL/2")
+token_gone = _token(Token.GONE, "Token deleted externally (IsNotFound)")
+token_unreadable = _token(Token.UNREADABLE, "the token cannot be read or prolonged")
+token_not_created = _token(Token.NOT_CREATED, "Workload cluster unreachable or token creation error")
+
+
+@guard("the infrastructure was created with the token")
+def token_used(t: TokenFound) -> bool:
+    return t.used
+
+
+@guard("owner is a Machine && !ControlPlaneInitialized=true")
+def join_impossible(t: TokenFound) -> bool:
+    return t.join_impossible
+
+
+# ---------------------------------------------------------------------------- about what the pass has found
 
 
 def _data(what: Data, text: str) -> Guard[Findings]:

@@ -1,17 +1,17 @@
 """The init lock: a ConfigMap that says which Machine runs `kubeadm init`, so that no second one does.
 
-    free      no ConfigMap: whoever creates it holds the lock
-    held      it names a Machine: only that Machine may go on (again and again, if its passes fail or the process dies)
-    stale     it names a Machine that is gone: deleted and created anew in one pass
+    free      there is no ConfigMap: the Machine that creates it holds the lock
+    held      it names a Machine: only that Machine may go on (as often as it needs, if its passes fail or the process dies)
+    stale     it names a Machine that is gone: it is deleted and created again in one pass
 
-Every delete names the very ConfigMap that was read (uid and resourceVersion), so that nobody takes away a lock that changed
-hands in between. Whether the holder exists is asked of the API server, not of a cache.
+Every delete names the ConfigMap that was read by uid and resourceVersion, so that no pass removes a lock that changed
+hands in between. The API server, not a cache, says whether the holder exists. The table `plan.LOCK` decides on the answer.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import Enum
 
 import msgspec
 
@@ -29,24 +29,39 @@ NAME_SUFFIX = "-lock"
 
 log = get_logger("kubeadmconfig.initlock")
 
-Acquired = Literal["new", "held-before", "taken-over", ""]
-"""How the lock came to be ours; empty: it is not."""
+
+class Lock(Enum):
+    """How the lock was found by the Machine that wants it. It has the lock after FREE, OURS and STALE."""
+
+    FREE = "nobody held it"
+    OURS = "the Machine held it before"
+    HELD = "another Machine holds it"
+    STALE = "a Machine that is gone held it"
+    DENIED = "it could not be taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt to take the lock. `initialized`: the lock was only free because the control plane is up already."""
+
+    lock: Lock
+    initialized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LockInformation:
-    """Who holds the lock."""
+    """The holder of the lock."""
 
     machine_name: str
 
 
 def lock_key(cluster: Cluster) -> ObjectKey:
-    """Where the lock of a Cluster is."""
+    """Return the key of a Cluster's lock."""
     return ObjectKey(cluster.metadata.namespace, cluster.metadata.name + NAME_SUFFIX)
 
 
 def lock_config_map(cluster: Cluster, machine: str) -> Json:
-    """The lock, held by a Machine."""
+    """Return the lock as held by a Machine."""
     namespace, name = lock_key(cluster)
     owner = {"apiVersion": cluster.api_version, "kind": cluster.kind, "name": cluster.metadata.name, "uid": cluster.metadata.uid}
     return {
@@ -69,7 +84,7 @@ def is_lock(found: ConfigMap, cluster: Cluster) -> bool:
 
 
 def read_information(lock: ConfigMap) -> LockInformation | None:
-    """Who holds the lock; None if that cannot be read."""
+    """Return the holder of the lock, or None if the ConfigMap does not name one."""
     try:
         information = msgspec.json.decode(lock.data.get(INFORMATION_KEY, ""))
     except UNREADABLE:
@@ -79,44 +94,41 @@ def read_information(lock: ConfigMap) -> LockInformation | None:
 
 
 class InitLock:
-    """Takes and releases the lock. Neither ever raises an ApiError: not to get the lock is an ordinary answer."""
+    """Takes and releases the lock. Neither raises an ApiError: a lock that cannot be taken is an ordinary answer."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def acquire(self, cluster: Cluster, machine: str) -> Acquired:
-        """Take the lock for the Machine, if it is free, stale or the Machine's own."""
+    async def acquire(self, cluster: Cluster, machine: str) -> Lock:
+        """Take the lock for the Machine if it is free, stale or the Machine's own; return how it was found."""
         key = lock_key(cluster)
         try:
             lock = await self._client.live.find(ConfigMap, key)
         except ApiError as error:
             return _denied(key, "cannot be read", error)
         if lock is None:
-            return "new" if await self._create(cluster, machine) else ""
+            return Lock.FREE if await self._create(cluster, machine) else Lock.DENIED
         information = read_information(lock)
         if not is_lock(lock, cluster):
             return _denied(key, "is another ConfigMap: delete it, or use another name for the Cluster")
         if information is None:
             return _denied(key, "does not say who holds it")
         if information.machine_name == machine:
-            return "held-before"
-        if await self._is_gone(ObjectKey(cluster.metadata.namespace, information.machine_name)):
-            log.info("init lock is stale, its holder is gone", lock=str(key), holder=information.machine_name)
-            if await self._delete(lock) and await self._create(cluster, machine):
-                return "taken-over"
-        return ""
+            return Lock.OURS
+        if not await self._is_gone(ObjectKey(cluster.metadata.namespace, information.machine_name)):
+            return Lock.HELD
+        log.info("init lock is stale: its holder is gone", lock=str(key), holder=information.machine_name)
+        return Lock.STALE if await self._delete(lock) and await self._create(cluster, machine) else Lock.DENIED
 
     async def release(self, cluster: Cluster, *, held_by: str = "") -> bool:
-        """Remove the lock; with `held_by`, only if that Machine holds it. Whether it is gone, or not that Machine's, afterwards."""
+        """Remove the lock; with `held_by`, only if that Machine holds it. Return whether that Machine no longer holds it."""
         key = lock_key(cluster)
         try:
             lock = await self._client.live.find(ConfigMap, key)
         except ApiError as error:
             _denied(key, "cannot be read", error)
             return False
-        if lock is None:
-            return True
-        if not is_lock(lock, cluster):
+        if lock is None or not is_lock(lock, cluster):
             return True
         if held_by and read_information(lock) != LockInformation(held_by):
             return True
@@ -148,10 +160,10 @@ class InitLock:
         try:
             return await self._client.live.find(Machine, machine) is None
         except ApiError as error:
-            log.warning("cannot tell whether the holder of the init lock exists", machine=str(machine), error=str(error))
+            log.warning("cannot read the holder of the init lock", machine=str(machine), error=str(error))
             return False
 
 
-def _denied(key: ObjectKey, why: str, error: ApiError | None = None) -> Literal[""]:
-    log.info("init lock not to be had", lock=str(key), why=why, error=str(error or ""))
-    return ""
+def _denied(key: ObjectKey, why: str, error: ApiError | None = None) -> Lock:
+    log.info("Cannot acquire the init lock", lock=str(key), why=why, error=str(error or ""))
+    return Lock.DENIED

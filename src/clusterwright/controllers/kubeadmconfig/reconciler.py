@@ -1,7 +1,7 @@
-"""The KubeadmConfig's own steps of a pass: its owner and Cluster, then the step that the STEP table names.
+"""The KubeadmConfig's own steps of a pass: what the tables of `plan` decide, done.
 
-Whoever is missing brings us back by being created. Where the config is deleted nothing is to be done: the Secret goes with its
-owner. A failure is told after the patch, so that what was filled into the spec is not lost.
+A missing owner or Cluster starts a pass when it is created. A failure is raised after the patch, so that what was filled into the spec
+is not lost.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
 from clusterwright.controllers.kubeadmconfig import material
 from clusterwright.controllers.kubeadmconfig.conditions import TABLES
 from clusterwright.controllers.kubeadmconfig.discovery import discovery_of, fill, with_token
-from clusterwright.controllers.kubeadmconfig.init_lock import InitLock
-from clusterwright.controllers.kubeadmconfig.plan import CONTROL_PLANE_POLL, ENDPOINT_POLL, STEP, Step
+from clusterwright.controllers.kubeadmconfig.init_lock import Attempt, InitLock, Lock
+from clusterwright.controllers.kubeadmconfig.plan import DISCOVERY, LOCK, PRESENCE, STEP, TOKEN, Begin, Joining, Keeping, Locking, Step
 from clusterwright.controllers.kubeadmconfig.snapshot import (
     Certificates,
     Data,
     Findings,
     Owner,
+    Presence,
     Snapshot,
     find_owner,
     is_initialized,
@@ -38,7 +39,7 @@ from clusterwright.controllers.kubeadmconfig.snapshot import (
     token_discovery,
 )
 from clusterwright.controllers.kubeadmconfig.status import OWNED, OWNED_V1BETA1, with_data_secret, with_ready
-from clusterwright.controllers.kubeadmconfig.token import TokenGone, create_token, needs_rotation, refresh_token
+from clusterwright.controllers.kubeadmconfig.token import Look, Token, TokenFound, create_token, look, prolong
 from clusterwright.controllers.kubeadmconfig.worker import with_uninitialized_taint
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.kubeadm import certificates as pki
@@ -47,8 +48,10 @@ from clusterwright.kubeadm.files import discovery_kubeconfig
 from clusterwright.kubeadm.node import Node, Role
 from clusterwright.kubeadm.presence import is_defined
 from clusterwright.kubeadm.versions import Version, parse_version
+from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.logging import bound, get_logger
+from clusterwright.tables import Decision
 
 log = get_logger("kubeadmconfig")
 
@@ -58,7 +61,7 @@ ConfigPass = Pass[KubeadmConfig, Snapshot]
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """What a config belongs to. `chain` is who its owner belongs to, for the log."""
+    """What a config belongs to. `chain` is what its owner belongs to, for the log."""
 
     owner: Owner
     cluster: Cluster
@@ -66,7 +69,7 @@ class Home:
 
 
 def make(deps: Dependencies) -> KindReconciler[KubeadmConfig, Home, Snapshot]:
-    """The reconciler of KubeadmConfigs."""
+    """Return the reconciler of KubeadmConfigs."""
     return KindReconciler(deps, SHAPE, KubeadmConfigs(deps))
 
 
@@ -79,40 +82,41 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
         self._lock = InitLock(deps.client)
         self._ttl: timedelta = deps.options.get("bootstrap-token-ttl") or tokens.DEFAULT_TTL
 
-    async def owner(self, obj: KubeadmConfig) -> Home | None:
-        """The Machine or MachinePool, and its Cluster."""
+    async def owner(self, obj: KubeadmConfig) -> Home | Decision:
+        """Return the Machine or MachinePool with its Cluster, or the row that waits for one of them."""
         try:
             owner = await find_owner(self._client, obj, self._deps.features)
         except ApiError as error:
             raise PassFailed(f"failed to get owner: {error}") from error
-        if owner is None:
-            return None
-        chain = await owner_chain(self._client, owner)
-        cluster = await self._client.find(Cluster, owner.cluster) if owner.cluster.name else None
-        if cluster is None:
+        chain = await owner_chain(self._client, owner) if owner is not None else ()
+        cluster = await self._client.find(Cluster, owner.cluster) if owner is not None and owner.cluster.name else None
+        decision = PRESENCE.decide(Presence(owner, cluster))
+        if decision.act is Begin.AWAIT_CLUSTER:
             log.info("Cluster does not exist yet, waiting until it is created", kubeadmconfig=str(obj.key))
-            return None
-        return Home(owner, cluster, chain)
+        return decision if owner is None or cluster is None else Home(owner, cluster, chain)
 
     def is_paused(self, owner: Home) -> bool:
-        """Whether the Cluster is."""
+        """Return whether the Cluster is paused."""
         return bool(owner.cluster.spec.paused)
 
-    async def observe(self, obj: KubeadmConfig, owner: Home) -> Snapshot | None:
-        """The config with its owner and Cluster; nothing is to be done for one that is deleted."""
-        if obj.metadata.deletion_timestamp is not None:
-            return None
+    async def observe(self, obj: KubeadmConfig, owner: Home) -> Snapshot | Decision:
+        """Return the config with its owner and Cluster, or the row that leaves a config alone that is being deleted."""
+        presence = PRESENCE.decide(Presence(owner.owner, owner.cluster, obj.metadata.deletion_timestamp is not None))
+        if presence.act is not Begin.GO_ON:
+            return presence
         findings = Findings(reported=has(obj.status.conditions, "DataSecretAvailable"))
         now = self._deps.clock.now()
         return Snapshot(object=obj, owner=owner.owner, cluster=owner.cluster, chain=owner.chain, now=now, findings=findings)
 
     async def act(self, run: ConfigPass) -> None:
-        """Take the step. What is wrong with a spec, a certificate or a token fails the pass like an answer of an API server."""
+        """Take the step. A bad spec or certificate fails the pass as an error of an API server does."""
         with bound(owners=",".join(run.seen.chain)):
             try:
                 await self._step(run)
-            except ValueError as error:
-                raise PassFailed(str(error)) from error
+            except (ApiError, ValueError) as error:
+                if error is run.seen.findings.cause:
+                    return  # the row of a condition has this error
+                raise error if isinstance(error, ApiError) else PassFailed(str(error)) from error
 
     async def _step(self, run: ConfigPass) -> None:
         await material.ensure_owner(self._client, run.object, run.seen.owner, run.seen.cluster)
@@ -127,10 +131,10 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
                 note(run, data=Data.AVAILABLE, certificates=Certificates.AVAILABLE)
             case Step.REFRESH_TOKEN:
                 note(run, data=Data.AVAILABLE, certificates=Certificates.AVAILABLE)
-                await self._refresh(run)
+                await self._keep_token(run, rotate=False)
             case Step.ROTATE_TOKEN:
                 note(run, data=Data.AVAILABLE, certificates=Certificates.AVAILABLE)
-                await self._rotate(run)
+                await self._keep_token(run, rotate=True)
             case Step.AWAIT_CONTROL_PLANE:
                 note(run, data=Data.CONTROL_PLANE_NOT_INITIALIZED)
             case Step.INIT:
@@ -145,39 +149,48 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
                 assert_never(never)
 
     def conclude(self, run: ConfigPass) -> None:
-        """The conditions that the findings mean, and Ready."""
+        """Set the conditions that the findings mean, and Ready."""
+        findings = run.seen.findings
+        origin = findings.cause.__cause__ if isinstance(findings.cause, PassFailed) else None
         for table in TABLES:
-            run.become(decided(run.object, table, run.decide_on(table, run.seen.findings), run.seen.now))
+            decision = run.decide_on(table, findings, origin if isinstance(origin, Exception) else findings.cause)
+            run.become(decided(run.object, table, decision, run.seen.now))
         run.become(with_ready(run.object, run.seen.now))
 
     # ------------------------------------------------------------------------------------------------- init
 
     async def _init(self, run: ConfigPass) -> None:
-        """Data for `kubeadm init`, under the lock. It stays held after success: the control plane is not up yet."""
+        """Generate data for `kubeadm init` under the lock. It stays held after success: the control plane is not up yet."""
         cluster, machine = run.seen.cluster, run.seen.owner.object.metadata.name
-        acquired = await self._lock.acquire(cluster, machine)
-        if not acquired:
-            log.info("A control plane is already being initialized", kubeadmconfig=str(run.object.key))
-            run.vote(CONTROL_PLANE_POLL)
-            return
+        lock = await self._lock.acquire(cluster, machine)
         try:
-            if acquired != "held-before" and await self._initialized_meanwhile(cluster):
-                await self._lock.release(cluster, held_by=machine)
-                run.vote(CONTROL_PLANE_POLL)
-                return
-            await self._generate_init(run)
+            taken = lock in {Lock.FREE, Lock.STALE} and await self._initialized_meanwhile(cluster)
+            match run.decide_on(LOCK, Attempt(lock, taken)).chosen(Locking):
+                case Locking.GENERATE:
+                    await self._generate_init(run)
+                case Locking.RELEASE:
+                    await self._lock.release(cluster, held_by=machine)
+                case Locking.WAIT:
+                    log.info("A control plane is already being initialized", kubeadmconfig=str(run.object.key))
+                case Locking.WAIT_SILENTLY | None:
+                    pass
+                case never:
+                    assert_never(never)
         except material.OutcomeUnknown:
             raise  # the data may be there: only this Machine may go on
         except Exception as error:
-            # as long as data for `kubeadm init` may be around, nobody else may make any
-            if acquired == "held-before" and not await material.discard_unused(self._client, run.object):
+            # as long as data for `kubeadm init` may be around, no other Machine may generate any
+            if lock is Lock.OURS and not await material.discard_unused(self._client, run.object):
                 raise
             if not await self._lock.release(cluster, held_by=machine):
-                raise PassFailed(f"[{error}, failed to unlock the kubeadm init lock]") from error
+                locked = PassFailed(f"[{error}, failed to unlock the kubeadm init lock]")
+                if error is run.seen.findings.cause:
+                    note(run, cause=locked)
+                raise locked from error
             raise
 
     async def _initialized_meanwhile(self, cluster: Cluster) -> bool:
-        """Whether the Cluster that we know is out of date. The lock is released by the first join, so a free lock proves nothing."""
+        """Return whether the Cluster that we know is out of date. The first join releases the lock, so a free lock proves nothing."""
         latest = await self._client.live.find(Cluster, cluster.key)
         return latest is None or is_initialized(latest)
 
@@ -214,7 +227,7 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
     # ------------------------------------------------------------------------------------------------- join
 
     async def _join(self, run: ConfigPass) -> None:
-        """Data for `kubeadm join`."""
+        """Generate data for `kubeadm join`."""
         seen = run.seen
         control_plane = seen.owner.is_control_plane
         join = run.object.spec.join_configuration or JoinConfiguration()
@@ -225,30 +238,27 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
             found = await material.look_up(self._client, seen.cluster, slots)
             pki.ensure_all_exist(slots, found)
         note(run, certificates=Certificates.AVAILABLE)
-        if not control_plane and join.control_plane is not None:
-            raise PassFailed("Machine is a Worker, but JoinConfiguration.ControlPlane is set in the KubeadmConfig object")
-        filled = fill(run.object.spec, seen.endpoint, found.get(pki.Purpose.CA))
+        filled = fill(run.object.spec, seen.endpoint, found.get(pki.Purpose.CA), is_worker=not control_plane)
         fill_in(run, filled.spec)
-        if filled.needs_endpoint:
-            log.info("Waiting for Cluster Controller to set Cluster.Spec.ControlPlaneEndpoint", kubeadmconfig=str(run.object.key))
-            run.vote(ENDPOINT_POLL)
-            return
-        if filled.needs_token:
-            await self._new_token(run)
+        match run.decide_on(DISCOVERY, with_(filled, ttl=self._ttl)).chosen(Joining):
+            case Joining.GENERATE:
+                pass
+            case Joining.CREATE_TOKEN:
+                if not await self._new_token(run):
+                    return
+            case Joining.WAIT:
+                log.info("Waiting for Cluster Controller to set Cluster.Spec.ControlPlaneEndpoint", kubeadmconfig=str(run.object.key))
+                return
+            case None:
+                return
+            case never:
+                assert_never(never)
         api = documents.api_version_for(_version(seen.owner))
         settings = run.object.spec.join_configuration
         document = documents.join_document(settings if control_plane else with_uninitialized_taint(settings), api)
         role = Role.JOIN_CONTROL_PLANE if control_plane else Role.JOIN_WORKER
         certificate_files = pki.files(slots, found) if control_plane else ()
         await self._render_and_store(run, role, (documents.marshal(document),), certificate_files)
-        run.vote(tokens.check_interval(self._ttl))
-
-    async def _new_token(self, run: ConfigPass) -> None:
-        """Make a token, and write it into the spec at once: a token that nobody remembers cannot be prolonged."""
-        remote = await self._deps.workload.client(run.seen.cluster.key)
-        token = await create_token(remote, self._deps.random, self._deps.clock.now(), self._ttl)
-        fill_in(run, with_token(run.object.spec, token))
-        await run.save(replace(run.original.object, spec=run.object.spec))
 
     async def _render_and_store(self, run: ConfigPass, role: Role, texts: tuple[str, ...], certificate_files: tuple[Any, ...]) -> None:
         namespace = run.object.metadata.namespace
@@ -265,73 +275,96 @@ class KubeadmConfigs(Kind[KubeadmConfig, Home, Snapshot]):
         try:
             await material.store(self._client, run.object, run.seen.owner, run.seen.cluster, data)
         except material.SecretInTheWay as error:
-            note(run, data=Data.SECRET_IN_THE_WAY, detail=str(error))
+            note(run, data=Data.SECRET_IN_THE_WAY, detail=str(error), cause=error)
             raise
         run.become(with_data_secret(run.object, run.object.metadata.name))
         note(run, data=Data.AVAILABLE)
 
     # ----------------------------------------------------------------------------------------------- tokens
 
-    async def _refresh(self, run: ConfigPass) -> None:
-        """Keep the token alive until the node has joined."""
-        remote = await self._deps.workload.client(run.seen.cluster.key)
-        try:
-            if await refresh_token(remote, _token(run.object), self._deps.clock.now(), self._ttl):
-                log.info("bootstrap token prolonged", kubeadmconfig=str(run.object.key))
-        except TokenGone as error:
-            await self._replace_lost_token(run, error)
+    async def _keep_token(self, run: ConfigPass, *, rotate: bool) -> None:
+        """Keep the token alive until the node has joined; with `rotate`, replace a pool's token in time for nodes that may still come."""
+        remote = await self._remote(run, Token.UNREADABLE)
+        if remote is None:
             return
-        await self._with_current_token(run)
+        found = await look(remote, _token(run.object), self._deps.clock.now(), self._ttl, rotate=rotate)
+        choice = self._decide_token(run, found)
+        if choice is Keeping.PROLONG and found.secret is not None:
+            failed = await prolong(remote, found.secret, self._deps.clock.now(), self._ttl)
+            if failed is not None:
+                choice = self._decide_token(run, failed)
+            else:
+                log.info("bootstrap token prolonged", kubeadmconfig=str(run.object.key))
+        match choice:
+            case Keeping.KEEP | Keeping.PROLONG:
+                await self._join_with_current_token(run)
+            case Keeping.REPLACE:
+                if found.state is Token.GONE:
+                    log.info("Bootstrap token secret not found, creating a new token", kubeadmconfig=str(run.object.key))
+                if await self._new_token(run):
+                    await self._join(run)
+            case None:
+                pass
+            case never:
+                assert_never(never)
 
-    async def _with_current_token(self, run: ConfigPass) -> None:
-        """The token is good; so must be the data, unless a machine was already made with it."""
+    async def _join_with_current_token(self, run: ConfigPass) -> None:
+        """Generate the data again if it has another token, unless a machine was already created with it."""
         if not run.seen.owner.has_consumed_data and await material.holds_other_token(self._client, run.object, _token(run.object)):
             await self._join(run)
-            return
-        run.vote(tokens.check_interval(self._ttl))
 
-    async def _replace_lost_token(self, run: ConfigPass, lost: TokenGone) -> None:
-        """Make token and data anew where nobody has used them yet."""
+    async def _new_token(self, run: ConfigPass) -> bool:
+        """Create a token and write it into the spec at once: a token that is not written down cannot be prolonged."""
+        remote = await self._remote(run, Token.NOT_CREATED)
+        if remote is None:
+            return False
+        try:
+            token = await create_token(remote, self._deps.random, self._deps.clock.now(), self._ttl)
+        except ApiError as error:
+            detail = f"failed to create new bootstrap token: {error}"
+            self._decide_token(run, Look(state=Token.NOT_CREATED, detail=detail, error=error))
+            return False
+        fill_in(run, with_token(run.object.spec, token))
+        await run.save(replace(run.original.object, spec=run.object.spec))
+        return True
+
+    async def _remote(self, run: ConfigPass, otherwise: Token) -> Client | None:
+        """Return a client of the workload cluster; None if it cannot be reached, which the table then says of the token."""
+        try:
+            return await self._deps.workload.client(run.seen.cluster.key)
+        except ApiError as error:
+            self._decide_token(run, Look(state=otherwise, detail=str(error), error=error))
+            return None
+
+    def _decide_token(self, run: ConfigPass, found: Look) -> Keeping | None:
         owner = run.seen.owner
-        if owner.has_consumed_data:
-            raise PassFailed(
-                f"{lost}; the machine was already created with this token and can no longer join: delete the Machine to replace it"
-            )
-        if not owner.is_machine_pool and not run.seen.control_plane_initialized:
-            raise lost
-        log.info("Bootstrap token secret not found, creating a new token", kubeadmconfig=str(run.object.key))
-        await self._new_token(run)
-        await self._join(run)
-
-    async def _rotate(self, run: ConfigPass) -> None:
-        """Replace a pool's token in time, for nodes that may still come."""
-        remote = await self._deps.workload.client(run.seen.cluster.key)
-        if not await needs_rotation(remote, _token(run.object), self._deps.clock.now(), self._ttl):
-            await self._with_current_token(run)
-            return
-        await self._new_token(run)
-        await self._join(run)
+        facts = TokenFound(
+            state=found.state,
+            detail=found.detail,
+            ttl=self._ttl,
+            used=owner.has_consumed_data,
+            join_impossible=not owner.is_machine_pool and not run.seen.control_plane_initialized,
+        )
+        return run.decide_on(TOKEN, facts, found.error).chosen(Keeping)
 
 
 def fill_in(run: ConfigPass, spec: KubeadmConfigSpec) -> None:
-    """The spec is to become this."""
+    """Let the spec become this."""
     run.become(replace(run.object, spec=spec))
 
 
-def note(run: ConfigPass, *, data: Data | None = None, certificates: Certificates | None = None, detail: str = "") -> None:
-    """Note how far the pass came."""
-    known = run.seen.findings
-    findings = with_(known, data=data or known.data, certificates=certificates or known.certificates, detail=detail or known.detail)
-    run.seen = with_(run.seen, findings=findings)
+def note(run: ConfigPass, **findings: Any) -> None:
+    """Note how far the pass came: fields of `Findings`."""
+    run.seen = with_(run.seen, findings=with_(run.seen.findings, **findings))
 
 
 @contextmanager
-def failing_as(run: ConfigPass, *, data: Data | None = None, certificates: Certificates | None = None) -> Iterator[None]:
-    """Note a failure of the block as this finding, and let it go on."""
+def failing_as(run: ConfigPass, **findings: Any) -> Iterator[None]:
+    """Note a failure of the block as these findings, and let it end the step."""
     try:
         yield
     except Exception as error:
-        note(run, data=data, certificates=certificates, detail=str(error))
+        note(run, detail=str(error), cause=error, **findings)
         raise
 
 

@@ -50,11 +50,12 @@ class Certificates(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a pass has found, for the tables. `detail` is the text of the error that a failure ended in."""
+    """What a pass has found, for the tables. `detail` is the text of a failure for conditions; the pass ends in the error `cause`."""
 
     data: Data = Data.UNTOUCHED
     certificates: Certificates = Certificates.UNTOUCHED
     detail: str = ""
+    cause: Exception | None = None
     reported: bool = False
     """Whether DataSecretAvailable was reported before this pass."""
 
@@ -110,6 +111,15 @@ class Owner:
     def has_consumed_data(self) -> bool:
         """Whether the infrastructure of a Machine exists already: it was made with the data of that time."""
         return isinstance(self.object, Machine) and bool(self.object.spec.provider_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Which of the objects that a pass needs exist, before anything is decided."""
+
+    owner: Owner | None
+    cluster: Cluster | None
+    deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,73 +1,89 @@
-"""Bootstrap tokens on the workload cluster: make, look at, prolong."""
+"""Bootstrap tokens on the workload cluster: create, look at, prolong. The table `plan.TOKEN` decides on what was found."""
 
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from random import Random
 
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey
-from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.kubeadm import tokens
 from clusterwright.runtime.client import Client
 from clusterwright.runtime.errors import ApiError, NotFound
 
 
-class TokenFailed(PassFailed):
-    """Something about the token went wrong; the text says what and never quotes the token."""
+class Token(Enum):
+    """The state of a token on the workload cluster."""
+
+    GOOD = "good"
+    NEAR_ITS_END = "less than 5/6 of its life is left"
+    PAST_HALF = "less than half of its life is left"
+    GONE = "its Secret does not exist"
+    UNREADABLE = "its Secret cannot be read or written"
+    NOT_CREATED = "it could not be created"
 
 
-class TokenGone(TokenFailed):
-    """The token's Secret is not there."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a request about a token found. `detail` says what went wrong; it never quotes the token."""
+
+    state: Token
+    secret: Secret | None = None
+    detail: str = ""
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFound:
+    """A token as the table sees it, with the facts about its owner."""
+
+    state: Token
+    detail: str
+    ttl: timedelta
+    used: bool
+    """Whether the infrastructure was created with this token, so that another one comes too late."""
+    join_impossible: bool
+    """Whether no node can join now, so that a new token is of no use yet."""
 
 
 async def create_token(remote: Client, random: Random, now: datetime, ttl: timedelta) -> str:
-    """Make a token that the workload cluster accepts until now + ttl. Raises TokenFailed."""
+    """Create a token that the workload cluster accepts until now + ttl. Raises ApiError."""
     token = tokens.new_token(random)
-    try:
-        await remote.create(tokens.token_secret(token, now=now, ttl=ttl))
-    except ApiError as error:
-        raise TokenFailed(f"failed to create new bootstrap token: {error}") from error
+    await remote.create(tokens.token_secret(token, now=now, ttl=ttl))
     return token
 
 
-async def _read(remote: Client, token: str) -> Secret:
-    """The token's Secret. Raises TokenError, TokenGone and ApiError."""
-    key = ObjectKey(tokens.NAMESPACE, tokens.secret_name(token))
-    secret = await remote.live.find(Secret, key)
-    if secret is None:
-        raise TokenGone(f'secrets "{key.name}" not found')
-    if not secret.data:
-        raise tokens.TokenError(f'Invalid bootstrap secret "{key.name}", remove the token from the kubeadm config to re-create')
-    return secret
-
-
-async def refresh_token(remote: Client, token: str, now: datetime, ttl: timedelta) -> bool:
-    """Prolong the token if less than 5/6 of its life is left; whether it was. Raises TokenGone, TokenFailed, TokenError."""
+async def look(remote: Client, token: str, now: datetime, ttl: timedelta, *, rotate: bool) -> Look:
+    """Return the state of a token: with `rotate` whether it must be replaced, else whether it must be prolonged."""
+    context = "" if rotate else "failed to get bootstrap token secret in order to refresh it: "
     try:
-        secret = await _read(remote, token)
-    except TokenGone as error:
-        raise TokenGone(f"failed to get bootstrap token secret in order to refresh it: {error}") from None
+        key = ObjectKey(tokens.NAMESPACE, tokens.secret_name(token))
+        secret = await remote.live.find(Secret, key)
+        if secret is not None and not secret.data:
+            raise tokens.TokenError(f'Invalid bootstrap secret "{key.name}", remove the token from the kubeadm config to re-create')
     except (ApiError, tokens.TokenError) as error:
-        raise TokenFailed(f"failed to get bootstrap token secret in order to refresh it: {error}") from error
-    if not tokens.read_expiration(secret.data).needs_refresh(now, ttl):
-        return False
+        return Look(state=Token.UNREADABLE, detail=f"{context}{error}", error=error)
+    if secret is None:
+        return Look(state=Token.GONE, detail=f'{context}secrets "{key.name}" not found')
+    try:
+        end = tokens.read_expiration(secret.data)
+        if rotate:
+            return Look(state=Token.PAST_HALF if end.needs_rotation(now, ttl) else Token.GOOD, secret=secret)
+    except tokens.TokenError as error:
+        return Look(state=Token.UNREADABLE, detail=str(error), error=error)
+    return Look(state=Token.NEAR_ITS_END if end.needs_refresh(now, ttl) else Token.GOOD, secret=secret)
+
+
+async def prolong(remote: Client, secret: Secret, now: datetime, ttl: timedelta) -> Look | None:
+    """Let the token of this Secret end at now + ttl; return what prevented it, or None."""
     end = b64encode(tokens.new_expiration(now, ttl).encode()).decode()
     change: Json = {"metadata": {"resourceVersion": secret.metadata.resource_version}, "data": {tokens.EXPIRATION_KEY: end}}
     try:
         await remote.patch(Secret, secret.key, change)
-    except NotFound as error:
-        raise TokenGone(f"failed to refresh bootstrap token: {error}") from None
     except ApiError as error:
-        raise TokenFailed(f"failed to refresh bootstrap token: {error}") from error
-    return True
-
-
-async def needs_rotation(remote: Client, token: str, now: datetime, ttl: timedelta) -> bool:
-    """Whether a pool's token should be replaced: half of its life is over, or its Secret is gone. Raises ApiError, TokenError."""
-    try:
-        secret = await _read(remote, token)
-    except TokenGone:
-        return True
-    return tokens.read_expiration(secret.data).needs_rotation(now, ttl)
+        state = Token.GONE if isinstance(error, NotFound) else Token.UNREADABLE
+        return Look(state=state, detail=f"failed to refresh bootstrap token: {error}", error=error)
+    return None
