@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from msgspec.structs import replace
+
 from clusterwright.api.addons import ClusterResourceSetBinding
 from clusterwright.api.core import Cluster
 from clusterwright.api.wellknown import CORE_GROUP, OK_TO_DELETE_ANNOTATION
 from clusterwright.controllers.external import refers_to
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.tables import KEEP, OTHERWISE, Row, Table, guard
 
 
@@ -20,12 +23,15 @@ class Fate(Enum):
     WAITS = "nothing, before the Cluster may be deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class BindingSnapshot:
-    """A binding's Cluster, None if it is gone; `has_hooks`: hooks may keep a Cluster with a topology from being deleted."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindingSnapshot(Snapshot[ClusterResourceSetBinding]):
+    """A binding with the Cluster of this name."""
 
+    name: str
     cluster: Cluster | None
+    """None: it does not exist."""
     has_hooks: bool
+    """Whether hooks may keep a Cluster with a topology from being deleted."""
 
 
 @guard("the Cluster does not exist")
@@ -55,7 +61,7 @@ FATE: Table[BindingSnapshot] = Table(
 
 
 def cluster_name(binding: ClusterResourceSetBinding) -> str:
-    """The Cluster of a binding, also of one from before bindings named it; raises ValueError."""
+    """Return the name of a binding's Cluster; older bindings have it in their owner references alone. Raises ValueError."""
     if binding.spec.cluster_name:
         return binding.spec.cluster_name
     owners = (r for r in binding.metadata.owner_references if r.kind == "Cluster" and r.api_version.partition("/")[0] == CORE_GROUP)
@@ -67,6 +73,8 @@ def cluster_name(binding: ClusterResourceSetBinding) -> str:
     return owner.name
 
 
-def is_owned(binding: ClusterResourceSetBinding, cluster: str) -> bool:
-    """Whether the Cluster is still an owner, as it was in old versions."""
-    return any(refers_to(r, CORE_GROUP, "Cluster", cluster) for r in binding.metadata.owner_references)
+def modern(binding: ClusterResourceSetBinding, cluster: str) -> ClusterResourceSetBinding:
+    """Return the binding with the Cluster in its spec instead of its owner references, where old versions had it."""
+    metadata = binding.metadata
+    owners = tuple(r for r in metadata.owner_references if not refers_to(r, CORE_GROUP, "Cluster", cluster))
+    return replace(binding, metadata=replace(metadata, owner_references=owners), spec=replace(binding.spec, cluster_name=cluster))
