@@ -1,72 +1,83 @@
-"""What both collectors share: whose turn it is, which templates are in use, and how the others are deleted."""
+"""What both collectors share: their steps of a pass, which templates are in use, and how the others are deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from clusterwright.api.core import Cluster, MachineDeployment, MachineSet
 from clusterwright.api.core.shared import ContractVersionedObjectReference
 from clusterwright.api.meta import ObjectKey
-from clusterwright.api.wellknown import (
-    CLUSTER_NAME_LABEL,
-    MACHINE_DEPLOYMENT_NAME_LABEL,
-    PAUSED_ANNOTATION,
-    TOPOLOGY_OWNED_LABEL,
-)
+from clusterwright.api.wellknown import CLUSTER_NAME_LABEL, MACHINE_DEPLOYMENT_NAME_LABEL, TOPOLOGY_OWNED_LABEL
 from clusterwright.controllers.external import ContractUnknown, contract_of
-from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.kit.passing import Pass, PassFailed
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
 from clusterwright.controllers.wiring import Dependencies
 from clusterwright.runtime.errors import ApiError, NotFound
-from clusterwright.runtime.finalizers import Finalization, ensure_finalizer, without_finalizer
-from clusterwright.runtime.patch import Patcher
-from clusterwright.runtime.reconcile import Result
+from clusterwright.runtime.finalizers import without_finalizer
+from clusterwright.runtime.paused import is_paused
 
 T = TypeVar("T", bound=MachineSet | MachineDeployment)
-STEP = "reconcile"
 
 Used = frozenset[tuple[str, str, str]]
 """Templates, by group, kind and name."""
+CleanUp = Callable[[Dependencies, T], Awaitable[None]]
+"""Delete what an object leaves behind. Raises ApiError."""
 
 
-class Collector(Generic[T]):
-    """Holds an object that belongs to a topology by a finalizer, until its templates are cleaned up."""
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Whether the object or its Cluster is paused."""
 
-    def __init__(self, deps: Dependencies, kind: type[T], finalizer: str, clean_up: Callable[[Dependencies, T], Awaitable[None]]) -> None:
+    paused: bool
+
+
+def collector(deps: Dependencies, kind: type[T], finalizer: str, clean_up: CleanUp[T]) -> KindReconciler[T, Home, Snapshot[T]]:
+    """Return the reconciler that holds objects of a topology by a finalizer until their templates are deleted."""
+    shape = Shape(kind=kind, finalizer=finalizer, owned=(), main=False)
+    return KindReconciler(deps, shape, Collector(deps, finalizer, clean_up))
+
+
+class Collector(Kind[T, Home, Snapshot[T]]):
+    """Deletes the templates of an object that is being deleted. The kind's own controller has its status."""
+
+    def __init__(self, deps: Dependencies, finalizer: str, clean_up: CleanUp[T]) -> None:
         self._deps = deps
-        self._kind = kind
         self._finalizer = finalizer
         self._clean_up = clean_up
-        self._patcher = Patcher(deps.client, deps.clock, deps.random)
 
-    async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
-        original = await self._deps.client.read(self._kind, key)
-        if original is None or TOPOLOGY_OWNED_LABEL not in original.object.metadata.labels:
-            return self._end(key, "not-ours")
-        obj = original.object
-        cluster = await self._deps.client.get(Cluster, ObjectKey(key.namespace, obj.spec.cluster_name))
-        is_deleting = obj.metadata.deletion_timestamp is not None
-        if not is_deleting and await ensure_finalizer(self._patcher, original, self._finalizer) is Finalization.ADDED:
-            return self._end(key, "finalizer-added")
-        if cluster.spec.paused or PAUSED_ANNOTATION in obj.metadata.annotations:
-            return self._end(key, "paused")
-        if not is_deleting:
-            return self._end(key, "resting")
-        await self._clean_up(self._deps, obj)
-        if self._finalizer in obj.metadata.finalizers:
-            with suppress(NotFound):
-                await self._patcher.patch(original, without_finalizer(obj, self._finalizer))
-        return self._end(key, "collected")
+    def concerns(self, obj: T) -> bool:
+        """Return whether the object belongs to a topology."""
+        return TOPOLOGY_OWNED_LABEL in obj.metadata.labels
 
-    def _end(self, key: ObjectKey, step: str) -> Result:
-        self._deps.trace(key, {STEP: step})
-        return Result.await_change()
+    async def owner(self, obj: T) -> Home:
+        """Read the Cluster; raises NotFound while it does not exist."""
+        cluster = await self._deps.client.get(Cluster, ObjectKey(obj.metadata.namespace, obj.spec.cluster_name))
+        return Home(is_paused(obj, cluster_paused=bool(cluster.spec.paused)))
+
+    def is_paused(self, owner: Home) -> bool:
+        """Return whether the Cluster or the object is paused."""
+        return owner.paused
+
+    async def observe(self, obj: T, owner: Home) -> Snapshot[T] | None:
+        """Return the object if it is being deleted; else there is nothing to do."""
+        return None if obj.metadata.deletion_timestamp is None else Snapshot(now=self._deps.clock.now(), object=obj)
+
+    async def act(self, run: Pass[T, Snapshot[T]]) -> None:
+        """Delete the templates, then let the object go."""
+        await self._clean_up(self._deps, run.object)
+        run.become(without_finalizer(run.object, self._finalizer))
+
+    def conclude(self, run: Pass[T, Snapshot[T]]) -> None:
+        """Set nothing: the kind's own controller writes the status."""
+        return
 
 
 def templates_of(obj: MachineSet | MachineDeployment) -> tuple[ContractVersionedObjectReference, ...]:
-    """Bootstrap template, if there is one, and infrastructure template."""
+    """Return the references to the bootstrap template, if there is one, and to the infrastructure template."""
     spec = obj.spec.template.spec
     found = (spec.bootstrap.config_ref, spec.infrastructure_ref)
     return tuple(r for r in found if r is not None and r.name)
@@ -77,7 +88,7 @@ def _identity(reference: ContractVersionedObjectReference) -> tuple[str, str, st
 
 
 async def in_use(deps: Dependencies, namespace: str, deployment: MachineDeployment | None, selector: dict[str, str]) -> Used:
-    """The templates that living MachineSets of the selector, and the MachineDeployment, refer to. Asked of the API server itself."""
+    """Return the templates that living MachineSets of the selector, and the MachineDeployment, refer to; read from the API server."""
     sets = await deps.client.live.list(MachineSet, namespace=namespace, labels=selector)
     users: list[MachineSet | MachineDeployment] = [s for s in sets if s.metadata.deletion_timestamp is None]
     if deployment is not None and deployment.metadata.deletion_timestamp is None:
@@ -86,17 +97,17 @@ async def in_use(deps: Dependencies, namespace: str, deployment: MachineDeployme
 
 
 def by_deployment(name: str) -> dict[str, str]:
-    """The MachineSets of a MachineDeployment."""
+    """Return the selector of a MachineDeployment's MachineSets."""
     return {MACHINE_DEPLOYMENT_NAME_LABEL: name}
 
 
 def by_topology(cluster: str) -> dict[str, str]:
-    """The MachineSets of a whole topology."""
+    """Return the selector of all MachineSets of a topology."""
     return {CLUSTER_NAME_LABEL: cluster, TOPOLOGY_OWNED_LABEL: ""}
 
 
 async def delete_unused(deps: Dependencies, obj: MachineSet | MachineDeployment, used: Used) -> None:
-    """Delete the templates of an object that nobody uses any more; raises PassFailed."""
+    """Delete the templates of an object that are not in use; raises PassFailed."""
     for reference in templates_of(obj):
         if _identity(reference) in used:
             continue

@@ -9,7 +9,7 @@ from clusterwright.api.wellknown import MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, T
 from clusterwright.controllers.kit import watching
 from clusterwright.controllers.kit.passing import PassFailed
 from clusterwright.controllers.kit.watching import changed
-from clusterwright.controllers.templates.collecting import Collector, by_deployment, delete_unused, in_use
+from clusterwright.controllers.templates.collecting import by_deployment, collector, delete_unused, in_use
 from clusterwright.controllers.wiring import Access, ControllerDefinition, Dependencies, providers
 from clusterwright.runtime.errors import ApiError, NotFound
 from clusterwright.runtime.reconcile import Watch
@@ -32,7 +32,7 @@ CONTROLLER = ControllerDefinition(
     name="topology/machinedeployment",
     kind=MachineDeployment,
     watches=(Watch(Cluster, watching.of_cluster(MachineDeployment, having=TOPOLOGY_OWNED_LABEL), changed(lambda c: bool(c.spec.paused))),),
-    make=lambda deps: Collector(deps, MachineDeployment, MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, clean_up),
+    make=lambda deps: collector(deps, MachineDeployment, MACHINE_DEPLOYMENT_TOPOLOGY_FINALIZER, clean_up),
     access=(
         *providers("delete", "infrastructure", "bootstrap"),
         Access("machinehealthchecks.cluster.x-k8s.io", "get list watch delete"),

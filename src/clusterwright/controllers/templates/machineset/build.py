@@ -7,13 +7,13 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.wellknown import MACHINE_SET_TOPOLOGY_FINALIZER, TOPOLOGY_OWNED_LABEL
 from clusterwright.controllers.kit import watching
 from clusterwright.controllers.kit.watching import changed
-from clusterwright.controllers.templates.collecting import Collector, by_deployment, by_topology, delete_unused, in_use
+from clusterwright.controllers.templates.collecting import by_deployment, by_topology, collector, delete_unused, in_use
 from clusterwright.controllers.wiring import Access, ControllerDefinition, Dependencies, providers
 from clusterwright.runtime.reconcile import Watch
 
 
 async def clean_up(deps: Dependencies, machine_set: MachineSet) -> None:
-    """Delete what neither the MachineDeployment nor another MachineSet of its uses; one without an owner asks the whole topology."""
+    """Delete the templates that neither the MachineDeployment nor its other MachineSets use; without an owner, nor the whole topology."""
     owner = next(
         (
             r
@@ -35,7 +35,7 @@ CONTROLLER = ControllerDefinition(
     name="topology/machineset",
     kind=MachineSet,
     watches=(Watch(Cluster, watching.of_cluster(MachineSet, having=TOPOLOGY_OWNED_LABEL), changed(lambda c: bool(c.spec.paused))),),
-    make=lambda deps: Collector(deps, MachineSet, MACHINE_SET_TOPOLOGY_FINALIZER, clean_up),
+    make=lambda deps: collector(deps, MachineSet, MACHINE_SET_TOPOLOGY_FINALIZER, clean_up),
     access=(*providers("delete", "infrastructure", "bootstrap"), Access("machinedeployments.cluster.x-k8s.io", "get")),
     gate="ClusterTopology",
 )
