@@ -25,7 +25,6 @@ _WITHOUT = {
     ("clusterresourcesetbinding", "conditions"): "no status at all",
     ("clusterresourcesetbinding", "status"): "no status at all",
     ("extensionconfig", "guards"): "one question; it stands with its table",
-    ("extensionconfig", "plan"): "nothing to choose: every extension is asked in every pass",
     ("extensionconfig", "status"): "no phase and no counters",
     ("inmemory", "snapshot"): "three kinds in one package: `scene`",
     ("inmemory", "guards"): "three kinds in one package: questions stand with their tables",

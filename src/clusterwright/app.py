@@ -16,19 +16,20 @@ from clusterwright.api.core import Cluster
 from clusterwright.api.crds import crds
 from clusterwright.api.kubeconfig import inline
 from clusterwright.api.kubernetes import MutatingWebhookConfiguration, Secret, ValidatingWebhookConfiguration
-from clusterwright.api.meta import GroupVersionKind, ObjectKey
+from clusterwright.api.meta import GroupVersionKind, Object, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.api.scheme import gvk_of
 from clusterwright.api.wire import Transport
-from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, Phase, is_due
-from clusterwright.controllers.extensionconfig.readonly import ReadOnlyReconciler
+from clusterwright.controllers import crdmigrator
+from clusterwright.controllers.crdmigrator import PHASES, Phase
+from clusterwright.controllers.extensionconfig import readonly
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
 from clusterwright.controllers.inmemory.build import NAMES as INMEMORY
 from clusterwright.controllers.inmemory.build import controllers as inmemory_controllers
 from clusterwright.controllers.inmemory.build import declared as inmemory_declared
 from clusterwright.controllers.kit import registry
 from clusterwright.controllers.kit.features import DEFAULT_FEATURES
-from clusterwright.controllers.wiring import ControllerDefinition, Dependencies
+from clusterwright.controllers.wiring import ControllerDefinition, Dependencies, PassTools
 from clusterwright.inmemory.cloud import Cloud
 from clusterwright.inmemory.loopback import LoopbackTransport
 from clusterwright.runtime.client import Client, Reader
@@ -115,10 +116,21 @@ async def missing_kinds(manager: Manager) -> list[str]:
 
 
 def add_migrator(manager: Manager, skip: Collection[Phase] = ()) -> None:
-    """The storage-version migrator of our CRDs, unless all that it does is to be skipped."""
+    """Add the storage-version migrator of our CRDs, unless all its phases are skipped."""
     if not set(PHASES) <= set(skip):
-        migrator = CrdMigrator(manager.client, manager.clock.monotonic, skip)
-        manager.add_controller("crdmigrator", CustomResourceDefinitionMeta, lambda _: migrator, when=is_due, concurrency=1)
+        migrator = crdmigrator.make(_tools(manager, "crdmigrator", CustomResourceDefinitionMeta), skip)
+        manager.add_controller("crdmigrator", CustomResourceDefinitionMeta, lambda _: migrator, when=crdmigrator.is_due, concurrency=1)
+
+
+def _tools(manager: Manager, name: str, kind: type[Object]) -> PassTools:
+    """Return what a pass needs that is not one of the registered controllers."""
+    return PassTools(
+        client=manager.client,
+        clock=manager.clock,
+        random=manager.random,
+        events=manager.events,
+        trace=lambda key, rows: manager.traces.record(name, kind.__name__, key, rows),
+    )
 
 
 def watch_webhooks(manager: Manager, changed: Callable[[], None]) -> None:
@@ -234,7 +246,7 @@ def add_runtime_client(manager: Manager, flags: Mapping[str, Any], post: Post | 
     read_only = shared or bool(flags.get("runtime-extensions-read-only"))
     warm_up = WarmUp(manager.client, manager.clock, client.registry, read_only=read_only)
     if shared:
-        follower = ReadOnlyReconciler(manager.client, client.registry)
+        follower = readonly.make(_tools(manager, "extensionconfig/follower", ExtensionConfig), client.registry)
         manager.add_controller("extensionconfig/follower", ExtensionConfig, lambda _: follower, everywhere=True)
 
     async def run() -> None:

@@ -15,8 +15,9 @@ from clusterwright.api.meta import ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
 from clusterwright.app import build_manager
-from clusterwright.controllers.extensionconfig.readonly import ReadOnlyReconciler
+from clusterwright.controllers.extensionconfig import readonly
 from clusterwright.controllers.kit.features import EMBEDDED_FEATURES
+from clusterwright.controllers.wiring import NoEvents, PassTools
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import ApiError
 from clusterwright.runtime.keys import FixedKeySource
@@ -132,7 +133,7 @@ def test_what_another_manager_wrote_counts_when_it_is_whole(config: dict[str, An
 async def test_read_only_registers_what_is_there_and_writes_nothing() -> None:
     async with idle() as p:
         registry = Registry()
-        reconciler = ReadOnlyReconciler(p.client, registry)
+        reconciler = readonly.make(PassTools(client=p.client, clock=p.clock, random=Random(1), events=NoEvents()), registry)
         cold = await reconciler.reconcile(KEY)
         await WarmUp(p.client, p.clock, registry, read_only=True).run()
         await p.client.create(extension_config("ext", "https://h/", "Y2E="))

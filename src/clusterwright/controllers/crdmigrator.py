@@ -1,78 +1,129 @@
-"""The storage-version migrator: objects are rewritten in the stored version, and owners of versions that are gone forgotten.
+"""The storage-version migrator: rewrites objects in the stored version, and drops owners of fields in versions that are gone.
 
-A CRD whose `status.storedVersions` names more than its storage version has objects that are kept in an older one; no version
-can be dropped while that is so. For each of ours: every object is written once more, the status is cleared, and entries of
-`managedFields` in versions that are no longer served, which would make every later write fail, are removed.
+A CRD whose `status.storedVersions` names more than its storage version has objects that are stored in an older one; until they are
+rewritten, no version can be dropped. For each of our CRDs a pass writes every object once more, clears the status, and removes entries of
+`managedFields` in versions that are no longer served: with such an entry every later write would fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
+from msgspec.structs import replace
+
 from clusterwright.api.crds import crds
-from clusterwright.api.meta import GroupVersionKind, Json, ObjectKey, Unstructured
+from clusterwright.api.meta import GroupVersionKind, Json, Unstructured
 from clusterwright.api.wellknown import CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
-from clusterwright.runtime.client import Client
+from clusterwright.controllers.kit.passing import Pass
+from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
+from clusterwright.controllers.kit.snapshots import Snapshot
+from clusterwright.controllers.wiring import Tools
 from clusterwright.runtime.errors import Conflict, Invalid, NotFound
-from clusterwright.runtime.reconcile import Result
 
 Phase = Literal["StorageVersionMigration", "CleanupManagedFields"]
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 MANAGER: Final = "crdmigrator"
+SHAPE: Final = Shape(kind=CustomResourceDefinitionMeta, owned=(), main=False)
 _REMEMBERED: Final = 3600.0
 _ATTEMPTS: Final = 5
 _CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
 def is_due(old: CustomResourceDefinitionMeta | None, new: CustomResourceDefinitionMeta | None) -> bool:
-    """Whether a change of a CRD is news to the migrator."""
+    """Return whether a change of a CRD starts a pass: the CRD has a generation that no pass has finished yet."""
     return new is not None and new.metadata.annotations.get(CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION) != str(new.metadata.generation)
 
 
-class CrdMigrator:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition(Snapshot[CustomResourceDefinitionMeta]):
+    """A CRD as the API server has it now. `object` is what the cache keeps of it."""
+
+    crd: Unstructured
+
+    @property
+    def storage(self) -> Json:
+        """The version in which objects are stored."""
+        found: Json = next(version for version in self.crd.json["spec"]["versions"] if version.get("storage"))
+        return found
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind that the CRD defines, in its storage version."""
+        spec = self.crd.json["spec"]
+        return GroupVersionKind(spec["group"], self.storage["name"], spec["names"]["kind"])
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether objects may be stored in another version, too."""
+        return list(self.crd.at("status", "storedVersions") or ()) != [self.storage["name"]]
+
+    @property
+    def served(self) -> frozenset[str]:
+        """The API versions that are served."""
+        spec = self.crd.json["spec"]
+        return frozenset(f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served"))
+
+
+def make(tools: Tools, skip: Collection[Phase] = ()) -> KindReconciler[CustomResourceDefinitionMeta, None, Definition]:
+    """Return the reconciler of our CRDs; it does not do the phases in `skip`."""
+    return KindReconciler(tools, SHAPE, CrdMigrator(tools, skip))
+
+
+class CrdMigrator(Kind[CustomResourceDefinitionMeta, Any, Definition]):
     """Brings the objects of our own CRDs up to date, once per generation of the CRD."""
 
-    def __init__(self, client: Client, time: Callable[[], float], skip: Collection[Phase] = ()) -> None:
-        self._client = client
-        self._time = time
-        self._skip = frozenset(skip)
+    def __init__(self, tools: Tools, skip: Collection[Phase]) -> None:
+        self._client = tools.client
+        self._clock = tools.clock
+        self._phases = frozenset(PHASES) - frozenset(skip)
         self._names = frozenset(crd["metadata"]["name"] for crd in crds())
         self._done: dict[tuple[str, str, int], float] = {}
-        """What was rewritten already, by CRD, key and generation: an attempt that failed half-way does not begin anew."""
+        """What was rewritten already, by CRD, key and generation: a pass after a failure goes on where the failed one ended."""
 
-    async def reconcile(self, key: ObjectKey) -> Result:
-        """One CRD."""
-        if key.name not in self._names or self._skip >= set(PHASES):
-            return Result.await_change()
-        found = await self._client.live.find(_CRD, key)
+    def concerns(self, obj: CustomResourceDefinitionMeta) -> bool:
+        """Return whether the CRD is ours and there is a phase to do."""
+        return obj.metadata.name in self._names and bool(self._phases)
+
+    async def owner(self, obj: CustomResourceDefinitionMeta) -> CustomResourceDefinitionMeta:
+        """Return the CRD: it belongs to nothing."""
+        return obj
+
+    def is_paused(self, owner: CustomResourceDefinitionMeta) -> bool:
+        """Return False: a CRD is never paused."""
+        return False
+
+    async def observe(self, obj: CustomResourceDefinitionMeta, owner: CustomResourceDefinitionMeta) -> Definition | None:
+        """Read the whole CRD; None if it is being deleted, or a pass has finished its generation."""
+        found = await self._client.live.find(_CRD, obj.key)
         if found is None or found.metadata.deletion_timestamp is not None:
-            return Result.await_change()
-        metadata, spec = found.metadata, found.json["spec"]
-        if metadata.annotations.get(CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION) == str(metadata.generation):
-            return Result.await_change()
-        storage = next(version for version in spec["versions"] if version.get("storage"))
-        kind = GroupVersionKind(spec["group"], storage["name"], spec["names"]["kind"])
-        stored = list(found.at("status", "storedVersions") or ())
-        migrate = "StorageVersionMigration" not in self._skip and stored != [storage["name"]]
-        served = {f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")}
-        if migrate or "CleanupManagedFields" not in self._skip:
-            objects = await self._client.live.list(kind)
-            if migrate:
-                await self._rewrite(found, kind, objects, at_status="status" in (storage.get("subresources") or {}))
-            if "CleanupManagedFields" not in self._skip:
-                for obj in objects:
-                    await self._forget_owners(kind, obj, served)
-        await self._client.patch(
-            _CRD, key, {"metadata": {"annotations": {CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION: str(metadata.generation)}}}
-        )
-        return Result.await_change()
+            return None
+        observed = found.metadata.annotations.get(CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION)
+        return None if observed == str(found.metadata.generation) else Definition(now=self._clock.now(), object=obj, crd=found)
+
+    async def act(self, run: Pass[CustomResourceDefinitionMeta, Definition]) -> None:
+        """Do the phases."""
+        seen = run.seen
+        migrates, cleans = "StorageVersionMigration" in self._phases and seen.is_mixed, "CleanupManagedFields" in self._phases
+        objects = await self._client.live.list(seen.gvk) if migrates or cleans else ()
+        if migrates:
+            await self._rewrite(seen.crd, seen.gvk, objects, at_status="status" in (seen.storage.get("subresources") or {}))
+        for obj in objects if cleans else ():
+            await self._forget_owners(seen.gvk, obj, seen.served)
+
+    def conclude(self, run: Pass[CustomResourceDefinitionMeta, Definition]) -> None:
+        """Note the generation on the CRD, unless something failed."""
+        if not run.errors:
+            metadata = run.object.metadata
+            noted = {CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION: str(run.seen.crd.metadata.generation)}
+            run.become(replace(run.object, metadata=replace(metadata, annotations={**metadata.annotations, **noted})))
 
     async def _rewrite(self, crd: Unstructured, kind: GroupVersionKind, objects: Iterable[Unstructured], *, at_status: bool) -> None:
-        """An empty apply changes nothing but the version that is stored; at the status no webhook can refuse it."""
-        now, generation = self._time(), crd.metadata.generation
+        """Apply nothing to each object: that changes only the version in which it is stored. No webhook refuses it at the status."""
+        now, generation = self._clock.monotonic(), crd.metadata.generation
         self._done = {entry: until for entry, until in self._done.items() if until > now}
         for obj in objects:
             entry = (crd.metadata.name, str(obj.key), generation)
@@ -83,14 +134,14 @@ class CrdMigrator:
             if meta.namespace:
                 identity["namespace"] = meta.namespace
             empty = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": identity}
-            with suppress(NotFound, Conflict):  # gone, or written by somebody else meanwhile: in the new version either way
+            with suppress(NotFound, Conflict):  # gone, or written meanwhile by another client, in the new version
                 await self._client.apply(empty, field_manager=MANAGER, subresource="status" if at_status else "")
             self._done[entry] = now + _REMEMBERED
         status = {"metadata": {"resourceVersion": crd.metadata.resource_version}, "status": {"storedVersions": [kind.version]}}
         await self._client.patch(_CRD, crd.key, status, subresource="status")
 
     async def _forget_owners(self, kind: GroupVersionKind, obj: Unstructured, served: Collection[str]) -> None:
-        """Remove owners whose version is gone; somebody must be left, or ownership would be computed anew."""
+        """Remove owners whose version is gone. One entry must be left, or the API server would compute all owners again."""
         for _ in range(_ATTEMPTS):
             entries = obj.at("metadata", "managedFields") or []
             kept = [entry for entry in entries if entry.get("apiVersion") in served]
@@ -111,7 +162,7 @@ class CrdMigrator:
                 if current is None:
                     return
                 if current.metadata.resource_version == version:
-                    raise  # not somebody else's write was in the way
+                    raise  # the object did not change meanwhile, so that another attempt would fail, too
                 obj = current
 
 

@@ -25,6 +25,13 @@ class EventRecorder(Protocol):
         """`type` is Normal or Warning."""
 
 
+class NoEvents:
+    """Records nothing."""
+
+    def record(self, obj: Object | Unstructured, type: str, reason: str, message: str) -> None:
+        """Drop the Event."""
+
+
 class DynamicWatches(Protocol):
     """Watches on kinds learned at run time; changes wake this controller's key found in the ownerReferences."""
 

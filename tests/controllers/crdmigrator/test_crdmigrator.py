@@ -13,8 +13,10 @@ from clusterwright.api.meta import GroupVersionKind, ObjectKey
 from clusterwright.api.wellknown import CRD_MIGRATION_OBSERVED_GENERATION_ANNOTATION
 from clusterwright.apiserver.server import ApiServer
 from clusterwright.apiserver.serving.inprocess import InProcessTransport
-from clusterwright.controllers.crdmigrator import PHASES, CrdMigrator, is_due
+from clusterwright.controllers.crdmigrator import PHASES, is_due, make
 from clusterwright.controllers.external import CustomResourceDefinitionMeta
+from clusterwright.controllers.kit.passing import PassFailed
+from clusterwright.controllers.wiring import NoEvents, PassTools
 from clusterwright.runtime.clock import SystemClock
 from clusterwright.runtime.errors import Forbidden
 from clusterwright.runtime.rest import RestClient
@@ -39,13 +41,17 @@ def check(name: str) -> dict[str, Any]:
     return {"apiVersion": OLD.api_version, "kind": OLD.kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
+def tools(client: RestClient) -> PassTools:
+    return PassTools(client=client, clock=SystemClock(), random=Random(1), events=NoEvents())
+
+
 class World:
     """A server with some objects that were written when v1beta1 was stored."""
 
     def __init__(self) -> None:
         self.server = ApiServer(now=SystemClock().now, random=Random(1), converters=embedded.converters)
         self.client = RestClient(InProcessTransport(self.server))
-        self.migrator = CrdMigrator(self.client, SystemClock().monotonic)
+        self.migrator = make(tools(self.client))
 
     async def begin(self, objects: int = 3) -> None:
         await self.client.create(definition("v1beta1"))
@@ -115,8 +121,8 @@ async def test_a_failure_leaves_the_definition_as_it_is_and_is_taken_up_later(wo
                 raise Forbidden("no")
             return await super().apply(obj, **options)
 
-    migrator = CrdMigrator(Refusing(InProcessTransport(world.server)), SystemClock().monotonic)
-    with pytest.raises(Forbidden):
+    migrator = make(tools(Refusing(InProcessTransport(world.server))))
+    with pytest.raises(PassFailed, match="no"):
         await migrator.reconcile(NAME)
     assert await world.stored_versions() == ["v1beta1", "v1beta2"]
     rewritten = next(obj["metadata"]["resourceVersion"] for obj in world.stored() if obj["metadata"]["name"] == "m0")
@@ -128,7 +134,7 @@ async def test_a_failure_leaves_the_definition_as_it_is_and_is_taken_up_later(wo
 
 @pytest.mark.parametrize("skipped", PHASES)
 async def test_phases_can_be_skipped(skipped: Any, world: World) -> None:
-    await CrdMigrator(world.client, SystemClock().monotonic, [skipped]).reconcile(NAME)
+    await make(tools(world.client), [skipped]).reconcile(NAME)
     migrated = {obj["apiVersion"] for obj in world.stored()} == {NEW.api_version}
     assert migrated is (skipped != "StorageVersionMigration")
 

@@ -1,4 +1,4 @@
-"""How the ExtensionConfig controller is wired: what it watches, and whom each change wakes."""
+"""How the ExtensionConfig controller is wired: what it watches, and which configs each change starts a pass for."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
-from clusterwright.controllers.extensionconfig.readonly import ReadOnlyReconciler
-from clusterwright.controllers.extensionconfig.reconciler import INJECT_ANNOTATION, ExtensionConfigReconciler
+from clusterwright.controllers.extensionconfig import readonly, reconciler
+from clusterwright.controllers.extensionconfig.reconciler import INJECT_ANNOTATION
 from clusterwright.controllers.wiring import Access, ControllerDefinition, Dependencies
 from clusterwright.runtime.client import Reader
 from clusterwright.runtime.reconcile import Reconciler, Watch
 
 
 async def configs_of_secret(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
-    """The configs that take their CA from the Secret."""
+    """Return the configs that take their CA from the Secret."""
     named = f"{secret.metadata.namespace}/{secret.metadata.name}"
     return tuple(c.key for c in await reader.list(ExtensionConfig) if c.metadata.annotations.get(INJECT_ANNOTATION) == named)
 
 
 def make(deps: Dependencies) -> Reconciler:
-    """The reconciler of ExtensionConfigs: one that discovers, or one that takes over what another manager discovered."""
+    """Return the reconciler of ExtensionConfigs: one that discovers, or one that registers what another manager discovered."""
     if deps.runtime is None:
         raise ValueError("RuntimeSDK needs a runtime client")
     if deps.options.get("runtime-extensions-read-only"):
-        return ReadOnlyReconciler(deps.client, deps.runtime.registry)
-    return ExtensionConfigReconciler(deps, deps.runtime)
+        return readonly.make(deps, deps.runtime.registry)
+    return reconciler.make(deps, deps.runtime)
 
 
 CONTROLLER = ControllerDefinition(

@@ -1,40 +1,42 @@
-"""ExtensionConfigs as a second manager sees them: another one discovers, this one registers what that one wrote, and writes nothing."""
+"""ExtensionConfigs in a second manager: another manager discovers them, this one registers what that one wrote. It writes nothing."""
 
 from __future__ import annotations
 
 import msgspec
 
-from clusterwright.api.meta import ObjectKey
 from clusterwright.api.runtime import ExtensionConfig
 from clusterwright.conditions import is_true
-from clusterwright.controllers.extensionconfig.reconciler import COLD, register
+from clusterwright.controllers.extensionconfig.reconciler import ConfigPass, RegisteredConfigs, register
+from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigSnapshot
 from clusterwright.controllers.kit.passing import PassFailed
-from clusterwright.runtime.client import Client
-from clusterwright.runtime.reconcile import Result
+from clusterwright.controllers.kit.reconciler import KindReconciler, Shape
+from clusterwright.controllers.wiring import NoEvents, PassTools, Tools
 from clusterwright.runtimesdk.registry import Registry
 from clusterwright.runtimesdk.warmup import undiscovered
 
+SHAPE = Shape(kind=ExtensionConfig, owned=(), main=False)
 
-class ReadOnlyReconciler:
-    """Registers what has been discovered."""
 
-    def __init__(self, client: Client, registry: Registry) -> None:
-        self._client = client
-        self._registry = registry
+def make(tools: Tools, registry: Registry) -> KindReconciler[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]:
+    """Return the reconciler of ExtensionConfigs that another manager discovers."""
+    silent = PassTools(client=tools.client, clock=tools.clock, random=tools.random, events=NoEvents(), trace=tools.trace)
+    return KindReconciler(silent, SHAPE, DiscoveredConfigs(tools, registry))
 
-    async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
-        if not self._registry.is_ready:
-            return Result.after(COLD)
-        found = await self._client.read(ExtensionConfig, key)
-        if found is None or found.object.metadata.deletion_timestamp is not None:
-            self._registry.remove(key.name)
-            return Result()
-        if is_true(found.object.status.conditions, "Paused"):
-            return Result()
-        config = msgspec.json.decode(found.raw)
-        problem = undiscovered(config)
-        if problem:
+
+class DiscoveredConfigs(RegisteredConfigs):
+    """Registers what was discovered."""
+
+    def is_paused(self, owner: ExtensionConfig) -> bool:
+        """Return whether the manager that discovers has paused it: then it stays registered as it was."""
+        return is_true(owner.status.conditions, "Paused")
+
+    async def act(self, run: ConfigPass) -> None:
+        """Register the handlers, if what was written about them is complete. Raises PassFailed."""
+        config = msgspec.json.decode(run.original.raw)
+        if problem := undiscovered(config):
             raise PassFailed(f"failed to validate ExtensionConfig: {problem}")
-        register(self._registry, config)
-        return Result()
+        register(self.registry, config)
+
+    def conclude(self, run: ConfigPass) -> None:
+        """Set nothing: the manager that discovers writes the status."""
+        return

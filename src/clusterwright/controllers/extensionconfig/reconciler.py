@@ -14,24 +14,23 @@ from clusterwright.api.kubernetes import Secret
 from clusterwright.api.meta import Json, ObjectKey
 from clusterwright.api.runtime import ExtensionConfig, ExtensionHandler, GroupVersionHook
 from clusterwright.controllers.extensionconfig.conditions import DISCOVERED
+from clusterwright.controllers.extensionconfig.plan import REGISTRY, Begin
 from clusterwright.controllers.extensionconfig.snapshot import ExtensionConfigSnapshot
 from clusterwright.controllers.kit.passing import Pass, PassFailed
 from clusterwright.controllers.kit.reconciler import Kind, KindReconciler, Shape
-from clusterwright.controllers.wiring import Dependencies
+from clusterwright.controllers.wiring import Dependencies, Tools
 from clusterwright.runtime import models
 from clusterwright.runtime.client import Original
 from clusterwright.runtime.errors import ApiError
-from clusterwright.runtime.reconcile import Result
 from clusterwright.runtimesdk.client import RuntimeClient
 from clusterwright.runtimesdk.registry import Registry, RegistryError
+from clusterwright.tables import Decision
 from clusterwright.topology.extensions import ExtensionError
 
 ConfigPass = Pass[ExtensionConfig, ExtensionConfigSnapshot]
 
 INJECT_ANNOTATION: Final = "runtime.cluster.x-k8s.io/inject-ca-from-secret"
 CA_KEY: Final = "ca.crt"
-COLD: Final = timedelta(seconds=10)
-"""A registry that does not know all configs yet is asked again after this time."""
 RESYNC: Final = timedelta(minutes=10)
 """Every extension is asked at least this often."""
 
@@ -39,33 +38,12 @@ SHAPE = Shape(kind=ExtensionConfig, owned=("Paused", DISCOVERED.name), owned_v1b
 
 
 class BadInjection(Exception):
-    """The CA cannot be taken over; the text says why."""
+    """The CA cannot be read from the Secret; the text says why."""
 
 
-class ExtensionConfigReconciler:
-    """The usual pass, between the registry's being ready and the registration of what was found and written."""
-
-    def __init__(self, deps: Dependencies, runtime: RuntimeClient) -> None:
-        self._deps = deps
-        self._registry = runtime.registry
-        self._configs = ExtensionConfigs(deps, runtime)
-        self._pass = KindReconciler(deps, SHAPE, self._configs)
-
-    async def reconcile(self, key: ObjectKey) -> Result:
-        """One pass."""
-        if not self._registry.is_ready:
-            return Result.after(COLD)
-        self._configs.discovered.discard(key)
-        result = await self._pass.reconcile(key)
-        if key in self._configs.discovered:
-            await self._register(key)
-            self._deps.enqueue_after(key, RESYNC, "extensions are asked again")
-        return result
-
-    async def _register(self, key: ObjectKey) -> None:
-        written = await self._deps.client.read(ExtensionConfig, key)
-        if written is not None:
-            register(self._registry, msgspec.json.decode(written.raw))
+def make(deps: Dependencies, runtime: RuntimeClient) -> KindReconciler[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]:
+    """Return the reconciler of ExtensionConfigs."""
+    return KindReconciler(deps, SHAPE, ExtensionConfigs(deps, runtime))
 
 
 def register(registry: Registry, config: Json) -> None:
@@ -77,37 +55,50 @@ def register(registry: Registry, config: Json) -> None:
         raise PassFailed(f'failed to register ExtensionConfig {name}: failed to register ExtensionConfig "{name}": {error}') from None
 
 
-class ExtensionConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]):
-    """Discovers extensions. `discovered`: the configs whose last pass did."""
+class RegisteredConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSnapshot]):
+    """What every controller of ExtensionConfigs does: it waits for the registry, and removes from it what is deleted."""
 
-    def __init__(self, deps: Dependencies, runtime: RuntimeClient) -> None:
-        self._deps = deps
-        self._client = deps.client
-        self._runtime = runtime
-        self.discovered: set[ObjectKey] = set()
+    def __init__(self, tools: Tools, registry: Registry) -> None:
+        self._client = tools.client
+        self._clock = tools.clock
+        self.registry = registry
+
+    def unready(self) -> Decision | None:
+        """Return the row that waits for the registry, if it is cold."""
+        decision = REGISTRY.decide(self.registry)
+        return decision if decision.act is Begin.WAIT else None
 
     def concerns(self, obj: ExtensionConfig) -> bool:
-        """One that is being deleted is as good as gone, paused or not."""
+        """Return whether the config is not being deleted; one that is counts as gone, paused or not."""
         return obj.metadata.deletion_timestamp is None
 
     def forget(self, key: ObjectKey) -> None:
-        """Its handlers are called no more."""
-        self._runtime.registry.remove(key.name)
+        """Remove its handlers."""
+        self.registry.remove(key.name)
 
     async def owner(self, obj: ExtensionConfig) -> ExtensionConfig:
-        """A config belongs to nobody."""
+        """Return the config: it belongs to nothing."""
         return obj
 
+    async def observe(self, obj: ExtensionConfig, owner: ExtensionConfig) -> ExtensionConfigSnapshot:
+        """Return the config."""
+        return ExtensionConfigSnapshot(obj, self._clock.now())
+
+
+class ExtensionConfigs(RegisteredConfigs):
+    """Discovers extensions and registers what they answered."""
+
+    def __init__(self, deps: Dependencies, runtime: RuntimeClient) -> None:
+        super().__init__(deps, runtime.registry)
+        self._deps = deps
+        self._runtime = runtime
+
     def is_paused(self, owner: ExtensionConfig) -> bool:
-        """Only by its annotation."""
+        """Return False: only its annotation pauses a config."""
         return False
 
-    async def observe(self, obj: ExtensionConfig, owner: ExtensionConfig) -> ExtensionConfigSnapshot:
-        """The config."""
-        return ExtensionConfigSnapshot(obj, self._deps.clock.now())
-
     async def act(self, run: ConfigPass) -> None:
-        """Take the CA over, then ask."""
+        """Take the CA from its Secret, then ask the extension for its handlers."""
         try:
             bundle = await self._injected(run.object)
         except BadInjection as error:
@@ -131,12 +122,18 @@ class ExtensionConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSna
             for h in found
         )
         run.become(with_fields(run.object, status=with_fields(run.object.status, handlers=handlers)))
-        self.discovered.add(run.object.key)
 
     def conclude(self, run: ConfigPass) -> None:
-        """The condition, in both forms; nothing is said where the CA could not be written, for then nothing was tried."""
+        """Set the condition in both forms, unless the CA could not be written: then no extension was asked."""
         if run.seen.error or not run.errors:
             run.conclude(DISCOVERED)
+
+    async def written(self, run: ConfigPass) -> None:
+        """Register what was written, and ask again after a while. Raises PassFailed."""
+        written = await self._client.read(ExtensionConfig, run.object.key)
+        if written is not None:
+            register(self.registry, msgspec.json.decode(written.raw))
+        self._deps.enqueue_after(run.object.key, RESYNC, "extensions are asked again")
 
     @staticmethod
     def _fail(run: ConfigPass, text: str, cause: Exception) -> None:
@@ -146,7 +143,7 @@ class ExtensionConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSna
     # --------------------------------------------------------------------------------------------------- CA
 
     async def _injected(self, config: ExtensionConfig) -> bytes | None:
-        """The CA in the Secret that the config names; None: it names none. Raises BadInjection."""
+        """Return the CA from the Secret that the config names, or None if it names none. Raises BadInjection."""
         value = config.metadata.annotations.get(INJECT_ANNOTATION)
         if value is None:
             return None
@@ -177,5 +174,4 @@ class ExtensionConfigs(Kind[ExtensionConfig, ExtensionConfig, ExtensionConfigSna
         if answer is not None:
             json: Json = dict(answer.json)
             raw = msgspec.json.encode(json)
-            run.original = Original(decode(ExtensionConfig, raw), raw)
-            run.become(run.original.object)
+            run.rebase(Original(decode(ExtensionConfig, raw), raw))

@@ -1,4 +1,4 @@
-"""What a pass over an ExtensionConfig found."""
+"""What a pass over an ExtensionConfig has found."""
 
 from __future__ import annotations
 
