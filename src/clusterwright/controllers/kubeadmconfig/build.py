@@ -1,8 +1,8 @@
-"""The wiring: what wakes a KubeadmConfig.
+"""How the KubeadmConfig controller is wired: what it watches, and which configs each change starts a pass for.
 
 Everything that a pass waits for is watched: the Cluster's infrastructure, endpoint and first control-plane node, the init lock, the
-certificates, Secrets that files and passwords come from, the connection to the workload cluster. The requeues of the tables are
-the net below.
+certificates, Secrets that files and passwords come from, the connection to the workload cluster. The requeues of the tables are only
+needed if an event is lost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MADE_BY_PROGRAMS = frozenset({SECRET_TYPE, TOKEN_TYPE, "kubernetes.io/service-a
 
 
 def config_of(owner: Machine | MachinePool) -> ObjectKey | None:
-    """The KubeadmConfig that a Machine or MachinePool refers to."""
+    """Return the KubeadmConfig that a Machine or MachinePool refers to, or None."""
     spec = owner.spec if isinstance(owner, Machine) else owner.spec.template.spec
     reference = spec.bootstrap.config_ref if spec is not None else None
     if reference is None or (reference.api_group, reference.kind) != (_GROUP, "KubeadmConfig") or not reference.name:
@@ -39,23 +39,23 @@ def config_of(owner: Machine | MachinePool) -> ObjectKey | None:
 
 
 async def owner_to_config(owner: Machine | MachinePool, _: Reader) -> Sequence[ObjectKey]:
-    """A Machine or MachinePool wakes the config that it refers to."""
+    """Return the config that a Machine or MachinePool refers to."""
     key = config_of(owner)
     return () if key is None else (key,)
 
 
 async def cluster_to_configs(cluster: Cluster, reader: Reader) -> Sequence[ObjectKey]:
-    """A Cluster wakes the configs of all its Machines and MachinePools."""
+    """Return the configs of all Machines and MachinePools of a Cluster."""
     return await _configs(reader, cluster.metadata.namespace, cluster.metadata.name)
 
 
 async def certificate_to_configs(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
-    """A certificate wakes the configs of all Machines and MachinePools of its Cluster."""
+    """Return the configs of all Machines and MachinePools of a certificate's Cluster."""
     return await _configs(reader, secret.metadata.namespace, _cluster_of(secret))
 
 
 async def content_to_configs(secret: Secret, reader: Reader) -> Sequence[ObjectKey]:
-    """A user's Secret wakes the configs that take a file or a password from it and are not content with their data."""
+    """Return the configs without data that take a file or a password from a user's Secret."""
     configs = await reader.list(KubeadmConfig, namespace=secret.metadata.namespace)
     return tuple(c.key for c in configs if not is_true(c.status.conditions, "DataSecretAvailable") and secret.metadata.name in _sources(c))
 
@@ -66,13 +66,13 @@ def _sources(config: KubeadmConfig) -> set[str]:
 
 
 async def lock_to_configs(lock: ConfigMap, reader: Reader) -> Sequence[ObjectKey]:
-    """The init lock wakes the configs of control-plane Machines, which may be waiting for it."""
+    """Return the configs of control-plane Machines, which may wait for the init lock."""
     name = lock.metadata.labels.get(CLUSTER_NAME_LABEL, "")
     return await _configs(reader, lock.metadata.namespace, name, f",{CONTROL_PLANE_LABEL}") if name else ()
 
 
 async def gone_to_configs(machine: Machine, reader: Reader) -> Sequence[ObjectKey]:
-    """A control-plane Machine that is gone wakes the others: it may have held the init lock."""
+    """Return the configs of the other control-plane Machines: one that is gone may have held the init lock."""
     return await _configs(reader, machine.metadata.namespace, machine.spec.cluster_name, f",{CONTROL_PLANE_LABEL}")
 
 
@@ -90,17 +90,17 @@ async def _configs(reader: Reader, namespace: str, cluster: str, more: str = "")
 
 
 def is_gone(old: Machine | None, new: Machine | None) -> bool:
-    """A control-plane Machine that is gone."""
+    """Return whether a control-plane Machine was deleted."""
     return old is not None and new is None and CONTROL_PLANE_LABEL in old.metadata.labels
 
 
 def is_lock(old: ConfigMap | None, new: ConfigMap | None) -> bool:
-    """An init lock that was released or changed; one that was taken is no news."""
+    """Return whether an init lock was released or changed; that one was taken does not matter."""
     return old is not None and old.metadata.name.endswith(NAME_SUFFIX)
 
 
 def _cluster_of(secret: Secret) -> str:
-    """The Cluster whose certificate this is, told by the name: users' own Secrets need no label. Empty: it is none."""
+    """Return the Cluster whose certificate a Secret has by its name, because users' own Secrets need no label; else an empty string."""
     name = secret.metadata.name
     client = f"-{Purpose.API_SERVER_ETCD_CLIENT}"
     if name.endswith(client):
@@ -113,12 +113,12 @@ def _cluster_of(secret: Secret) -> str:
 
 
 def is_certificate(old: Secret | None, new: Secret | None) -> bool:
-    """A certificate Secret that appeared or changed."""
+    """Return whether a certificate Secret appeared or changed."""
     return new is not None and (old is None or old.data != new.data) and bool(_cluster_of(new))
 
 
 def is_content(old: Secret | None, new: Secret | None) -> bool:
-    """A user's Secret that appeared or changed; what programs keep in Secrets is no content for files."""
+    """Return whether a user's Secret appeared or changed; Secrets that programs keep have no contents for files."""
     return new is not None and new.type not in _MADE_BY_PROGRAMS and (old is None or old.data != new.data)
 
 

@@ -40,7 +40,7 @@ def why_foreign(secret: Secret, config: KubeadmConfig, owner: Owner, cluster: Cl
 
 
 def _is_ours(controller: OwnerReference, config: KubeadmConfig, owner: Owner) -> bool:
-    """Whether a reference names the config, or the Machine or MachinePool that had the Secret in older versions.
+    """Return whether a reference names the config, or the Machine or MachinePool that owned the Secret in older versions.
 
     The uid does not count: it changes when objects are moved or restored.
     """

@@ -52,7 +52,7 @@ class SecretInTheWay(MaterialFailed):
 
 
 async def look_up(client: Client, cluster: Cluster, slots: Sequence[pki.Slot]) -> dict[pki.Purpose, pki.KeyPair]:
-    """The certificates that exist. A missing one is left out, unless it is external. Raises ApiError, CertificateError."""
+    """Return the certificates that exist. Raises ApiError, and CertificateError if an external one is missing."""
     found: dict[pki.Purpose, pki.KeyPair] = {}
     for slot in slots:
         key = ObjectKey(cluster.metadata.namespace, pki.secret_name(cluster.metadata.name, slot.purpose))
@@ -76,7 +76,7 @@ async def generate(
     found: dict[pki.Purpose, pki.KeyPair],
     now: datetime,
 ) -> dict[pki.Purpose, pki.KeyPair]:
-    """All certificates: those found, and those missing, made and saved now. Raises ApiError, CertificateError."""
+    """Generate and save the certificates that are missing; return all. Raises ApiError, CertificateError."""
     settings = config.spec.cluster_configuration or ClusterConfiguration()
     missing = [slot.purpose for slot in slots if slot.purpose not in found and not slot.external]
     if not missing:
@@ -95,7 +95,7 @@ async def generate(
 
 
 def control_plane_slots(config: KubeadmConfig) -> tuple[pki.Slot, ...]:
-    """The certificates of a control-plane node with this spec."""
+    """Return the certificates that a control-plane node with this spec needs."""
     settings = config.spec.cluster_configuration or ClusterConfiguration()
     external = defined(settings.etcd.external) if settings.etcd is not None else None
     etcd = None
@@ -147,7 +147,7 @@ async def _secret_value(client: Client, key: ObjectKey, entry: str, what: str) -
 
 
 def config_reference(config: KubeadmConfig, *, block: bool = False) -> OwnerReference:
-    """The config as the controller of an object."""
+    """Return a reference to the config as the controller of an object."""
     return OwnerReference(
         api_version=config.api_version,
         kind=config.kind,
@@ -159,7 +159,7 @@ def config_reference(config: KubeadmConfig, *, block: bool = False) -> OwnerRefe
 
 
 def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
-    """The Secret that carries the bootstrap data to the infrastructure."""
+    """Return the Secret that carries the bootstrap data to the infrastructure."""
     form = config.spec.format or "cloud-config"
     return {
         "apiVersion": "v1",
@@ -176,7 +176,7 @@ def data_secret(config: KubeadmConfig, cluster: Cluster, data: bytes) -> Json:
 
 
 async def store(client: Client, config: KubeadmConfig, owner: Owner, cluster: Cluster, data: bytes) -> None:
-    """Create the Secret, or replace one that an earlier pass left. Raises MaterialFailed; SecretInTheWay if it is somebody else's."""
+    """Create the Secret, or replace one that an earlier pass left. Raises MaterialFailed; SecretInTheWay if it is not ours."""
     secret, what = data_secret(config, cluster, data), "create"
     try:
         try:
@@ -197,9 +197,9 @@ async def store(client: Client, config: KubeadmConfig, owner: Owner, cluster: Cl
 
 
 async def holds_other_token(client: Client, config: KubeadmConfig, token: str) -> bool:
-    """Whether the stored data makes a node join with another token than this one. Raises ApiError.
+    """Return whether the stored data lets a node join with another token than this one. Raises ApiError.
 
-    A pass that made a token and then failed leaves such data: the spec has the new token, the data the old one.
+    A pass that created a token and then failed leaves such data: the spec has the new token, the data the old one.
     """
     secret = await client.find(Secret, config.key)
     if secret is None or not any(owner.uid == config.metadata.uid for owner in secret.metadata.owner_references):
@@ -209,7 +209,7 @@ async def holds_other_token(client: Client, config: KubeadmConfig, token: str) -
 
 
 async def discard_unused(client: Client, config: KubeadmConfig) -> bool:
-    """Remove data that an earlier pass stored but never told the owner about; whether nothing is left that a node could use."""
+    """Remove data that an earlier pass stored but did not put into the status; return whether nothing is left that a node could use."""
     try:
         secret = await client.live.find(Secret, config.key)
         if secret is None or not any(owner.uid == config.metadata.uid for owner in secret.metadata.owner_references):
@@ -226,7 +226,7 @@ async def discard_unused(client: Client, config: KubeadmConfig) -> bool:
 
 
 async def ensure_owner(client: Client, config: KubeadmConfig, owner: Owner, cluster: Cluster) -> None:
-    """Make the config the controller of its Secret, if there is one and it is not somebody else's. Raises MaterialFailed."""
+    """Make the config the controller of its Secret, if there is one and it is ours. Raises MaterialFailed."""
     what = f"KubeadmConfig {config.metadata.name} as ownerReference to bootstrap Secret {config.metadata.name}"
     try:
         secret = await client.find(Secret, config.key)
@@ -250,7 +250,7 @@ async def ensure_owner(client: Client, config: KubeadmConfig, owner: Owner, clus
 
 
 def repaired_owners(owners: tuple[OwnerReference, ...], config: KubeadmConfig) -> tuple[OwnerReference, ...]:
-    """The references with the config as their only controller; the same tuple if nothing is to be done."""
+    """Return the references with the config as their only controller; the same tuple if it already is."""
     ours = config_reference(config)
     if any(_exact(owner) == _exact(ours) for owner in owners):
         return owners

@@ -68,7 +68,7 @@ class Owner:
 
     @staticmethod
     def facts(obj: Machine | MachinePool) -> tuple[Any, ...]:
-        """All that the questions below are answered from: everything but conditions and other status."""
+        """Return all facts that answer the questions below: everything but conditions and other status."""
         joined: Any = obj.status.node_ref if isinstance(obj, Machine) else obj.status.node_refs
         return obj.spec, obj.metadata.labels, joined
 
@@ -134,7 +134,7 @@ class ClusterFacts:
 
     @staticmethod
     def of(cluster: Cluster) -> ClusterFacts:
-        """The facts of a Cluster."""
+        """Return the facts of a Cluster."""
         endpoint, flags = cluster.spec.control_plane_endpoint, cluster.status.initialization
         return ClusterFacts(
             bool(cluster.spec.paused),
@@ -153,7 +153,7 @@ class Snapshot:
     cluster: Cluster
     now: datetime
     chain: tuple[str, ...] = ()
-    """Who the owner belongs to, for the log."""
+    """What the owner belongs to, for the log."""
     findings: Findings = Findings()  # frozen
 
     @property
@@ -199,18 +199,18 @@ class Snapshot:
 
 
 def is_initialized(cluster: Cluster) -> bool:
-    """Whether the Cluster's first control-plane node is up."""
+    """Return whether the Cluster's first control-plane node is up."""
     return is_true(cluster.status.conditions, "ControlPlaneInitialized")
 
 
 def token_discovery(config: KubeadmConfig) -> BootstrapTokenDiscovery | None:
-    """Discovery by token, if the spec says anything about it."""
+    """Return the section on discovery by token, or None if the spec says nothing about it."""
     join = config.spec.join_configuration
     return defined(join.discovery.bootstrap_token) if join is not None and join.discovery is not None else None
 
 
 async def find_owner(reader: Reader, config: KubeadmConfig, features: Mapping[str, bool]) -> Owner | None:
-    """The first owner that is a Machine or (behind its gate) a MachinePool; None if there is none, or not yet.
+    """Return the first owner that is a Machine or (behind its gate) a MachinePool; None if it does not exist.
 
     The version in the reference does not matter. Raises BadOwnerReference, and errors other than NotFound.
     """
@@ -230,7 +230,7 @@ async def find_owner(reader: Reader, config: KubeadmConfig, features: Mapping[st
 
 
 async def owner_chain(reader: Reader, owner: Owner) -> tuple[str, ...]:
-    """Who a Machine belongs to, for the log: its owners, and those of its MachineSet. Raises errors other than NotFound."""
+    """Return the owners of a Machine and of its MachineSet, for the log. Raises errors other than NotFound."""
     if not isinstance(owner.object, Machine):
         return ()
     namespace = owner.object.metadata.namespace

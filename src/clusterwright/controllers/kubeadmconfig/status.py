@@ -1,4 +1,4 @@
-"""What the status says at the end of a pass, beside the conditions of the tables: Ready as their summary, and where the data is. Pure."""
+"""The status at the end of a pass without the conditions of the tables: Ready as their summary, and the name of the Secret. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _READY = Strategy(reasons=Reasons("NotReady", "ReadyUnknown", "Ready"))
 
 
 def with_ready(config: KubeadmConfig, now: datetime) -> KubeadmConfig:
-    """The config with Ready in both forms."""
+    """Return the config with Ready in both forms."""
     ready = summary(reporter(config), _INPUTS, target="Ready", strategy=_READY)
     old = v1beta1.summary(config.kind, config.metadata.name, v1beta1_conditions(config), types=_INPUTS)
     return with_v1beta1(with_condition(config, ready, now), old, now)
 
 
 def with_data_secret(config: KubeadmConfig, name: str) -> KubeadmConfig:
-    """The config that tells its owner: the data is in this Secret."""
+    """Return the config with the name of the Secret that has the data, for its owner."""
     initialization = replace(config.status.initialization or KubeadmConfigInitializationStatus(), data_secret_created=True)
     return replace(config, status=replace(config.status, data_secret_name=name, initialization=initialization))

@@ -1,4 +1,4 @@
-"""What only workers get."""
+"""Settings that only workers get. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNINITIALIZED = Taint(key=UNINITIALIZED_TAINT, effect="NoSchedule")
 
 
 def with_uninitialized_taint(config: JoinConfiguration | None) -> JoinConfiguration:
-    """The document's settings with the taint that keeps Pods away until the Machine controller has labelled the node."""
+    """Return the settings with the taint that keeps Pods away until the Machine controller has labelled the node."""
     join = config or JoinConfiguration()
     registration = join.node_registration or NodeRegistrationOptions()
     taints = registration.taints or ()
